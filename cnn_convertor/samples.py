@@ -206,30 +206,30 @@ def _read_archive(path: Path, shapes: Mapping[str, Shape]) -> Samples:
     except (OSError, ValueError) as error:
         raise _unfit(path, f"this is not a .npz file ({error})") from None
     expected = {name.removeprefix(EXPECTED): v for name, v in arrays.items() if name.startswith(EXPECTED)}
-    given = {name: v for name, v in arrays.items() if not name.startswith(EXPECTED)}
-    if len(given) == len(shapes) == 1:
-        given = dict(zip(shapes, given.values(), strict=True))
-    if set(given) != set(shapes):
-        raise _unfit(path, f"it holds {_listed(given)}, but the network's inputs are {_listed(shapes)}")
-    samples = Samples({n: _fitted(path, n, given[n], shape) for n, shape in shapes.items()}, path.name, expected)
+    inputs = {name: v for name, v in arrays.items() if not name.startswith(EXPECTED)}
+    if len(inputs) == len(shapes) == 1:
+        inputs = dict(zip(shapes, inputs.values(), strict=True))
+    if set(inputs) != set(shapes):
+        raise _unfit(path, f"it holds {_listed(inputs)}, but the network's inputs are {_listed(shapes)}")
+    samples = Samples({n: _fitted(path, n, inputs[n], shape) for n, shape in shapes.items()}, path.name, expected)
     for name, values in expected.items():
         if values.dtype.kind not in "biuf" or values.ndim < 2 or len(values) != samples.count or not values.size:
-            found = f"an array of {values.dtype} and the shape {values.shape}"
+            actual = f"an array of {values.dtype} and the shape {values.shape}"
             reason = (
-                f"{EXPECTED}{name} is {found}; it needs real numbers, a row for each of the {samples.count} samples"
+                f"{EXPECTED}{name} is {actual}; it needs real numbers, a row for each of the {samples.count} samples"
             )
             raise _unfit(path, reason)
     return samples
 
 
-def _joined(folder: Path, parts: list[Samples]) -> Samples:
-    inputs = {name: np.concatenate([part.inputs[name] for part in parts]) for name in parts[0].inputs}
-    common = set.intersection(*(set(part.expected) for part in parts))
+def _joined(folder: Path, files: list[Samples]) -> Samples:
+    inputs = {name: np.concatenate([file.inputs[name] for file in files]) for name in files[0].inputs}
+    common = set.intersection(*(set(file.expected) for file in files))
     for name in sorted(common):
-        if len({part.expected[name].shape[1:] for part in parts}) > 1:
+        if len({file.expected[name].shape[1:] for file in files}) > 1:
             raise _unfit(folder, f"the arrays {EXPECTED}{name} of its files have different shapes")
-    expected = {name: np.concatenate([part.expected[name] for part in parts]) for name in sorted(common)}
-    return Samples(inputs, f"{len(parts)} files of {folder.name}", expected)
+    expected = {name: np.concatenate([file.expected[name] for file in files]) for name in sorted(common)}
+    return Samples(inputs, f"{len(files)} files of {folder.name}", expected)
 
 
 def _load(path: Path) -> NDArray[np.floating]:
@@ -252,8 +252,8 @@ def _fitted(path: Path, name: str, values: NDArray[np.floating], shape: Shape) -
             if len(wanted) == 3 and wanted != tuple(shape):
                 batch = batch.transpose(0, 2, 3, 1)
             return np.ascontiguousarray(batch).reshape(-1, *shape)
-    given = "x".join(map(str, values.shape))
-    raise _unfit(path, f'an array of {given} does not fit the input "{name}" of {shape} (height x width x channels)')
+    actual = "x".join(map(str, values.shape))
+    raise _unfit(path, f'an array of {actual} does not fit the input "{name}" of {shape} (height x width x channels)')
 
 
 def _spellings(shape: Shape) -> Iterator[tuple[int, ...]]:

@@ -135,8 +135,8 @@ class Tables:
 
     def _traffic(self, command: ProbeCommand, due: Expected) -> int:
         """Bytes of maps and weights, by the model. It takes FP16 inputs for granted, and single commands."""
-        made = estimate(command.runs, operand_bytes=due.operand_bytes, profile=self._profile)
-        return command.batch * made.nbytes - (made.input_bytes // _HALF if command.table else 0)
+        costs = estimate(command.runs, operand_bytes=due.operand_bytes, profile=self._profile)
+        return command.batch * costs.nbytes - (costs.input_bytes // _HALF if command.table else 0)
 
     def _registers(self, run: Run, *, transposed: bool) -> tuple[int, ...]:
         registers = encode(run)
@@ -150,8 +150,8 @@ class Tables:
 def _samples(due: Expected) -> NDArray[np.float16] | NDArray[np.uint8]:
     """Elements at equal distances."""
     count = min(_SAMPLES, due.elements.size)
-    places = np.arange(count) * (due.elements.size - 1) // max(1, count - 1)
-    return due.elements[places]
+    indices = np.arange(count) * (due.elements.size - 1) // max(1, count - 1)
+    return due.elements[indices]
 
 
 def hexadecimal(values: NDArray[np.float16] | NDArray[np.uint8]) -> Sequence[str]:

@@ -63,8 +63,8 @@ def verify_board(
     request = Request.of(config)
     graph = read_whole(request)
     program = quantize(graph, request, progress).program
-    given = Inputs(inputs, results.samples, max(0, results.seed)).read(graph, request.preparation)
-    if hashlib.sha256(input_bytes(program, given.inputs)).hexdigest() != results.inputs:
+    samples = Inputs(inputs, results.samples, max(0, results.seed)).read(graph, request.preparation)
+    if hashlib.sha256(input_bytes(program, samples.inputs)).hexdigest() != results.inputs:
         raise _other(
             folder, "the kit was made with other inputs", "give the same --inputs, or none if the kit had none"
         )
@@ -78,15 +78,15 @@ def verify_board(
         results.require_fit(program)
         threshold = MIN_SQNR[has_palettes(program)] if min_sqnr is None else min_sqnr
         progress("compare", 0, 1)
-        return _compared(request, network, given, results, threshold)
+        return _compared(request, network, samples, results, threshold)
 
 
 def _compared(
-    request: Request, network: EmulatedNetwork, given: Samples, results: BoardResults, min_sqnr: float
+    request: Request, network: EmulatedNetwork, samples: Samples, results: BoardResults, min_sqnr: float
 ) -> BoardVerification:
     program = network.program
-    emulated, reference = run_both(request.model, network, given)
-    follows = network.run(given.inputs, layers=True, given=given_memory(program, results.memory))
+    emulated, reference = run_both(request.model, network, samples)
+    follows = network.run(samples.inputs, layers=True, given=given_memory(program, results.memory))
     board = Outputs(outputs_of(program, results.outputs, network.shapes), results.maps(program))
     layers = _layers(program, board.layers, follows, results, request.profile)
     layers = _beside_framework(layers, program, board, emulated, reference)
@@ -94,8 +94,8 @@ def _compared(
     return BoardVerification(
         network=request.name,
         framework=reference.framework,
-        inputs=given.source,
-        samples=given.count,
+        inputs=samples.source,
+        samples=samples.count,
         device=str(results.device["description"]),
         min_sqnr=min_sqnr,
         outputs=compare_outputs(network, board, reference),
@@ -113,7 +113,7 @@ def _layers(
     program: Program, board: Sequence[Maps], follows: Outputs, results: BoardResults, profile: Profile
 ) -> tuple[BoardLayer, ...]:
     """Each layer of the board against the emulated device. follows: what that gives for the inputs that the board had."""
-    made = []
+    compared = []
     rows = zip(program.layers, board, follows.layers, follows.traffic, results.layers, strict=True)
     for layer, mine, theirs, traffic, measured in rows:
         comparison = compare(layer.name, mine, theirs)
@@ -121,13 +121,13 @@ def _layers(
         is_same = np.array_equal(mine, theirs, equal_nan=True) or is_close
         kind = layer.origins[-1].type if layer.origins else layer.type.value
         modelled = _modelled(layer, traffic, profile)
-        made.append(BoardLayer(layer.name, kind, comparison, is_same, None, None, measured, modelled))
-    return tuple(made)
+        compared.append(BoardLayer(layer.name, kind, comparison, is_same, None, None, measured, modelled))
+    return tuple(compared)
 
 
 def _is_close(comparison: Comparison, runs: int) -> bool:
-    least = LEAST_SQNR - 10 * math.log10(max(1, runs))
-    return comparison.sqnr >= least and comparison.max_error <= MOST_ERROR * comparison.largest
+    threshold = LEAST_SQNR - 10 * math.log10(max(1, runs))
+    return comparison.sqnr >= threshold and comparison.max_error <= MOST_ERROR * comparison.largest
 
 
 def _beside_framework(
@@ -159,8 +159,8 @@ def _modelled(layer: Layer, traffic: Traffic, profile: Profile) -> Modelled:
 def _sha256(path: Path) -> str:
     digest = hashlib.sha256()
     with path.open("rb") as stream:
-        while part := stream.read(1 << 20):
-            digest.update(part)
+        while chunk := stream.read(1 << 20):
+            digest.update(chunk)
     return digest.hexdigest()
 
 

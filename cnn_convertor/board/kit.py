@@ -61,8 +61,8 @@ def write_kit(
     request = Request.of(config)
     graph = read_whole(request)
     program = quantize(graph, request, progress).program
-    given = inputs.read(graph, request.preparation)
-    data = input_bytes(program, given.inputs)
+    samples = inputs.read(graph, request.preparation)
+    data = input_bytes(program, samples.inputs)
     in_bytes = byte_outputs(program)
     values = {
         "name": program.name,
@@ -70,8 +70,8 @@ def write_kit(
         "header_name": f"{program.name}_gen.h",
         "inputs": [{"offset": tensor.offset, "nbytes": tensor.nbytes} for _, tensor in program.inputs],
         "byte_outputs": ["true" if position in in_bytes else "false" for position in range(len(program.outputs))],
-        "sample_bytes": len(data) // given.count,
-        "samples": given.count,
+        "sample_bytes": len(data) // samples.count,
+        "samples": samples.count,
         "seed": inputs.seed if inputs.path is None else GIVEN,
         "inputs_hash": hashlib.sha256(data).hexdigest(),
         "sources": [f"{program.name}_gen.cpp", *(path.name for path in sources)],
@@ -89,7 +89,7 @@ def write_kit(
     }
     contents = {**own, **_callbacks(sources, {*own, HEADER})}
     written = replacing.replace_all(folder, contents, later=[_header(tuple(network), model, values)])
-    return WrittenKit(written, given.count)
+    return WrittenKit(written, samples.count)
 
 
 def _header(network: Collection[str], model: str, values: Mapping[str, object]) -> replacing.Later:
@@ -114,16 +114,16 @@ def network_hash(hashes: Mapping[str, str]) -> str:
 
 def _callbacks(sources: Sequence[Path], taken: set[str]) -> dict[str, Contents]:
     """The C++ files of custom layers. taken: names of other files. Raises UsageError."""
-    found: dict[str, Contents] = {}
+    callbacks: dict[str, Contents] = {}
     for path in sources:
-        if path.name in taken or path.name in found:
+        if path.name in taken or path.name in callbacks:
             problem = f'a kit has only one file "{path.name}"'
             raise UsageError.of("DV730", problem, Origin(str(path)), "give the file another name")
         if not re.fullmatch(r"\w[\w.+-]*", path.name):
             problem = "the kit's Makefile can name files of letters, digits and . + - _ only"
             raise UsageError.of("DV730", problem, Origin(str(path)), "give the file another name")
-        found[path.name] = _read(path)
-    return found
+        callbacks[path.name] = _read(path)
+    return callbacks
 
 
 def _read(path: Path) -> str:

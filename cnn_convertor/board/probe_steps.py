@@ -1,4 +1,4 @@
-"""Commands of a probe, and the steps they are made of."""
+"""Commands of a probe, and the builders of their runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cnn_convertor.devices.dv700.weights.streams import PackedShape
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import NO_PADDING, ONE, Function, Padding, Pair, PRelu, Shape
 
-Step: TypeAlias = Callable[[Shape, int], Run]  # input, seed of its weights -> a run
+RunBuilder: TypeAlias = Callable[[Shape, int], Run]  # input, seed of its weights -> a run
 _SLOPES = (0.5, -0.5, 0.25, 2.0) * 4
 
 
@@ -96,21 +96,21 @@ def _features_of(run: Run) -> Iterator[Feature]:
         yield Feature.RECTANGULAR_POOL
 
 
-def branches(shape: Shape, *steps: Sequence[Step]) -> tuple[tuple[Run, ...], ...]:
+def branches(shape: Shape, *builders: Sequence[RunBuilder]) -> tuple[tuple[Run, ...], ...]:
     """The runs of branches that start from a map of the shape."""
-    made: list[tuple[Run, ...]] = []
-    for number, branch in enumerate(steps):
+    results: list[tuple[Run, ...]] = []
+    for number, branch in enumerate(builders):
         runs: list[Run] = []
         current = shape
-        for depth, step in enumerate(branch):
-            run = step(current, 1 + 7 * number + depth % 3)
+        for depth, builder in enumerate(branch):
+            run = builder(current, 1 + 7 * number + depth % 3)
             runs.append(replace(run, external=depth == len(branch) - 1))
             current = run.output
-        made.append(tuple(runs))
-    return tuple(made)
+        results.append(tuple(runs))
+    return tuple(results)
 
 
-# --- steps ---------------------------------------------------------------------------------------------------------------
+# --- builders of runs ------------------------------------------------------------------------------------------------------
 
 
 def conv(
@@ -126,10 +126,10 @@ def conv(
     slopes: bool = False,
     palette: bool = False,
     exact: bool = True,
-) -> Step:
+) -> RunBuilder:
     """A convolution; padding: None keeps the size where the stride is 1. slopes: PReLU, with other slopes in each channel."""
 
-    def step(shape: Shape, seed: int) -> Run:
+    def build(shape: Shape, seed: int) -> Run:
         size, spread = _pair(kernel), Pair(dilation, dilation)
         around = _same(size, dilation) if padding is None else padding
         packed = PackedShape(
@@ -141,21 +141,23 @@ def conv(
         activation = PRelu(weights.slopes) if weights.slopes is not None else function
         return Run(shape, _after(output, pooling), convolution, pooling, activation)
 
-    return step
+    return build
 
 
-def depthwise(channels: int, kernel: int = 3, **options: object) -> Step:
+def depthwise(channels: int, kernel: int = 3, **options: object) -> RunBuilder:
     return conv(channels, kernel, kind=ConvolutionKind.DEPTHWISE, **options)  # type: ignore[arg-type]  # those of conv
 
 
-def deconv(outputs: int, kernel: int, *, stride: int, padding: int, depthwise: bool = False, **options: object) -> Step:
+def deconv(
+    outputs: int, kernel: int, *, stride: int, padding: int, depthwise: bool = False, **options: object
+) -> RunBuilder:
     """padding: the framework's."""
     kind = ConvolutionKind.DEPTHWISE_DECONVOLUTION if depthwise else ConvolutionKind.DECONVOLUTION
     around = Padding(*[kernel - 1 - padding] * 4)
     return conv(outputs, kernel, stride=stride, padding=around, kind=kind, **options)  # type: ignore[arg-type]  # those of conv
 
 
-def pool(pooling: Pooling | None, function: Function | None = None) -> Step:
+def pool(pooling: Pooling | None, function: Function | None = None) -> RunBuilder:
     """A run without a convolution."""
     return lambda shape, _: Run(shape, _after(shape, pooling), None, pooling, function)
 

@@ -55,21 +55,21 @@ class BoardResults:
         """The output of each layer of the program, (N, size)."""
         sizes = [layer.output.nbytes for layer in program.layers]
         flat = np.frombuffer(self.memory, np.uint8).reshape(self.samples, -1)
-        parts = np.split(flat, np.cumsum(sizes)[:-1], axis=1)
+        outputs = np.split(flat, np.cumsum(sizes)[:-1], axis=1)
         return tuple(
-            np.ascontiguousarray(part).view(_ELEMENTS[layer.output.type]).astype(np.float32)
-            for part, layer in zip(parts, program.layers, strict=True)
+            np.ascontiguousarray(output).view(_ELEMENTS[layer.output.type]).astype(np.float32)
+            for output, layer in zip(outputs, program.layers, strict=True)
         )
 
 
 def read_results(folder: Path) -> BoardResults:
     """Raises UsageError when the folder does not hold the results of a kit."""
     try:
-        found = json_files.load(folder / "results.json")
-        if (found["format"], found["version"]) != (_FORMAT, _VERSION):
+        data = json_files.load(folder / "results.json")
+        if (data["format"], data["version"]) != (_FORMAT, _VERSION):
             raise _unreadable(folder, f"results.json is not {_FORMAT}, version {_VERSION}")
-        results = _parsed(folder, found)
-        size = sum(layer["bytes"] for layer in found["layers"])
+        results = _parsed(folder, data)
+        size = sum(layer["bytes"] for layer in data["layers"])
     except OSError as error:
         raise _unreadable(folder, f"{Path(str(error.filename)).name}: {error.strerror}") from error
     except (ValueError, KeyError, TypeError) as error:  # of JSON that no kit wrote
@@ -79,26 +79,26 @@ def read_results(folder: Path) -> BoardResults:
     return results
 
 
-def _parsed(folder: Path, found: Mapping[str, Any]) -> BoardResults:
-    samples = int(found["samples"])
+def _parsed(folder: Path, data: Mapping[str, Any]) -> BoardResults:
+    samples = int(data["samples"])
     return BoardResults(
         folder=folder,
-        network=str(found["network"]),
-        inputs=str(found["inputs"]),
+        network=str(data["network"]),
+        inputs=str(data["inputs"]),
         samples=samples,
-        seed=int(found["seed"]),
-        device={"description": None, **found["device"]},
-        whole=_measured(found, int(found["conv_usec"]) + int(found["fc_usec"])),
-        cpu_usec=int(found["cpu_usec"]),
-        layers=tuple(_measured(layer, layer["usec"]) for layer in found["layers"]),
+        seed=int(data["seed"]),
+        device={"description": None, **data["device"]},
+        whole=_measured(data, int(data["conv_usec"]) + int(data["fc_usec"])),
+        cpu_usec=int(data["cpu_usec"]),
+        layers=tuple(_measured(layer, layer["usec"]) for layer in data["layers"]),
         memory=(folder / "layers.bin").read_bytes(),
         outputs=np.fromfile(folder / "outputs.bin", "<f4").reshape(samples, -1),
     )
 
 
-def _measured(found: Mapping[str, Any], usec: int | None) -> Measured:
+def _measured(data: Mapping[str, Any], usec: int | None) -> Measured:
     """Raises TypeError for values that are not numbers."""
-    measured = Measured(usec, found["input_bytes"], found["output_bytes"], found["weights_bytes"])
+    measured = Measured(usec, data["input_bytes"], data["output_bytes"], data["weights_bytes"])
     if not all(value is None or type(value) is int for value in asdict(measured).values()):
         raise TypeError
     return measured

@@ -10,7 +10,7 @@ from cnn_convertor.board.aspects import Aspect, Feature
 from cnn_convertor.board.probe_steps import (
     UPSAMPLE,
     ProbeCommand,
-    Step,
+    RunBuilder,
     average_pool,
     branches,
     conv,
@@ -35,49 +35,53 @@ _AROUND = Padding(1, 1, 1, 1)
 
 def commands(limits: Limits) -> tuple[ProbeCommand, ...]:
     """All commands that a device with these limits should run. A device without tiles has no command about tiles."""
-    made = (replace(command, transposed=transposed) for command in _all(limits) for transposed in (False, True))
-    return tuple(command for command in made if command.fits(limits) and command.subject in command.aspects(limits))
+    both_orders = (replace(command, transposed=transposed) for command in _all(limits) for transposed in (False, True))
+    return tuple(
+        command for command in both_orders if command.fits(limits) and command.subject in command.aspects(limits)
+    )
 
 
 def _all(limits: Limits) -> Iterator[ProbeCommand]:
     for subject, make in _MAKERS.items():
-        for name, shape, steps, options in make(limits):
-            yield ProbeCommand(name, subject, shape, branches(shape, *steps), **options)
+        for name, shape, builders, options in make(limits):
+            yield ProbeCommand(name, subject, shape, branches(shape, *builders), **options)
 
 
 class _Rows:
-    """Collects commands: name, input, steps of each branch, options of ProbeCommand."""
+    """Collects commands: name, input, builders of each branch, options of ProbeCommand."""
 
     def __init__(self) -> None:
-        self.rows: list[tuple[str, Shape, Sequence[Sequence[Step]], dict[str, Any]]] = []
+        self.rows: list[tuple[str, Shape, Sequence[Sequence[RunBuilder]], dict[str, Any]]] = []
 
-    def add(self, name: str, shape: Shape, *steps: Sequence[Step], **options: object) -> None:
-        self.rows.append((name, shape, steps, options))
+    def add(self, name: str, shape: Shape, *builders: Sequence[RunBuilder], **options: object) -> None:
+        self.rows.append((name, shape, builders, options))
 
-    def __iter__(self) -> Iterator[tuple[str, Shape, Sequence[Sequence[Step]], dict[str, Any]]]:
+    def __iter__(self) -> Iterator[tuple[str, Shape, Sequence[Sequence[RunBuilder]], dict[str, Any]]]:
         return iter(self.rows)
 
 
-def _tallest(shape: Shape, limits: Limits, fits: Callable[[ProbeCommand], bool], *steps: Sequence[Step]) -> Shape:
+def _tallest(
+    shape: Shape, limits: Limits, fits: Callable[[ProbeCommand], bool], *builders: Sequence[RunBuilder]
+) -> Shape:
     """The map with the most rows, of the shape's width and channels, over which a command fits."""
     low, high = shape.height, limits.max_height
     while low < high:
         middle = (low + high + 1) // 2
         tried = shape._replace(height=middle)
-        if fits(ProbeCommand("", Form.RUN, tried, branches(tried, *steps))):
+        if fits(ProbeCommand("", Form.RUN, tried, branches(tried, *builders))):
             low = middle
         else:
             high = middle - 1
     return shape._replace(height=low)
 
 
-def _one_tile(step: Step, limits: Limits) -> Shape:
+def _one_tile(builder: RunBuilder, limits: Limits) -> Shape:
     """The largest map of its kind over which a convolution takes one tile."""
 
     def fits(command: ProbeCommand) -> bool:
         return strips(command.runs[0], ub_size=limits.ub_size) == 1
 
-    return _tallest(Shape(8, 40, 32), limits, fits, [step])
+    return _tallest(Shape(8, 40, 32), limits, fits, [builder])
 
 
 # --- one run -------------------------------------------------------------------------------------------------------------
@@ -153,11 +157,11 @@ def _add_sizes(rows: _Rows, limits: Limits) -> None:
     rows.add(f"convolution over {limits.max_height} rows", Shape(limits.max_height, 5, 16), [conv(8, 3)])
     rows.add(IDLE, Shape(1, 1, 8), [pool(_BARE)])
     rows.add(REPEATED, Shape(1, 1, 8), [pool(_BARE)], repeats=64)
-    step = conv(32, 3)
-    one = _one_tile(step, limits)
-    rows.add(COMPUTE_BOUND, one, [step])
-    rows.add("two tiles", one._replace(height=one.height + 1), [step])
-    rows.add("several tiles", one._replace(width=3 * one.width), [step])
+    builder = conv(32, 3)
+    one = _one_tile(builder, limits)
+    rows.add(COMPUTE_BOUND, one, [builder])
+    rows.add("two tiles", one._replace(height=one.height + 1), [builder])
+    rows.add("several tiles", one._replace(width=3 * one.width), [builder])
     rows.add("several tiles, stride 2x2", one._replace(width=3 * one.width), [conv(32, 3, stride=2)])
     rows.add("several tiles, 7x7", one._replace(width=2 * one.width), [conv(8, 7)])
 
@@ -169,8 +173,8 @@ def _by(size: int | tuple[int, int]) -> str:
 def _deconvolutions(_: Limits) -> _Rows:
     rows = _Rows()
     for kernel, stride, padding in ((2, 2, 0), (3, 2, 1), (4, 2, 1), (3, 1, 1), (5, 3, 1)):
-        step = deconv(12, kernel, stride=stride, padding=padding)
-        rows.add(f"deconvolution {_by(kernel)}, stride {stride}", _SMALL, [step])
+        builder = deconv(12, kernel, stride=stride, padding=padding)
+        rows.add(f"deconvolution {_by(kernel)}, stride {stride}", _SMALL, [builder])
     rows.add("depthwise deconvolution 4x4", _SMALL, [deconv(16, 4, stride=2, padding=1, depthwise=True)])
     return rows
 
@@ -217,9 +221,9 @@ def _rectangular_pools(_: Limits) -> _Rows:
 
 def _tiled_max_pools(limits: Limits) -> _Rows:
     rows = _Rows()
-    step = conv(32, 3, pooling=max_pool())
-    one = _one_tile(step, limits)
-    rows.add("max pool 2x2 in two tiles", one._replace(height=one.height + 2), [step])
+    builder = conv(32, 3, pooling=max_pool())
+    one = _one_tile(builder, limits)
+    rows.add("max pool 2x2 in two tiles", one._replace(height=one.height + 2), [builder])
     rows.add("max pool 3x3 in several tiles", one._replace(width=3 * one.width), [conv(16, 3, pooling=max_pool(3, 2))])
     return rows
 
@@ -237,13 +241,13 @@ def _u8_inputs(_: Limits) -> _Rows:
 def _batches(_: Limits) -> _Rows:
     rows = _Rows()
     for samples in (2, 3, 8):
-        for name, step in {
+        for name, builder in {
             "convolution 3x3": conv(12, 3),
             "convolution 3x3, stride 2x2": conv(12, 3, stride=2),
             "depthwise 3x3": depthwise(16, 3),
             "deconvolution 4x4": deconv(12, 4, stride=2, padding=1),
         }.items():
-            rows.add(f"{samples} samples, {name}", _SMALL, [step], batch=samples)
+            rows.add(f"{samples} samples, {name}", _SMALL, [builder], batch=samples)
     return rows
 
 
@@ -252,7 +256,7 @@ def _batches(_: Limits) -> _Rows:
 
 def _additions(_: Limits) -> _Rows:
     rows = _Rows()
-    for name, step in (
+    for name, builder in (
         ("average pool 2x2", pool(average_pool(2, 2, factor=0.25))),
         ("average pool 3x3", pool(average_pool(3, 1, _AROUND, factor=0.125), Relu())),
         ("a scale", pool(average_pool(1, factor=0.5), Relu6())),
@@ -260,7 +264,7 @@ def _additions(_: Limits) -> _Rows:
         ("depthwise 1x1", depthwise(16, 1)),
         ("depthwise 1x1 with ReLU", depthwise(16, 1, function=Relu())),
     ):
-        rows.add(f"an addition behind {name}", _MAP, [step], adds=True)
+        rows.add(f"an addition behind {name}", _MAP, [builder], adds=True)
     return rows
 
 
@@ -272,19 +276,19 @@ def _conv_additions(limits: Limits) -> _Rows:
     rows.add("an addition behind depthwise 3x3", _MAP, [depthwise(16, 3)], adds=True)
     rows.add("an addition in front of max pool 2x2", _MAP, [conv(16, 3, pooling=max_pool())], adds=True)
     rows.add("an addition behind a fully connected layer", Shape(1, 1, 300), [conv(17, function=Relu())], adds=True)
-    step = conv(32, 3, function=Relu())
-    full = _one_tile(step, limits)
-    rows.add("an addition that fills the buffer", full, [step], adds=True)
+    builder = conv(32, 3, function=Relu())
+    full = _one_tile(builder, limits)
+    rows.add("an addition that fills the buffer", full, [builder], adds=True)
     return rows
 
 
 def _tiled_additions(limits: Limits) -> _Rows:
     rows = _Rows()
-    step = conv(32, 3, function=Relu())
-    one = _one_tile(step, limits)
+    builder = conv(32, 3, function=Relu())
+    one = _one_tile(builder, limits)
     wide = one._replace(width=3 * one.width)
-    rows.add("an addition in two tiles", one._replace(height=one.height + 1), [step], adds=True)
-    rows.add("an addition in several tiles", wide, [step], adds=True)
+    rows.add("an addition in two tiles", one._replace(height=one.height + 1), [builder], adds=True)
+    rows.add("an addition in several tiles", wide, [builder], adds=True)
     rows.add("an addition in several tiles behind 1x1", wide, [conv(24)], adds=True)
     rows.add("an addition in several tiles, stride 2x2", wide, [conv(16, 3, stride=2)], adds=True)
     return rows
@@ -303,12 +307,12 @@ def _deconv_runs(_: Limits) -> _Rows:
 # --- branches and chains -------------------------------------------------------------------------------------------------
 
 
-def _inner(outputs: int, kernel: int = 1, **options: Any) -> Step:
+def _inner(outputs: int, kernel: int = 1, **options: Any) -> RunBuilder:
     """A convolution that writes to the unified buffer."""
     return conv(outputs, kernel, function=_RELU6, **options)
 
 
-def _same_size_chain(depth: int, kernel: int = 3) -> list[Step]:
+def _same_size_chain(depth: int, kernel: int = 3) -> list[RunBuilder]:
     return [*([_inner(16, kernel)] * (depth - 1)), conv(16, kernel)]
 
 
@@ -327,17 +331,17 @@ def _branches(limits: Limits) -> _Rows:
 def _inception(limits: Limits) -> _Rows:
     rows = _Rows()
     same = pool(max_pool(3, 1, _AROUND))
-    pairs: dict[str, list[Step]] = {
+    pairs: dict[str, list[RunBuilder]] = {
         "1x1 to 3x3": [_inner(8), conv(16, 3)],
         "1x1 to 5x5": [_inner(8), conv(8, 5)],
         "max pool to 1x1": [same, conv(8)],
         "1x1 to 3x3 with max pool": [_inner(8), conv(16, 3, pooling=max_pool(3, 1, _AROUND))],
     }
-    for name, steps in pairs.items():
-        rows.add(f"a branch {name}", _SMALL, _PLAIN, steps)
+    for name, builders in pairs.items():
+        rows.add(f"a branch {name}", _SMALL, _PLAIN, builders)
     rows.add("an inception module", _MAP._replace(channels=24), [conv(8)], *list(pairs.values())[:3])
     module = ([conv(16)], [_inner(16), conv(32, 3)], [_inner(8), conv(8, 5)], [same, conv(8)])
-    full = _tallest(Shape(8, 28, 64), limits, lambda made: made.fits(limits), *module)
+    full = _tallest(Shape(8, 28, 64), limits, lambda command: command.fits(limits), *module)
     rows.add("an inception module that fills the buffer", full, *module)
     return rows
 
@@ -348,9 +352,9 @@ def _chains(limits: Limits) -> _Rows:
         rows.add(f"a chain of {depth}", _SMALL, _same_size_chain(depth))
     rows.add("a chain of 1x1 and 3x3", _SMALL, [_inner(8), conv(16, 3)])
     for depth in (2, 8, limits.max_runs):
-        steps = _same_size_chain(depth)
-        full = _tallest(Shape(4, 40, 16), limits, lambda made: made.fits(limits), steps)
-        rows.add(f"a chain of {depth} that fills the buffer", full, steps)
+        builders = _same_size_chain(depth)
+        full = _tallest(Shape(4, 40, 16), limits, lambda command: command.fits(limits), builders)
+        rows.add(f"a chain of {depth} that fills the buffer", full, builders)
     rows.add(
         "a chain of 3 with palettes",
         _SMALL,
@@ -365,15 +369,15 @@ def _deep_branches(limits: Limits) -> _Rows:
         rows.add(f"two branches of {depth}", _SMALL, _same_size_chain(depth), _same_size_chain(depth))
     rows.add("a branch of 31", _SMALL, [conv(8)], _same_size_chain(limits.max_runs - 1))
     rows.add("a branch of 1x1, 3x3, 3x3", _SMALL, _PLAIN, [_inner(8), _inner(16, 3), conv(8, 3)])
-    steps = ([_inner(16), _inner(16, 3), conv(16, 3)], [conv(16)])
-    full = _tallest(Shape(4, 40, 16), limits, lambda made: made.fits(limits), *steps)
-    rows.add("a branch of 3 that fills the buffer", full, *steps)
+    builders = ([_inner(16), _inner(16, 3), conv(16, 3)], [conv(16)])
+    full = _tallest(Shape(4, 40, 16), limits, lambda command: command.fits(limits), *builders)
+    rows.add("a branch of 3 that fills the buffer", full, *builders)
     return rows
 
 
 def _other_branches(_: Limits) -> _Rows:
     rows = _Rows()
-    pairs: dict[str, list[Step]] = {
+    pairs: dict[str, list[RunBuilder]] = {
         "1x1 to 1x1": [_inner(16), conv(8)],
         "3x3 to 3x3": [_inner(8, 3), conv(8, 3)],
         "3x3 to 1x1": [_inner(16, 3), conv(8)],
@@ -383,22 +387,22 @@ def _other_branches(_: Limits) -> _Rows:
         "3x3 to max pool": [_inner(16, 3), pool(max_pool(3, 1, _AROUND))],
         "1x1 to 1x3": [_inner(8), conv(8, (1, 3))],
     }
-    for name, steps in pairs.items():
-        rows.add(f"a branch {name}", _SMALL, _PLAIN, steps)
+    for name, builders in pairs.items():
+        rows.add(f"a branch {name}", _SMALL, _PLAIN, builders)
     return rows
 
 
-def _beside_and_alone(rows: _Rows, name: str, shape: Shape, steps: Sequence[Step], **options: object) -> None:
+def _beside_and_alone(rows: _Rows, name: str, shape: Shape, builders: Sequence[RunBuilder], **options: object) -> None:
     """The runs as a branch, and as a chain."""
-    rows.add(f"{name}, in a branch", shape, _PLAIN, steps, **options)
-    rows.add(f"{name}, in a chain", shape, steps, **options)
+    rows.add(f"{name}, in a branch", shape, _PLAIN, builders, **options)
+    rows.add(f"{name}, in a chain", shape, builders, **options)
 
 
 def _prelu_in_buffer(_: Limits) -> _Rows:
     rows = _Rows()
     for kernel in (1, 3):
-        steps = [conv(8, kernel, slopes=True), conv(8, 3)]
-        _beside_and_alone(rows, f"PReLU between {_by(kernel)} and 3x3", Shape(9, 11, 3), steps)
+        builders = [conv(8, kernel, slopes=True), conv(8, 3)]
+        _beside_and_alone(rows, f"PReLU between {_by(kernel)} and 3x3", Shape(9, 11, 3), builders)
     return rows
 
 
@@ -411,26 +415,26 @@ def _channels_in_buffer(_: Limits) -> _Rows:
 
 def _strided(_: Limits) -> _Rows:
     rows = _Rows()
-    for name, steps in {
+    for name, builders in {
         "stride 2x2, then 3x3": [_inner(8, 3, stride=2), conv(8, 3)],
         "1x1, then stride 2x2": [_inner(8), conv(8, 3, stride=2)],
         "max pool with stride 2, then 1x1": [pool(max_pool()), conv(8)],
         "1x1, then max pool with stride 2": [_inner(8), pool(max_pool())],
     }.items():
-        _beside_and_alone(rows, name, _MAP, steps)
+        _beside_and_alone(rows, name, _MAP, builders)
     return rows
 
 
 def _depthwise(_: Limits) -> _Rows:
     rows = _Rows()
     each = depthwise(16, 3, function=_RELU6)
-    for name, steps in {
+    for name, builders in {
         "1x1 to depthwise 3x3": [_inner(16), depthwise(16, 3)],
         "depthwise 3x3 to 1x1": [each, conv(8)],
         "depthwise 5x5 to 1x1": [depthwise(16, 5, function=_RELU6), conv(8)],
         "1x1, depthwise 3x3, 1x1": [_inner(16), each, conv(8)],
     }.items():
-        _beside_and_alone(rows, name, _MAP, steps)
+        _beside_and_alone(rows, name, _MAP, builders)
     rows.add(
         "1x1, depthwise 3x3 with stride 2x2, 1x1",
         _MAP,
@@ -442,12 +446,12 @@ def _depthwise(_: Limits) -> _Rows:
 def _average_pools(_: Limits) -> _Rows:
     rows = _Rows()
     average = average_pool(3, 1, _AROUND, factor=0.125)
-    for name, steps in {
+    for name, builders in {
         "average pool 3x3 to 1x1": [pool(average), conv(8)],
         "1x1 to average pool 3x3": [_inner(8), pool(average)],
         "1x1 to average pool 7x7": [_inner(8), pool(average_pool(7, 1, factor=2**-5))],
     }.items():
-        _beside_and_alone(rows, name, _SMALL, steps)
+        _beside_and_alone(rows, name, _SMALL, builders)
     return rows
 
 

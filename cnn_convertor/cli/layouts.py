@@ -99,7 +99,9 @@ def export(
 
     config = Config.read(ini, **device)
     with console.progress(config.name, verbose=config.verbose) as progress:
-        made = export(config, target, output, given=given, element=element, run=run, sources=sources, progress=progress)
+        made = export(
+            config, target, output, input_file=given, element=element, run=run, sources=sources, progress=progress
+        )
     console.result(f"{config.name} for {target}", [*made.summary, ("manifest", str(made.files[-1]))])
 
 

@@ -126,7 +126,7 @@ class Config:
         warn(*(Problem("DV112", message, Origin(str(path), line=line)) for message, line in reading.unknown))
         if reading.problems:
             raise UsageError(reading.problems)
-        return cls(**values | _given(options))
+        return cls(**values | _present(options))
 
     @classmethod
     def of(cls, path: str | Path, **options: Any) -> Config:
@@ -134,15 +134,15 @@ class Config:
         path = Path(path)
         if not is_model(path) or not path.is_file() or explain(path):
             return cls.read(path, **options)
-        return cls(definition=path, **_given(options))
+        return cls(definition=path, **_present(options))
 
 
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that are given. A device is a profile, its name, or the path of its file."""
-    given = {name: value for name, value in options.items() if value is not None}
-    if isinstance(device := given.get("device"), str):
-        given["device"] = read_profile(device, Path())
-    return given
+def _present(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with a value. A device is a profile, its name, or the path of its file."""
+    present = {name: value for name, value in options.items() if value is not None}
+    if isinstance(device := present.get("device"), str):
+        present["device"] = read_profile(device, Path())
+    return present
 
 
 def name_of(model: Path) -> str:
@@ -152,6 +152,6 @@ def name_of(model: Path) -> str:
 
 
 def _framework_of(definition: Path) -> Frontend:
-    if found := recognize(definition):
-        return found
+    if framework := recognize(definition):
+        return framework
     raise UsageError.of("DV108", "neither the name nor the content shows the framework", Origin(str(definition)))

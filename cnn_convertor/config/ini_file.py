@@ -113,8 +113,8 @@ class IniFile:
             if section == LAYERS:
                 is_palette = {"fp16": False, "palette": True}.get(setting.text.lower())
                 if is_palette is None:
-                    found = f'not "{setting.text}"' if setting.text else "found nothing"
-                    self._wrong("DV106", f"[{section}] {name}: expected fp16 or palette, {found}", setting.line)
+                    actual = f'not "{setting.text}"' if setting.text else "found nothing"
+                    self._wrong("DV106", f"[{section}] {name}: expected fp16 or palette, {actual}", setting.line)
                 else:
                     yield Override(name, is_palette, Origin(str(self._path), line=setting.line))
 
@@ -132,8 +132,8 @@ class IniFile:
                 raise ValueError
             yield key.kind.parse(text, self._path.parent)
         except ValueError:
-            found = f'not "{text}"' if text else "found nothing"
-            self._wrong("DV106", f"{shown}: expected {key.kind.expected}, {found}", line)
+            actual = f'not "{text}"' if text else "found nothing"
+            self._wrong("DV106", f"{shown}: expected {key.kind.expected}, {actual}", line)
         except UsageError as error:
             self.problems += error.problems
         except OSError as error:
@@ -170,13 +170,13 @@ class IniFile:
             self.unknown.append((f"[OUTPUT] {ignored} is ignored, {why}", setting.line))
 
     def _guessed_origin(self, definition: Path, data: Path) -> Frontend | None:
-        found = recognize(definition, data)
-        if found is None:
+        guessed = recognize(definition, data)
+        if guessed is None:
             problem = f'[INPUT] definition: neither the name nor the content of "{definition}" shows its framework'
             choices = " or ".join(f"origin = {frontend.name}" for frontend in FRONTENDS)
             hint = f"{choices}; export other frameworks' models to one of them"
             self._wrong("DV108", problem, self._settings["INPUT", "definition"].line, hint)
-        return found
+        return guessed
 
     def _scan(self, text: str) -> None:
         """Fill sections and settings, line by line."""

@@ -87,10 +87,10 @@ def _pixels(text: str, _: Path) -> int | None:
 def _origin(text: str, _: Path) -> Frontend | None:
     if not text:
         return None
-    found = next((frontend for frontend in FRONTENDS if frontend.name == text.upper()), None)
-    if found is None:
+    origin = next((frontend for frontend in FRONTENDS if frontend.name == text.upper()), None)
+    if origin is None:
         raise ValueError
-    return found
+    return origin
 
 
 def _file(text: str, folder: Path) -> Path | None:

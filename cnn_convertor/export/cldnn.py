@@ -26,9 +26,9 @@ class Cldnn(Target):
 
     def surfaces(self, parts: Iterable[Part]) -> Iterator[Surface]:
         used = set()
-        for made in Target.surfaces(self, parts):
-            used.add(made.layout.name)
-            yield made
+        for surface_ in Target.surfaces(self, parts):
+            used.add(surface_.layout.name)
+            yield surface_
         unused = [layout.name for layout in self.formats if layout.name not in used]
         if unused:
             reason = f"the formats {', '.join(unused)} are unused"
@@ -62,16 +62,16 @@ class Cldnn(Target):
         if axes == "bfyx":
             return cldnn.format_of("bfyx")
         extents = " ".join(f"{axis}={n}" for axis, n in zip(axes, shape, strict=True))
-        given = ", ".join(layout.name for layout in self.formats)
-        message = f"none of the formats {given} fits weights of {extents}"
+        names = ", ".join(layout.name for layout in self.formats)
+        message = f"none of the formats {names} fits weights of {extents}"
         hint = f"add one that does: {', '.join(self._near(axes, shape))}"
         raise UnsupportedError.of("DV852", message, part.where, hint)
 
     def _near(self, axes: str, shape: tuple[int, ...]) -> list[str]:
         """Formats that fit, those with names similar to the given ones first."""
         names = [name for name in (*cldnn.WEIGHTS, *cldnn.SPECIAL) if fits(cldnn.format_of(name), axes, shape)]
-        given = [layout.name for layout in self.formats]
-        return sorted(names, key=lambda name: -max(difflib.SequenceMatcher(None, name, g).ratio() for g in given))[:3]
+        wanted = [layout.name for layout in self.formats]
+        return sorted(names, key=lambda name: -max(difflib.SequenceMatcher(None, name, g).ratio() for g in wanted))[:3]
 
 
 def fits(layout: Layout, axes: str, shape: Sequence[int]) -> bool:

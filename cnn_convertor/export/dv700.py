@@ -33,7 +33,7 @@ class PackedStream:
     transposed: bool
 
     @property
-    def parts(self) -> dict[Role, tuple[int, ...]]:
+    def shapes(self) -> dict[Role, tuple[int, ...]]:
         """The arrays in the stream, with their shapes."""
         packed = self.weights.packed
         shapes: dict[Role, tuple[int, ...]] = {
@@ -63,16 +63,16 @@ def streams(program: Program) -> tuple[tuple[PackedStream, Iterator[Bytes]], ...
     Errors and warnings for any of them are raised with the last.
     """
     encoded = encode_all(program.weights, transposed=program.transposed)
-    found = []
+    results = []
     for index, weights in enumerate(program.weights):
         layer, type_ = (
             (f"convolution {index}", "") if weights.where is None else (weights.where.layer, weights.where.type)
         )
         is_last = index == len(program.weights) - 1
-        found.append(
+        results.append(
             (PackedStream(layer, type_, weights, program.transposed), _taken(encoded, weights.nbytes, rest=is_last))
         )
-    return tuple(found)
+    return tuple(results)
 
 
 def _taken(encoded: Iterator[Bytes], nbytes: int, *, rest: bool) -> Iterator[Bytes]:
@@ -85,11 +85,11 @@ def _taken(encoded: Iterator[Bytes], nbytes: int, *, rest: bool) -> Iterator[Byt
         yield piece
 
 
-def maps(program: Program, given: Mapping[str, NDArray[np.float32]]) -> Iterator[tuple[Surface, int]]:
-    """Inputs and outputs with their offsets in the I/O buffer. given: input or output name -> (H, W, C)."""
+def maps(program: Program, arrays: Mapping[str, NDArray[np.float32]]) -> Iterator[tuple[Surface, int]]:
+    """Inputs and outputs with their offsets in the I/O buffer. arrays: input or output name -> (H, W, C)."""
     device = feature_map(transposed=program.transposed)
     for name, tensor in program.inputs:
-        values = _known(given, name)
+        values = _known(arrays, name)
         yield Surface(name, name, "Input", "Input", Role.INPUT, device, tuple(tensor.shape), values), tensor.offset
     for index, (name, tensor) in zip(program.outputs, program.results, strict=True):
         layer = program.layers[index]
@@ -98,12 +98,12 @@ def maps(program: Program, given: Mapping[str, NDArray[np.float32]]) -> Iterator
         layout = replace(layout, name="HWC" if is_plain(layer) else device.name)
         where = layer.origins[-1] if layer.origins else None
         shown, type_ = (name, "") if where is None else (where.layer, where.type)
-        shape, values = tuple(tensor.shape), _known(given, name)
+        shape, values = tuple(tensor.shape), _known(arrays, name)
         yield Surface(name, shown, type_, layer.type.value, Role.OUTPUT, layout, shape, values, where), tensor.offset
 
 
-def _known(given: Mapping[str, NDArray[np.float32]], name: str) -> Constant | None:
-    return Constant.of(given[name]) if name in given else None
+def _known(arrays: Mapping[str, NDArray[np.float32]], name: str) -> Constant | None:
+    return Constant.of(arrays[name]) if name in arrays else None
 
 
 def part_of(form: Mapping[str, Any], stream: Bytes, role: Role) -> NDArray[np.float16]:
@@ -120,13 +120,13 @@ def part_of(form: Mapping[str, Any], stream: Bytes, role: Role) -> NDArray[np.fl
     is_valid = min(packed.kernels, packed.channels, *packed.kernel) >= 1 and max(packed.kernel) <= 7
     if not is_valid or stream.size != packed.nbytes:
         raise ValueError("the stream does not have that form")
-    made = unpack(packed, stream, transposed=bool(form["transposed"]))
+    unpacked = unpack(packed, stream, transposed=bool(form["transposed"]))
     match role:
         case Role.WEIGHTS:
-            return made.kernels
+            return unpacked.kernels
         case Role.BIAS:
-            return made.bias
-        case Role.SLOPES if made.slopes is not None:
-            return made.slopes
+            return unpacked.bias
+        case Role.SLOPES if unpacked.slopes is not None:
+            return unpacked.slopes
         case _:
             raise ValueError(f"the stream has no {role.value}")

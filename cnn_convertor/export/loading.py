@@ -155,14 +155,14 @@ def read(path: Path) -> Manifest:
 def _with_sparse(entries: Sequence[SurfaceEntry]) -> tuple[SurfaceEntry, ...]:
     """Attach masks and group sizes to compressed weights. Raises TypeError, KeyError or ValueError if missing."""
     others = {(entry.role, entry.record.get("file")): entry for entry in entries}
-    found = []
+    complete = []
     for entry in entries:
         if "compressed" in entry.record:
             names = entry.record["compressed"]
             pair = tuple(others[role, names[role]] for role in (Role.MASK.value, Role.GROUP_SIZES.value))
             entry = replace(entry, sparse=(pair[0], pair[1]))
-        found.append(entry)
-    return tuple(found)
+        complete.append(entry)
+    return tuple(complete)
 
 
 def _entry(record: Mapping[str, Any], folder: Path) -> SurfaceEntry:

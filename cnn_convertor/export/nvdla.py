@@ -36,9 +36,9 @@ class Nvdla(Target):
 
     def surfaces(self, parts: Iterable[Part]) -> Iterator[Surface]:
         used = {"compressed"}  # known only after writing
-        for made in Target.surfaces(self, _affine(tuple(parts))):
-            used |= {mode for mode in ("image", "winograd") if mode in made.layout.name}
-            yield made
+        for surface_ in Target.surfaces(self, _affine(tuple(parts))):
+            used |= {mode for mode in ("image", "winograd") if mode in surface_.layout.name}
+            yield surface_
         for mode in sorted(self.modes - used):
             hint = "it needs inputs of up to 4 channels read only by convolutions, or kernels of 3x3 (or stride 2 or 3)"
             warn(Problem("DV857", f'no array uses the mode "{mode}"', hint=hint))
@@ -98,14 +98,14 @@ class Nvdla(Target):
                 return np.full((len(values), channels, 4, 4), np.nan, np.float32)
             return weights.in_reals(values, self.precision, stride=stride)
 
-        made = kernels.map_rows(transformed, (channels, 4, 4))
+        kernels_4x4 = kernels.map_rows(transformed, (channels, 4, 4))
         notes = {"kernel": list(part.window.kernel), "stride": [stride, stride], "channels": kernels.shape[1]}
-        return self._kernels(part, weights.winograd(self.precision), made, **notes)
+        return self._kernels(part, weights.winograd(self.precision), kernels_4x4, **notes)
 
     def _kernels(self, part: Part, layout: Layout, kernels: Constant, **notes: Any) -> Surface:
         groups = part.groups if part.groups > 1 else None
-        made = surface(part, layout, kernels, kernels.shape, axes=1, groups=groups, **notes)
-        return replace(made, may_be_sparse="compressed" in self.modes)
+        result = surface(part, layout, kernels, kernels.shape, axes=1, groups=groups, **notes)
+        return replace(result, may_be_sparse="compressed" in self.modes)
 
     def _deconvolution(self, part: Part) -> Iterator[Surface]:
         """One surface per phase of the stride."""

@@ -176,9 +176,9 @@ def ungrouped(weight: Constant, groups: int) -> Constant:
 
 def with_channels(weight: Constant, channels: int) -> Constant:
     """Ungrouped weights (O, I, H, W) padded with zeros to more channels."""
-    _, given, *kernel = weight.shape
-    more = ((0, 0), (0, channels - given), (0, 0), (0, 0))
-    return weight if channels <= given else weight.map_rows(lambda v: np.pad(v, more), (channels, *kernel))
+    _, own, *kernel = weight.shape
+    more = ((0, 0), (0, channels - own), (0, 0), (0, 0))
+    return weight if channels <= own else weight.map_rows(lambda v: np.pad(v, more), (channels, *kernel))
 
 
 def regrouped(weight: Constant, groups: int) -> Constant:

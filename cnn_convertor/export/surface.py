@@ -92,8 +92,8 @@ class Surface:
             masks.append(piece.mask)
             sizes.append(piece.group_sizes.view("<u4"))
             stored += piece.weights.size
-        made = Sparse(_filled(stored), np.concatenate(masks), np.concatenate(sizes))
-        return made if made.nbytes < self.nbytes else None
+        result = Sparse(_filled(stored), np.concatenate(masks), np.concatenate(sizes))
+        return result if result.nbytes < self.nbytes else None
 
     def _compressed(self, packed: Iterator[tuple[int, Bytes]]) -> Iterator[weights.Compressed]:
         for rows, piece in packed:
@@ -105,10 +105,12 @@ class Surface:
         Raises UnsupportedError for values the element type cannot represent.
         """
         size, packed = 0, self._packed(written)
-        parts = (made.weights for made in self._compressed(packed)) if compressed else (piece for _, piece in packed)
-        for part in parts:
-            size += part.size
-            yield part
+        contents = (
+            (compact.weights for compact in self._compressed(packed)) if compressed else (piece for _, piece in packed)
+        )
+        for content in contents:
+            size += content.size
+            yield content
         yield np.zeros((_filled(size) if compressed else self.nbytes) - size, np.uint8)
 
     def _packed(self, written: list[Packed]) -> Iterator[tuple[int, Bytes]]:

@@ -48,7 +48,7 @@ def export(
     target: str,
     folder: Path,
     *,
-    given: Path | None = None,
+    input_file: Path | None = None,
     element: str | None = None,
     run: bool = False,
     sources: Sequence[Path] = (),
@@ -57,9 +57,9 @@ def export(
     """Write a network's weights and maps for a target.
 
     target: nvdla-fp16, nvdla-int16, nvdla-int8 (each optionally with :MODE,...), cldnn:FORMAT,..., bpu, bpu:ALIGN, bpu:x3, dv700
-    given: an image or array to write as the network's input; without it, maps are only described
+    input_file: an image or array to write as the network's input; without it, maps are only described
     element: the element type for clDNN (default float16) and the BPU (default float32)
-    run: also write the outputs of the emulated device, for the given input or a random one
+    run: also write the outputs of the emulated device, for that input or a random one
     sources: C++ files with the callbacks of custom layers, for `run`
     Raises ConvertorError that lists all problems; earlier files then stay unchanged.
     """
@@ -67,7 +67,7 @@ def export(
     progress("read", 0, 1)
     request = Request.of(config)
     graph = read_whole(request)
-    maps = _inputs(request, graph, given) if run or given is not None else {}
+    maps = _inputs(request, graph, input_file) if run or input_file is not None else {}
     if run:
         # Run with the exported weights: only the DV700 has palettes.
         maps |= _outputs(graph, request if kind is None else Request.of(config.in_fp16), maps, sources, progress)
@@ -169,8 +169,8 @@ class _Writer:
         """Place a surface of `size` bytes, and return its new manifest entry."""
         memory = "maps" if surface.role.is_map else "weights"
         align = surface.layout.base_align
-        place = -(-self._ends[memory] // align) * align if offset is None else offset
-        self._ends[memory] = max(self._ends[memory], place + size)
+        start = -(-self._ends[memory] // align) * align if offset is None else offset
+        self._ends[memory] = max(self._ends[memory], start + size)
         entry: dict[str, Any] = {
             "layer": surface.layer,
             "type": surface.type,
@@ -185,7 +185,7 @@ class _Writer:
             "strides": distances(surface.layout, surface.shape),
             "alignment": {"start": align, "size": surface.layout.total_align},
             "memory": memory,
-            "offset": place,
+            "offset": start,
             "bytes": size,
             **surface.notes,
         }
@@ -194,10 +194,10 @@ class _Writer:
 
     def add_stream(self, stream: dv700.PackedStream, pieces: Iterator[Bytes]) -> None:
         """Add a stream: one file, with one entry per array in it."""
-        place = self._ends["weights"]
-        assert place == stream.weights.offset
+        start = self._ends["weights"]
+        assert start == stream.weights.offset
         self._ends["weights"] += stream.weights.nbytes
-        made: list[dict[str, Any]] = [
+        entries: list[dict[str, Any]] = [
             {
                 "layer": stream.layer,
                 "type": stream.type,
@@ -209,13 +209,13 @@ class _Writer:
                 "element": "float16",
                 "alignment": {"start": 16, "size": 16},
                 "memory": "weights",
-                "offset": place,
+                "offset": start,
                 "bytes": stream.weights.nbytes,
             }
-            for role, shape in stream.parts.items()
+            for role, shape in stream.shapes.items()
         ]
-        self._entries += made
-        self._add_file(made[0], self._checked(pieces), *made[1:])
+        self._entries += entries
+        self._add_file(entries[0], self._checked(pieces), *entries[1:])
 
     def _add_file(self, entry: dict[str, Any], pieces: Iterator[Bytes], *others: dict[str, Any]) -> str:
         """Add a file for an entry. others: further entries of the same file. Returns its name."""
@@ -282,13 +282,13 @@ class _Writer:
 
 def _earlier(folder: Path) -> set[Path]:
     """The unchanged surfaces of an earlier export in the folder."""
-    found = set()
+    files = set()
     with suppress(ModelError):
         for entry in read(folder).surfaces:
             with suppress(ModelError):
                 if entry.file is not None and entry.memory() is not None:
-                    found.add(entry.file)
-    return found
+                    files.add(entry.file)
+    return files
 
 
 def _figures(error: StorageLoss) -> dict[str, float | None]:

@@ -160,8 +160,8 @@ class Graph:
         """Replace nodes: rule(graph, node) -> equivalent nodes, the last with its name, or None to keep it."""
         nodes: list[Node] = []
         for node in self.nodes:
-            made = rule(self, node)
-            nodes.extend((node,) if made is None else made)
+            nodes_of = rule(self, node)
+            nodes.extend((node,) if nodes_of is None else nodes_of)
             assert nodes[-1].name == node.name
         return Graph(tuple(nodes), self.outputs)
 

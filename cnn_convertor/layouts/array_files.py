@@ -69,18 +69,18 @@ def contents(path: Path, array: Array, layout: Layout) -> Bytes:
 
 def _pixels(data: bytes, layout: Layout, shape: Sequence[int]) -> Array:
     """An image of consecutive planes."""
-    given = FORMATS[layout.name]
+    format_ = FORMATS[layout.name]
     height, width = tuple(extents(layout, shape).values())[:2]
-    if shape[2] != given.channels:
-        refuse("DV835", f"{given.name} has {given.channels} channels, not {shape[2]}")
-    sizes = [height * stride for stride in given.strides(width)]
+    if shape[2] != format_.channels:
+        refuse("DV835", f"{format_.name} has {format_.channels} channels, not {shape[2]}")
+    sizes = [height * stride for stride in format_.strides(width)]
     planes = np.split(bytes_of(data, sum(sizes)), np.cumsum(sizes)[:-1])
-    return unpack_pixels(planes, given, height, width)
+    return unpack_pixels(planes, format_, height, width)
 
 
-def rearranged(array: Array, given: Layout, to: Layout) -> Array:
+def rearranged(array: Array, layout: Layout, to: Layout) -> Array:
     """The array with the axes of another layout, and its element type if both are floating point."""
-    order, shape = match_axes(given, to, array.shape)
+    order, shape = match_axes(layout, to, array.shape)
     result = array.transpose(order).reshape(shape)
     if to.element is not None and to.element.kind == result.dtype.kind == "f":
         return result.astype(to.element)

@@ -268,8 +268,8 @@ class NV12:
         """Pack Y (H, W) and UV (H / 2, W / 2, 2) into one buffer."""
         half = (self.height // 2, self.width // 2, 2)
         if luma.shape != (self.height, self.width) or chroma.shape != half:
-            given = f"Y {luma.shape} and UV {chroma.shape}"
-            refuse("DV821", f"{given} for an image of {self.height} x {self.width} pixels", f"UV is {half}")
+            shapes = f"Y {luma.shape} and UV {chroma.shape}"
+            refuse("DV821", f"{shapes} for an image of {self.height} x {self.width} pixels", f"UV is {half}")
         image = np.empty(self.nbytes, np.uint8)
         y, uv = self.planes
         y.pack(luma.reshape(y.valid_shape), image[: y.aligned_byte_size])

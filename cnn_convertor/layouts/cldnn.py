@@ -126,12 +126,12 @@ def _of_parts(name: str) -> Layout:
     if filled and fill is None:
         wrong_at(name, len(body) + 2, "expected the padding of an axis, like ai32")
     outer, inner = _parts(name, body)
-    blocked_axes, seen = {axis for axis, _, _ in inner}, ""
+    blocked_axes, outer_axes = {axis for axis, _, _ in inner}, ""
     for axis, counts_slices, at in outer:
         for letter in axis:
-            if letter in seen:
+            if letter in outer_axes:
                 wrong_at(name, at, f'duplicate axis "{letter}"')
-        seen += axis
+        outer_axes += axis
         if counts_slices and axis not in blocked_axes:
             wrong_at(name, at, f'"{axis}s" counts slices, but {axis}svN is missing')
         if not counts_slices and axis in blocked_axes:
@@ -139,12 +139,12 @@ def _of_parts(name: str) -> Layout:
     for axis, _, at in inner:
         if axis not in {other for other, _, _ in outer}:
             wrong_at(name, at, f'blocks of "{axis}" without {axis}s')
-    if fill and fill[1] not in seen:
+    if fill and fill[1] not in outer_axes:
         wrong_at(name, len(body) + 3, f'there is no axis "{fill[1]}"')
     terms = blocked([axis for axis, _, _ in outer], [(axis, size) for axis, size, _ in inner])
-    for place, term in enumerate(terms[: len(outer)]):
+    for index, term in enumerate(terms[: len(outer)]):
         align = int(fill[2]) if fill and fill[1] == term.axis else 1
-        terms[place] = replace(term, flip=bool(rotation) and term.axis in ("x", "y"), extent_align=align)
+        terms[index] = replace(term, flip=bool(rotation) and term.axis in ("x", "y"), extent_align=align)
     return Layout(natural_axes(terms), tuple(terms))
 
 

@@ -30,8 +30,8 @@ def describe(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | N
     lines += [f"         {note}" for note in _notes(layout, shape)]
     if layout.base_align > 1:
         lines.append(f"start    a multiple of {layout.base_align} bytes")
-    places = elements(layout, shape, element=element, end=first * itemsize) if size < LARGE else []
-    for at, index in enumerate(places[:first]):
+    indices = elements(layout, shape, element=element, end=first * itemsize) if size < LARGE else []
+    for at, index in enumerate(indices[:first]):
         inside = "padding" if index is None else "; ".join(f"{a}={i}" for a, i in zip(layout.axes, index, strict=True))
         lines.append(f"  {at * itemsize:6} => [{inside}]")
     return "\n".join(lines) + "\n"
@@ -108,8 +108,8 @@ def _numbers(layout: Layout, shape: Sequence[int], itemsize: int) -> npt.NDArray
         part = np.zeros((*array.shape, itemsize), np.uint8)
         part[..., 0] = array >> 8 * byte & 255
         packed: Bytes = pack(part.view(f"V{itemsize}")[..., 0], layout.of(None))
-        places = packed[::itemsize].astype(np.int64)
-        result[: places.size] |= places << 8 * byte
+        digits = packed[::itemsize].astype(np.int64)
+        result[: digits.size] |= digits << 8 * byte
         if array.size < 1 << 8 * (byte + 1):
             break
     return result
@@ -129,13 +129,13 @@ def svg(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None =
     size = nbytes(layout, shape, element=element)
     if size // itemsize > MAX_CELLS:
         refuse("DV805", f"a picture of {size // itemsize} elements is too large", f"a shape of {MAX_CELLS} at most")
-    places = elements(layout, shape, element=element)
+    indices = elements(layout, shape, element=element)
     shown = [axis for axis, extent in enumerate(shape) if extent > 1] or list(range(len(shape)))
     comma = "," if max(shape) > 10 else ""
-    texts = [None if index is None else comma.join(str(index[axis]) for axis in shown) for index in places]
+    texts = [None if index is None else comma.join(str(index[axis]) for axis in shown) for index in indices]
     cell = max(_CELL, _LETTER * max(len(text or "") for text in texts) + 4)
     columns = _columns(layout, shape, itemsize)
-    rows = -(-len(places) // columns)
+    rows = -(-len(indices) // columns)
     sizes = " ".join(f"{a}={n}" for a, n in zip(layout.axes, shape, strict=True))
     title = f"{layout.name or layout}: {sizes}, {size} bytes"
     caption = f"{layout}; cells hold {comma.join(layout.axes[axis] for axis in shown)}"
@@ -148,7 +148,7 @@ def svg(layout: Layout, shape: Sequence[int], *, element: npt.DTypeLike | None =
         f'<text x="8" y="16" font-size="13">{html.escape(title)}</text>',
         f'<text x="8" y="34" fill="#555">{html.escape(caption)}</text>',
     ]
-    for number, (index, text) in enumerate(zip(places, texts, strict=True)):
+    for number, (index, text) in enumerate(zip(indices, texts, strict=True)):
         row, column = divmod(number, columns)
         y = _TOP + row * _ROW
         if column == 0:

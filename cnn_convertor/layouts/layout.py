@@ -188,8 +188,8 @@ def extents(layout: Layout, shape: Sequence[int], padding: Paddings = NO_PADDING
     """The extent of each group of axes, including padding. Raises UsageError for a shape that does not fit."""
     shape = whole_numbers(shape, "a shape")
     if len(shape) != len(layout.axes):
-        given = "x".join(map(str, shape)) or "that of a single number"
-        refuse("DV802", f'the layout has the axes "{layout.axes}", but the shape is {given}')
+        actual = "x".join(map(str, shape)) or "that of a single number"
+        refuse("DV802", f'the layout has the axes "{layout.axes}", but the shape is {actual}')
     if min(shape, default=1) < 1:
         refuse("DV802", f"a shape of {'x'.join(map(str, shape))} is empty")
     for letter, amounts in padding.items():
@@ -278,13 +278,13 @@ def offset(
     """The offset of an element in bytes; in elements if their type is unknown."""
     counts = extents(layout, shape, padding)
     index = whole_numbers(index, "an index")
-    place = _coordinates(layout, shape, index, padding)
+    coordinates = _coordinates(layout, shape, index, padding)
     itemsize = item_size(layout, element)
     result = 0
     for number, term in enumerate(layout.terms):
-        value = place[term.axis]
+        value = coordinates[term.axis]
         if term.ragged:
-            slice_, place[term.axis] = divmod(value, term.div)
+            slice_, coordinates[term.axis] = divmod(value, term.div)
             result += slice_ * pitch(layout, number, {**counts, term.axis: term.div}, itemsize) if slice_ else 0
             whole, rest = divmod(counts[term.axis], term.div)
             counts[term.axis] = term.div if slice_ < whole else rest

@@ -98,25 +98,25 @@ def _tvm(name: str) -> Layout:
     blocks: list[tuple[str, int]] = []
     at = 0
     while at < len(name):
-        found = re.compile("([A-Z])|([0-9]+)([a-z]?)").match(name, at)
-        if found is None:
+        match = re.compile("([A-Z])|([0-9]+)([a-z]?)").match(name, at)
+        if match is None:
             wrong_at(name, at, "expected an axis (a capital letter) or a block size")
-        if found[1]:
-            axis = found[1].lower()
+        if match[1]:
+            axis = match[1].lower()
             if blocks:
                 wrong_at(name, at, "axes precede blocks")
             if axis in outer:
-                wrong_at(name, at, f'duplicate axis "{found[1]}"')
+                wrong_at(name, at, f'duplicate axis "{match[1]}"')
             outer.append(axis)
         else:
-            if not found[3]:
-                wrong_at(name, found.end(), f"expected the axis (a lower-case letter) of the block of {found[2]}")
-            if found[3] not in outer:
-                wrong_at(name, found.end() - 1, f'blocks of "{found[3]}", but there is no axis "{found[3].upper()}"')
-            if int(found[2]) < 2:
+            if not match[3]:
+                wrong_at(name, match.end(), f"expected the axis (a lower-case letter) of the block of {match[2]}")
+            if match[3] not in outer:
+                wrong_at(name, match.end() - 1, f'blocks of "{match[3]}", but there is no axis "{match[3].upper()}"')
+            if int(match[2]) < 2:
                 wrong_at(name, at, "a block has 2 or more elements")
-            blocks.append((found[3], int(found[2])))
-        at = found.end()
+            blocks.append((match[3], int(match[2])))
+        at = match.end()
     terms = blocked(outer, blocks)
     return Layout(natural_axes(terms), tuple(terms))
 
@@ -148,20 +148,20 @@ LAYOUTS = {layout.name: Named(family, layout) for family, layouts in _families()
 _SYNONYMS = (("n", "b"), ("c", "f"), ("d", "z"), ("h", "y", "r"), ("w", "x", "s"), ("o", "k"))
 
 
-def match_axes(given: Layout, to: Layout, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def match_axes(layout: Layout, to: Layout, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The order of axes, and then the shape, that turn an array of one layout into one of another.
 
     Axes match by letter or synonym; axes missing in the other layout must have extent 1.
     """
     meaning = {letter: names[0] for names in _SYNONYMS for letter in names}
-    if "i" in given.axes + to.axes or "o" in given.axes + to.axes:  # weights: c is the input channel there
+    if "i" in layout.axes + to.axes or "o" in layout.axes + to.axes:  # weights: c is the input channel there
         meaning |= {"c": "i"}
-    source = {meaning.get(letter, letter): axis for axis, letter in enumerate(given.axes)}
+    source = {meaning.get(letter, letter): axis for axis, letter in enumerate(layout.axes)}
     target = [meaning.get(letter, letter) for letter in to.axes]
     spare = [axis for letter, axis in source.items() if letter not in target]
     for axis in spare:
         if shape[axis] != 1:
-            message = f'"{to.name or to}" has no axis for "{given.axes[axis]}", which has length {shape[axis]}'
+            message = f'"{to.name or to}" has no axis for "{layout.axes[axis]}", which has length {shape[axis]}'
             refuse("DV802", message, "a layout with that axis")
     order = tuple(spare) + tuple(source[letter] for letter in target if letter in source)
     return order, tuple(shape[source[letter]] if letter in source else 1 for letter in target)

@@ -57,9 +57,9 @@ class _TermParser:
         wrong_at(self.text, self.at if at is None else at, message)
 
     def take(self, pattern: str) -> str:
-        found = re.compile(pattern).match(self.text, self.at)
-        self.at = found.end() if found else self.at
-        return found[0] if found else ""
+        match = re.compile(pattern).match(self.text, self.at)
+        self.at = match.end() if match else self.at
+        return match[0] if match else ""
 
     def axes(self) -> str:
         self.take(" *")

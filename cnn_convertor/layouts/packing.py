@@ -140,12 +140,12 @@ def unpack(
 
 
 def _element(layout: Layout, element: npt.DTypeLike | None) -> DType:
-    given = None if element is None else element_type(element)
-    dtype = given if layout.element is None else layout.element
+    wanted = None if element is None else element_type(element)
+    dtype = wanted if layout.element is None else layout.element
     if dtype is None:
         refuse("DV804", "the element type is unknown")
-    if given is not None and given != dtype:
-        refuse("DV804", f"the layout is for {dtype}, not {given}")
+    if wanted is not None and wanted != dtype:
+        refuse("DV804", f"the layout is for {dtype}, not {wanted}")
     return dtype.newbyteorder("<")
 
 
@@ -286,17 +286,17 @@ def _box(
     segments: Sequence[_Segment],
     memory: Bytes,
 ) -> tuple[Array, Array]:
-    place, shape, strides, part = region.base, [], [], []
+    offset, shape, strides, slices = region.base, [], [], []
     for group, segment in zip(groups(layout), segments, strict=True):
         start = segment.start + region.starts[group] - first[group]
-        part.append(slice(start, start + math.prod(count for _, count in segment.digits)))
+        slices.append(slice(start, start + math.prod(count for _, count in segment.digits)))
         for number, (digit, count) in zip(_digits(layout, group), segment.digits, strict=True):
-            place += digit * region.pitches[number]
+            offset += digit * region.pitches[number]
             shape.append(count)
             strides.append(region.pitches[number])
     # The constructor rejects boxes outside the memory.
-    box: Array = np.ndarray(shape, merged.dtype, memory, place, strides)
-    return merged[tuple(part)].reshape(shape), box
+    box: Array = np.ndarray(shape, merged.dtype, memory, offset, strides)
+    return merged[tuple(slices)].reshape(shape), box
 
 
 def assign(to: Array, values: Array) -> None:
@@ -318,8 +318,8 @@ def assign(to: Array, values: Array) -> None:
         panel = (*whole[:outer], slice(start, start + rows))
         for lane in range(0, to.shape[lanes], step):
             # An index instead of a slice removes an axis from the copy.
-            part = (*whole[:lanes], lane if step == 1 else slice(lane, lane + step))
-            np.copyto(to[panel][part], values[panel][part])
+            some = (*whole[:lanes], lane if step == 1 else slice(lane, lane + step))
+            np.copyto(to[panel][some], values[panel][some])
 
 
 def _innermost(array: Array) -> int:
@@ -339,13 +339,13 @@ def _view(memory: Bytes, layout: Layout, shape: Sequence[int], dtype: DType, pad
     if len(layout.terms) != len(layout.axes):
         return None
     (region,) = regions(layout, extents(layout, shape, padding), dtype.itemsize)
-    place, strides = region.base, {}
+    offset, strides = region.base, {}
     for distance, term in zip(region.pitches, layout.terms, strict=True):
         lower, upper = padding.get(term.axis, AxisPadding())
         extent = shape[layout.axes.index(term.axis)]
-        place += ((extent - 1 + upper) if term.flip else lower) * distance
+        offset += ((extent - 1 + upper) if term.flip else lower) * distance
         strides[term.axis] = -distance if term.flip else distance
-    return np.ndarray(tuple(shape), dtype, memory, place, [strides[letter] for letter in layout.axes])
+    return np.ndarray(tuple(shape), dtype, memory, offset, [strides[letter] for letter in layout.axes])
 
 
 def _as_it_lies(array: Array, layout: Layout, padding: Paddings) -> Bytes | None:

@@ -106,7 +106,7 @@ def plan(buffers: Sequence[Buffer], *, alignment: int, nodes: int = NODES, enoug
     if size > max(bound, enough):
         offsets, bound = _completely(blocks, offsets, bound, nodes, enough)
         size = _end(blocks, offsets)
-    placed = nesting.places(offsets)
+    placed = nesting.offsets(offsets)
     check([(b, placed[b.name]) for b in rounded], size=size, alignment=alignment)
     return Plan(placed, size, bound, peak)
 
@@ -158,7 +158,7 @@ class Nesting:
             size = max((piece.at + piece.size for piece in pieces), default=0)
             self.blocks.append(Block(root, size, _joined(pieces)))
 
-    def places(self, offsets: Mapping[str, int]) -> dict[str, int]:
+    def offsets(self, offsets: Mapping[str, int]) -> dict[str, int]:
         """The offset of each buffer, given those of the blocks."""
         return {name: offsets[root] + start for name, (root, start) in self._starts.items()}
 
@@ -178,7 +178,7 @@ class Nesting:
     def _cut(self, family: Sequence[Buffer]) -> list[Buffer]:
         """Cuts a block into pieces with a common live range. Buffers that share bytes must be nested."""
         spans = [(self._start(b)[1], self._start(b)[1] + b.size, b) for b in family if b.size]
-        cuts = sorted({place for start, end, _ in spans for place in (start, end)})
+        cuts = sorted({offset for start, end, _ in spans for offset in (start, end)})
         pieces = []
         for start, end in pairwise(cuts):
             there = sorted((b for low, high, b in spans if low <= start < high), key=self._depth, reverse=True)
@@ -248,8 +248,8 @@ def _greedily(blocks: Sequence[Block], bound: int) -> dict[str, int]:
             best = offsets
         if _end(blocks, best) <= bound:
             return best
-    if (found := _from_both_ends(sorted(blocks, key=lambda b: b.first), bound)) is not None:
-        return found
+    if (plan_from_ends := _from_both_ends(sorted(blocks, key=lambda b: b.first), bound)) is not None:
+        return plan_from_ends
     return _repaired(blocks, best, bound)
 
 
@@ -257,7 +257,7 @@ def _first_fit(blocks: Sequence[Block]) -> dict[str, int]:
     """Each block in turn at the lowest free offset."""
     placed = _Placed(blocks)
     for block in blocks:
-        placed.add(block, placed.lowest_place(block))
+        placed.add(block, placed.lowest_offset(block))
     return placed.offsets
 
 
@@ -265,7 +265,7 @@ def _from_both_ends(blocks: Sequence[Block], size: int) -> dict[str, int] | None
     """Blocks alternately at the lowest and the highest offset within `size` bytes, best for chains; None if one does not fit."""
     placed = _Placed(blocks)
     for position, block in enumerate(blocks):
-        offset = placed.lowest_place(block) if position % 2 == 0 else placed.highest_place(block, size)
+        offset = placed.lowest_offset(block) if position % 2 == 0 else placed.highest_offset(block, size)
         if offset < 0 or offset + block.size > size:
             return None
         placed.add(block, offset)
@@ -323,7 +323,7 @@ class _Placed:
             for stretch in range(begin + 1, end):
                 self._going[stretch].append(taken)
 
-    def lowest_place(self, block: Block) -> int:
+    def lowest_offset(self, block: Block) -> int:
         """The lowest offset without overlap with a placed piece that is live at the same time."""
         return _lowest_free(
             (other.low - own.at - own.size, other.high - own.at)  # exclusive ends
@@ -331,7 +331,7 @@ class _Placed:
             for other in self._live_with(own)
         )
 
-    def highest_place(self, block: Block, size: int) -> int:
+    def highest_offset(self, block: Block, size: int) -> int:
         """The highest such offset within `size` bytes; negative if there is none."""
         from_end = _lowest_free(
             (size - other.high - own.at - own.size, size - other.low - own.at)

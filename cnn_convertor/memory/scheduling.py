@@ -30,18 +30,18 @@ def schedule(
     tasks: Sequence[Task],
     sizes: Mapping[str, int],
     *,
-    given: Collection[str] = (),
+    inputs: Collection[str] = (),
     kept: Collection[str] = (),
     before: Collection[tuple[int, int]] = (),
     nodes: int = NODES,
 ) -> Schedule:
     """The order with the least peak; the given order if none is better.
 
-    A buffer is live from its first task to its last; `given` buffers from the start, `kept` ones to the end. Writers precede
+    A buffer is live from its first task to its last; `inputs` from the start, `kept` buffers to the end. Writers precede
     readers; `before` lists further ordered pairs of tasks. The exact search visits at most `nodes` sets of tasks, so the
     result does not depend on the machine; beyond that, a beam search tries to improve the order.
     """
-    needs = _Needs(tasks, sizes, given, kept, before)
+    needs = _Needs(tasks, sizes, inputs, kept, before)
     same = tuple(range(len(tasks)))
     peak = needs.peak(same)
     if peak == needs.least:
@@ -62,12 +62,12 @@ class _Needs:
         self,
         tasks: Sequence[Task],
         sizes: Mapping[str, int],
-        given: Collection[str],
+        inputs: Collection[str],
         kept: Collection[str],
         before: Collection[tuple[int, int]],
     ) -> None:
         self.all: Tasks = (1 << len(tasks)) - 1
-        users: Counter[str] = Counter(dict.fromkeys(given, 0))  # name -> Tasks
+        users: Counter[str] = Counter(dict.fromkeys(inputs, 0))  # name -> Tasks
         writers: Counter[str] = Counter()
         for i, task in enumerate(tasks):
             for name in {*task.reads, *task.writes}:
@@ -81,9 +81,9 @@ class _Needs:
         for first, second in before:
             self.earlier[second] |= 1 << first
         assert all(earlier < 1 << i for i, earlier in enumerate(self.earlier)), "the given order must be possible"
-        self.start = sum(sizes[name] for name in set(given) if users[name] or name in kept)
+        self.start = sum(sizes[name] for name in set(inputs) if users[name] or name in kept)
         pieces = [{*task.reads, *task.writes} for task in tasks]
-        always = set(given) & set(kept)
+        always = set(inputs) & set(kept)
         own = (sum(sizes[name] for name in those | always) for those in pieces)
         self.least = max(self.start, sum(sizes[name] for name in set(kept)), *own)
         # Per task: bytes that become live unless one of the given tasks was earlier, and that die unless one is later. Tasks
@@ -94,7 +94,7 @@ class _Needs:
             begins: Counter[Tasks] = Counter()
             ends: Counter[Tasks] = Counter()
             for name in those:
-                if not (name in given or users[name] & self.earlier[i]):
+                if not (name in inputs or users[name] & self.earlier[i]):
                     begins[users[name]] += sizes[name]
                 if name not in kept:
                     ends[users[name] & ~(self.earlier[i] | 1 << i)] += sizes[name]
@@ -121,13 +121,13 @@ class _Needs:
 
         A task that stays within `limit` and does not add live bytes runs at once: delaying it cannot lower the peak.
         """
-        found = []
+        candidates = []
         for task in self.ready(done):
             during, after = self.does(task, done, live)
             if during <= limit and after <= live:
                 return [(task, during, after)]
-            found.append((task, during, after))
-        return found
+            candidates.append((task, during, after))
+        return candidates
 
     def peak(self, order: Sequence[int]) -> int:
         done, live, peak = 0, self.start, self.start

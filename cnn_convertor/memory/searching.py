@@ -122,8 +122,8 @@ class _Table:
 
     def lives(self, buffers: Sequence[int] | Numbers) -> Flags:
         """The sections in which any of them is live."""
-        found: Flags = np.logical_or.reduce(self.inside[buffers], axis=0)
-        return found
+        live: Flags = np.logical_or.reduce(self.inside[buffers], axis=0)
+        return live
 
 
 def _sections(pieces: Sequence[Piece]) -> list[int]:
@@ -433,7 +433,7 @@ class _Crowd:
         later = np.zeros((len(ends) + 1, len(self.sections)), np.int64)  # bytes of those from the nth end on
         later[:-1] = self.bytes[self.by_end][::-1].cumsum(axis=0)[::-1]
         tight = (self.floors[:, None] + later[np.searchsorted(ends, self.floors, "right")] > capacity) & self.here
-        found = []
+        raised = []
         for row in np.flatnonzero(tight.any(axis=1)).tolist():
             best = 0
             for section in np.flatnonzero(tight[row]).tolist():
@@ -445,8 +445,8 @@ class _Crowd:
                 if floor > best:
                     best, where = floor, section
             those = self.buffers[self.here[:, where] & (self.ends > self.floors[row])]
-            found.append((int(self.buffers[row]), best, state.reasons(those.tolist())))
-        return found
+            raised.append((int(self.buffers[row]), best, state.reasons(those.tolist())))
+        return raised
 
     def note(self, state: _State) -> None:
         """Store the summary of the sections."""

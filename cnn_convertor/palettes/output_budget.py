@@ -23,13 +23,13 @@ from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.palettes.calibration import parts, refuse_custom_layers
-from cnn_convertor.quantize.selection import Effect, Layers, select
+from cnn_convertor.quantize.palette_layers import Effect, Layers, select
 from cnn_convertor.samples import Samples
 
 Real: TypeAlias = NDArray[np.float64]
-Progress: TypeAlias = Callable[[int], None]  # selections that are measured
+Progress: TypeAlias = Callable[[int], None]  # sets of layers that are measured
 
-_KEPT = 1 << 14  # errors of an output, over all samples, from which those of other selections are predicted
+_KEPT = 1 << 14  # errors of an output, over all samples, from which those of other sets of layers are predicted
 
 
 class AccuracyBudget(NamedTuple):

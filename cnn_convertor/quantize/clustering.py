@@ -140,8 +140,8 @@ def _near(line: _Line, shares: Real, clusters: int) -> _Start:
         coarse = _coarse(shares, fineness * clusters)
         if 2 * clusters < coarse.size < line.size / _COARSER:
             near = _on_coarser_line(start.before, coarse)
-            found = _cheapest_with(line.coarser(coarse), clusters, _Start(start.price, near))
-            start = _Start(found.price, _on_finer_line(found.before, coarse))
+            path = _cheapest_with(line.coarser(coarse), clusters, _Start(start.price, near))
+            start = _Start(path.price, _on_finer_line(path.before, coarse))
     return start
 
 
@@ -259,8 +259,8 @@ def _settle(line: _Line, price: float, before: Positions) -> Positions:
     for _ in range(_MAX_ROUNDS):
         if not cheaper.size:
             break
-        positions, best, least = _best_choice(line, totals, cheaper)
-        better = np.flatnonzero(totals[positions] - (least + price) > _GAIN * price)
+        positions, best, lowest = _best_choice(line, totals, cheaper)
+        better = np.flatnonzero(totals[positions] - (lowest + price) > _GAIN * price)
         before = before.copy()
         before[positions[better]] = best[better]
         earlier, totals = totals, _totals(line, price, before)

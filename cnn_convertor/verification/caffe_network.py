@@ -1,4 +1,4 @@
-"""Reads and evaluates a Caffe network by Caffe's own formulas, slowly, and apart from the frontend that it judges.
+"""Reads and evaluates a Caffe network by Caffe's own formulas, slowly, and apart from the frontend that it checks.
 
 Only the schema (caffe.binpb) is shared with the frontend. Files are read by protobuf itself.
 """
@@ -40,16 +40,18 @@ class Evaluation:
     lacking: dict[str, str] = field(default_factory=dict)
 
 
-def evaluate(layers: Iterable[FormulaLayer], inputs: Mapping[str, Blob], places: Mapping[str, Blob] = {}) -> Evaluation:
+def evaluate(
+    layers: Iterable[FormulaLayer], inputs: Mapping[str, Blob], indices: Mapping[str, Blob] = {}
+) -> Evaluation:
     """The blobs of one sample. inputs: name of an input's top -> (1, ...), with the axes of the definition.
 
-    places: unpooling -> the mask that it uses in place of its second bottom.
+    indices: unpooling -> the mask that replaces its second bottom.
     """
     result = Evaluation()
     blobs: dict[str, Blob | None] = {}
     for layer in layers:
-        found = _tops(layer, blobs, inputs, places, result)
-        for position, (name, values) in enumerate(zip(layer.tops, found, strict=False)):
+        tops = _tops(layer, blobs, inputs, indices, result)
+        for position, (name, values) in enumerate(zip(layer.tops, tops, strict=False)):
             blobs[name] = values
             if values is not None:
                 result.tops[layer.name, position] = values
@@ -60,7 +62,7 @@ def _tops(
     layer: FormulaLayer,
     blobs: Mapping[str, Blob | None],
     inputs: Mapping[str, Blob],
-    places: Mapping[str, Blob],
+    indices: Mapping[str, Blob],
     result: Evaluation,
 ) -> list[Blob | None]:
     if layer.type == "Input":
@@ -72,13 +74,13 @@ def _tops(
     elif layer.type not in FORMULAS:
         result.lacking[layer.name] = f"there is no formula for {layer.type}"
     else:
-        if layer.name in places and len(bottoms) == 2:
+        if layer.name in indices and len(bottoms) == 2:
             result.masks[layer.name] = np.asarray(bottoms[1])
-            bottoms[1] = places[layer.name]
+            bottoms[1] = indices[layer.name]
         try:
             with np.errstate(all="ignore"):  # Caffe's results hold NaN and infinity, too
-                made = FORMULAS[layer.type](layer, *bottoms)
-            return [made] if isinstance(made, np.ndarray) else [*made]
+                results = FORMULAS[layer.type](layer, *bottoms)
+            return [results] if isinstance(results, np.ndarray) else [*results]
         except (ValueError, IndexError, TypeError, ZeroDivisionError) as error:  # settings or weights that do not fit
             result.lacking[layer.name] = f"its formula fails: {error}"
     return [None] * len(layer.tops)
@@ -114,11 +116,11 @@ def read_network(
 
 def input_dims(layers: Iterable[FormulaLayer]) -> dict[str, tuple[int, ...]]:
     """Name of an input's top -> its dims in the definition."""
-    found: dict[str, tuple[int, ...]] = {}
+    dims: dict[str, tuple[int, ...]] = {}
     for layer in (layer for layer in layers if layer.type == "Input"):
         shapes = [tuple(shape.dim) for shape in layer.message.input_param.shape]
-        found |= {top: shapes[index % len(shapes)] for index, top in enumerate(layer.tops) if shapes}
-    return found
+        dims |= {top: shapes[index % len(shapes)] for index, top in enumerate(layer.tops) if shapes}
+    return dims
 
 
 def _parse(text: str) -> Any:
@@ -200,9 +202,9 @@ def _blob(blob: Any) -> Blob:
 
 def _not_packed(blob: Any) -> NDArray[Any]:
     """Numbers that are fields of their own, which are unknown to protobuf, since the schema declares bytes."""
-    found = [(each.field_number, each.data) for each in UnknownFieldSet(blob)]
-    singles = np.array([bits for number, bits in found if number == DATA], "<u4").view("<f4")
-    doubles = np.array([bits for number, bits in found if number == DOUBLE_DATA], "<u8").view("<f8")
+    fields = [(each.field_number, each.data) for each in UnknownFieldSet(blob)]
+    singles = np.array([bits for number, bits in fields if number == DATA], "<u4").view("<f4")
+    doubles = np.array([bits for number, bits in fields if number == DOUBLE_DATA], "<u8").view("<f8")
     return singles if singles.size else doubles
 
 

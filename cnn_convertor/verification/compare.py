@@ -20,7 +20,7 @@ _LEAST_SHARE_KNOWN = 0.5
 def compare(name: str, device: Maps, reference: Maps, *, least_rms: float = 0.0) -> Comparison:
     """Compare maps of N samples: (N, H, W, C), or (N, size). least_rms: a weaker reference counts as having this RMS.
 
-    NaN and infinity that both sides have at the same places are no error, but a doubt.
+    NaN and infinity that both sides have at the same elements are not an error, but a doubt.
     """
     assert device.shape[0] == reference.shape[0] and device.size == reference.size, f"{device.shape}, {reference.shape}"
     mine = device.reshape(len(device), -1).astype(np.float64)
@@ -94,8 +94,8 @@ def matched_detections(device: Maps, reference: Maps) -> tuple[Maps, Maps]:
     The order of rows with nearly the same confidence means nothing. Each row of the device, (N, rows, 7, 1), is paired with
     the nearest remaining row of its label; a row without a counterpart is paired with zeros.
     """
-    found = [_matched(mine[:, :, 0], theirs[:, :, 0]) for mine, theirs in zip(device, reference, strict=True)]
-    mine, theirs = (np.stack(side) for side in zip(*found, strict=True))
+    samples = [_matched(mine[:, :, 0], theirs[:, :, 0]) for mine, theirs in zip(device, reference, strict=True)]
+    mine, theirs = (np.stack(side) for side in zip(*samples, strict=True))
     return mine, theirs
 
 

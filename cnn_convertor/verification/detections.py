@@ -32,14 +32,14 @@ def detect(op: DetectionOutput, locations: Maps, confidences: Maps, priors: Maps
     return np.stack(samples)
 
 
-def as_rows(found: Maps, rows: int) -> Maps:
+def as_rows(detections: Maps, rows: int) -> Maps:
     """Rows of OpenCV or of Caffe's formula as (rows, 7, 1), as DetectionOutput describes them. Others than detections are dropped."""
-    found = found.reshape(-1, ROW)
-    found = found[found[:, 2] > 0]
+    detections = detections.reshape(-1, ROW)
+    detections = detections[detections[:, 2] > 0]
     result = np.zeros((rows, ROW, 1), np.float32)
-    result[len(found) :, 0] = -1
-    result[: len(found), :, 0] = found
-    if not len(found):
+    result[len(detections) :, 0] = -1
+    result[: len(detections), :, 0] = detections
+    if not len(detections):
         result[0, :, 0] = (0, *[-1] * (ROW - 1))
     return result
 
@@ -56,7 +56,7 @@ def _dims(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def _definition(op: DetectionOutput, inputs: dict[str, tuple[int, ...]]) -> str:
     """A network of the layer alone. inputs: name -> dims."""
-    given = (f'input: "{name}" input_shape {{ dim: {[*dims]} }}' for name, dims in inputs.items())
+    declarations = (f'input: "{name}" input_shape {{ dim: {[*dims]} }}' for name, dims in inputs.items())
     bottoms = " ".join(f'bottom: "{name}"' for name in inputs)
     text = {True: "true", False: "false"}
     param = f"""num_classes: {op.classes} share_location: {text[op.share_location]} background_label_id: {op.background}
@@ -64,4 +64,4 @@ def _definition(op: DetectionOutput, inputs: dict[str, tuple[int, ...]]) -> str:
         variance_encoded_in_target: {text[op.variance_encoded]} keep_top_k: {op.keep_top_k}
         confidence_threshold: {op.confidence_threshold}"""
     layer = f'layer {{ name: "d" type: "DetectionOutput" {bottoms} top: "d" detection_output_param {{ {param} }} }}'
-    return "\n".join([*given, layer])
+    return "\n".join([*declarations, layer])

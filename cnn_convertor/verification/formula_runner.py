@@ -16,7 +16,7 @@ from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.detections import as_rows
 from cnn_convertor.verification.formulas import Blob, FormulaLayer
 from cnn_convertor.verification.framework_maps import HINT, KEPT, Reference, blobs_as_maps, blobs_as_output
-from cnn_convertor.verification.unpooling import DeviceMaxima, Places, judged
+from cnn_convertor.verification.unpooling import DeviceMaxima, Indices, compared_maxima
 
 FORMULAS = "Caffe's formulas"
 
@@ -30,31 +30,31 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping
     unjudged: dict[str, str] = {}
     converted = {layer_of(graph, node.name) for node in graph.nodes}
     rows: dict[str, list[Maps]] = {}
-    masks: dict[str, list[Places]] = {}
+    masks: dict[str, list[Indices]] = {}
     for sample in range(len(next(iter(inputs.values())))):
-        found = evaluate(layers, _blobs(inputs, layers, sample), _places(choices, sample))
-        unjudged |= {name: why for name, why in found.lacking.items() if name in converted}
-        ends.append([_end(found.tops.get(top), graph, output) for output, top in finals.items()])
+        evaluation = evaluate(layers, _blobs(inputs, layers, sample), _indices(choices, sample))
+        unjudged |= {name: why for name, why in evaluation.lacking.items() if name in converted}
+        ends.append([_end(evaluation.tops.get(top), graph, output) for output, top in finals.items()])
         if sample < KEPT:
             for name in single:
-                if found.tops.get((name, 0), np.empty(0)).shape[:1] == (1,):
-                    rows.setdefault(name, []).append(found.tops[name, 0].astype(np.float32))
-            for name, mask in found.masks.items():
+                if evaluation.tops.get((name, 0), np.empty(0)).shape[:1] == (1,):
+                    rows.setdefault(name, []).append(evaluation.tops[name, 0].astype(np.float32))
+            for name, mask in evaluation.masks.items():
                 masks.setdefault(name, []).append(mask.astype(np.intp).transpose(0, 2, 3, 1))
-    maps = {name: blobs_as_maps(np.concatenate(found)) for name, found in rows.items()}
-    first = {name: given[:KEPT] for name, given in inputs.items()}
+    maps = {name: blobs_as_maps(np.concatenate(blobs)) for name, blobs in rows.items()}
+    first = {name: values[:KEPT] for name, values in inputs.items()}
     known = {name: choice for name, choice in choices.items() if choice.pooled in first | maps}
     return Reference(
         framework=FORMULAS,
         outputs={
-            place: blobs_as_output(np.stack(results), graph.shape(output))
-            for place, (output, *parts) in enumerate(zip(graph.outputs, *ends, strict=True))
-            if len(results := [part for part in parts if part is not None]) == len(parts)
+            index: blobs_as_output(np.stack(results), graph.shape(output))
+            for index, (output, *samples) in enumerate(zip(graph.outputs, *ends, strict=True))
+            if len(results := [values for values in samples if values is not None]) == len(samples)
         },
         layers=maps,
         order=Order.CHW,
         maxima=tuple(
-            judged(known, {name: np.concatenate(masks[name]) for name in known if name in masks}, first | maps)
+            compared_maxima(known, {name: np.concatenate(masks[name]) for name in known if name in masks}, first | maps)
         ),
         unjudged=unjudged,
     )
@@ -72,33 +72,33 @@ def _read(model: Model) -> list[FormulaLayer]:
 def outputs_of(graph: Graph, layers: Sequence[FormulaLayer]) -> dict[str, Top]:
     """Output of the graph -> the top that it is. Of several tops of one layer, each has its own name in the graph."""
     by_name = {layer.name: layer for layer in layers}
-    found = {}
+    outputs = {}
     for output in graph.outputs:
         name = layer_of(graph, output)
         tops = by_name[name].tops if name in by_name else ()
-        found[output] = name, (tops.index(output) if output in tops and len(tops) > 1 else 0)
-    return found
+        outputs[output] = name, (tops.index(output) if output in tops and len(tops) > 1 else 0)
+    return outputs
 
 
 def _blobs(inputs: Mapping[str, Maps], layers: Sequence[FormulaLayer], sample: int) -> dict[str, Blob]:
     """The inputs of one sample, with the axes of the definition."""
-    found = {}
+    blobs = {}
     for name, dims in input_dims(layers).items():
         if name in inputs:
             blob = inputs[name][sample].transpose(2, 0, 1).astype(np.float64)
-            found[name] = blob.reshape(1, *blob.shape[: len(dims) - 1])
-    return found
+            blobs[name] = blob.reshape(1, *blob.shape[: len(dims) - 1])
+    return blobs
 
 
-def _places(choices: Mapping[str, DeviceMaxima], sample: int) -> dict[str, Blob]:
-    """Unpooling -> the places that it uses in place of its mask: (1, C, h, w)."""
-    part = slice(sample, sample + 1)
-    return {name: choice.places(part).transpose(0, 3, 1, 2).astype(np.float64) for name, choice in choices.items()}
+def _indices(choices: Mapping[str, DeviceMaxima], sample: int) -> dict[str, Blob]:
+    """Unpooling -> the indices of pixels that replace its mask: (1, C, h, w)."""
+    one = slice(sample, sample + 1)
+    return {name: choice.indices(one).transpose(0, 3, 1, 2).astype(np.float64) for name, choice in choices.items()}
 
 
 def _end(values: Blob | None, graph: Graph, output: str) -> Maps | None:
     """Detections are padded to the largest number of rows."""
     if values is None:
         return None
-    found = values.astype(np.float32)
-    return as_rows(found, graph.shape(output).height) if isinstance(graph[output].op, DetectionOutput) else found
+    result = values.astype(np.float32)
+    return as_rows(result, graph.shape(output).height) if isinstance(graph[output].op, DetectionOutput) else result

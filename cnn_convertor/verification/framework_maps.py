@@ -23,7 +23,7 @@ KEPT = 8  # samples whose layers are kept; more would fill the memory and show l
 class Reference:
     """The framework's results for N samples.
 
-    outputs: place of an output -> (N, H, W, C), for those that have a result. layers: framework layer ->
+    outputs: index of an output -> (N, H, W, C), for those that have a result. layers: framework layer ->
     (N or KEPT, H, W, C) of the first samples, a vector being 1 x 1 x C.
     order: in which the framework counts the elements of a map. maxima: those of the device that its unpoolings used.
     unjudged: framework layer -> why it has no result.

@@ -34,30 +34,30 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping
     choices: unpooling -> the maxima that it uses; the framework's own where none are given.
     Raises UsageError when the framework is not installed, ConvertorError when it refuses the network.
     """
-    return judged(judges(model, graph, inputs, choices), model, graph, inputs, choices)[1]
+    return first_reference(reference_runners(model, graph, inputs, choices), model, graph, inputs, choices)[1]
 
 
-def judges(
+def reference_runners(
     model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, DeviceMaxima]
 ) -> tuple[Run, ...]:
-    """What can compute the results of a network, the best first; the first sample decides."""
+    """The functions that can compute the results of a network, the best first. The first sample decides which."""
     return RUNNERS[model.frontend.runner].choose(model, graph, inputs, choices)
 
 
-def judged(
-    judges: Sequence[Run],
+def first_reference(
+    runners: Sequence[Run],
     model: Model,
     graph: Graph,
     inputs: Mapping[str, Maps],
     choices: Mapping[str, DeviceMaxima],
 ) -> tuple[int, Reference]:
-    """The results of the first judge that does not refuse the network, and its number. Errors: as of `run`."""
-    *preferred, last = enumerate(judges)
-    for number, judge in preferred:
+    """The results of the first runner that accepts the network, and its index. Errors: as of `run`."""
+    *preferred, last = enumerate(runners)
+    for number, runner in preferred:
         with _refusal_ignored():
-            return number, judge(model, graph, inputs, choices)
-    number, judge = last
-    return number, judge(model, graph, inputs, choices)
+            return number, runner(model, graph, inputs, choices)
+    number, runner = last
+    return number, runner(model, graph, inputs, choices)
 
 
 @contextmanager
@@ -76,7 +76,7 @@ def _choose_for_caffe(
     """OpenCV where it agrees with Caffe's formulas on the first sample, else the formulas.
 
     OpenCV differs from Caffe in many settings, lacks layers and crashes for some networks. Where the formulas cannot read
-    the network, OpenCV judges alone.
+    the network, OpenCV alone computes the reference.
     """
     one = {name: values[:1] for name, values in inputs.items()}
     try:
@@ -92,26 +92,26 @@ def _choose_for_caffe(
 def _agree(opencv: Reference, exact: Reference, graph: Graph) -> bool:
     """Whether all maps agree. Rows of detections are left out, since tiny differences between scores change them."""
     pairs = [(maps, exact.layers[name]) for name, maps in opencv.layers.items() if name in exact.layers]
-    for place, maps in exact.outputs.items():
-        if not isinstance(graph[graph.outputs[place]].op, DetectionOutput):
-            pairs.append((opencv.outputs[place], maps))
+    for index, maps in exact.outputs.items():
+        if not isinstance(graph[graph.outputs[index]].op, DetectionOutput):
+            pairs.append((opencv.outputs[index], maps))
     return all(mine.shape == theirs.shape and sqnr(mine, theirs) >= AGREEMENT_DB for mine, theirs in pairs)
 
 
-# --- the judges, whose modules are imported where they judge -----------------------------------------------------------------
+# --- the reference runners, whose modules are imported when they run ------------------------------------------------------
 
 
 class _Opening:
-    """A judge of one run, which reads the model once for all parts of the samples that a process gets."""
+    """A reference runner of one run. It reads the model once for all parts of the samples that a process gets."""
 
     def __init__(self, opened: Callable[[Model, Graph], Opened]) -> None:
         self._opened = opened
-        self._judge: Opened | None = None
+        self._run: Opened | None = None
 
     def __call__(self, model: Model, graph: Graph, inputs: Mapping[str, Maps], _: object) -> Reference:
-        if self._judge is None:
-            self._judge = self._opened(model, graph)
-        return self._judge(model, inputs)
+        if self._run is None:
+            self._run = self._opened(model, graph)
+        return self._run(model, inputs)
 
 
 def _keras(model: Model, graph: Graph) -> Opened:
@@ -144,7 +144,7 @@ def _formulas(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: M
 class Runner(NamedTuple):
     """What computes the reference results of a framework's networks.
 
-    choose: the judges, best first; the next runs where one refuses the network. order, as_output, as_maps: how the
+    choose: its reference runners, best first; the next one runs if one refuses the network. order, as_output, as_maps: how the
     framework's arrays become maps, N samples at a time.
     """
 

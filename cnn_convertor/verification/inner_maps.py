@@ -33,19 +33,19 @@ EXPECTED_DB = {False: 60.0, True: 40.0}  # palette? -> the SQNR that counts as p
 class ComparedMap(NamedTuple):
     """The same map on both sides, (N, size) each, in the same order.
 
-    layer: its index in the program. seen: the shape whose memory order the layer has; None: the order of the values here.
+    layer: its index in the program. read_as: the shape whose memory order the layer has; None: the order of the values here.
     """
 
     layer: int
     device: Maps
     reference: Maps
-    seen: Shape | None = None
+    read_as: Shape | None = None
 
     def reference_in_memory(self, *, transposed: bool) -> Maps:
         """The framework's map in the order of the layer's memory, (N, size)."""
-        if self.seen is None:
+        if self.read_as is None:
             return self.reference
-        return to_memory(self.reference.reshape(-1, *self.seen), transposed=transposed)
+        return to_memory(self.reference.reshape(-1, *self.read_as), transposed=transposed)
 
 
 def compare_layers(
@@ -55,11 +55,11 @@ def compare_layers(
 
     unfused: whether the program is the one with a command for each layer.
     """
-    found = pairs(program, device.layers, reference.layers, reference.order)
+    matched = pairs(program, device.layers, reference.layers, reference.order)
     shapes = {name: maps.shape for name, maps in reference.layers.items()}  # these distinguish vectors from maps
     compared = {
         pair.layer: compare(name, pair.device.reshape(shapes[name]), pair.reference.reshape(shapes[name]))
-        for name, pair in found.items()
+        for name, pair in matched.items()
     }
     results = tuple(LayerResult(c, program.layers[index].origins[-1].type, unfused) for index, c in compared.items())
     return results, first_jump(program, compared, palette=palette)
@@ -77,8 +77,8 @@ def alone(
     maps = {pair.layer: pair.reference_in_memory(transposed=program.transposed) for pair in known.values()}
     fitting = {layer: values for layer, values in maps.items() if np.abs(values).max(initial=0) <= LARGEST_HALF}
     follows = network.run(first_samples(inputs), layers=True, given=given_layers(program, fitting))
-    found = pairs(program, follows.layers, reference.layers, reference.order)
-    return {name: sqnr(pair.device, pair.reference) for name, pair in found.items()}
+    matched = pairs(program, follows.layers, reference.layers, reference.order)
+    return {name: sqnr(pair.device, pair.reference) for name, pair in matched.items()}
 
 
 def causes_of(
@@ -95,12 +95,12 @@ def causes_of(
     that adds it, and whether its maps stay in FP32. palettes: layer -> dB of the outputs without its palette.
     """
 
-    def found(network: EmulatedNetwork, *, in_fp32: bool) -> dict[str, ComparedMap]:
+    def matched(network: EmulatedNetwork, *, in_fp32: bool) -> dict[str, ComparedMap]:
         layers = network.run(first_samples(inputs), layers=True, exact=in_fp32).layers
         return pairs(network.program, layers, reference.layers, reference.order)
 
-    baseline = found(exact, in_fp32=True)
-    others = {cause: found(network, in_fp32=in_fp32) for cause, (network, in_fp32) in alone.items()}
+    baseline = matched(exact, in_fp32=True)
+    others = {cause: matched(network, in_fp32=in_fp32) for cause, (network, in_fp32) in alone.items()}
 
     def causes(name: str, clean: ComparedMap) -> Iterator[Attribution]:
         for cause in Cause:
@@ -127,11 +127,11 @@ def pairs(
     layers: the memory of each layer of the program, (N, size). reference: framework layer -> (N, H, W, C).
     order: in which the framework counts the elements of a map.
     """
-    found: dict[str, ComparedMap] = {}
+    compared: dict[str, ComparedMap] = {}
     for index, name in held_layers(program).items():
         if name in reference and (pair := _pair(program, index, layers[index], reference[name], order)) is not None:
-            found[name] = pair
-    return found
+            compared[name] = pair
+    return compared
 
 
 def held_layers(program: Program) -> dict[int, str]:
@@ -159,15 +159,15 @@ def _pair(program: Program, index: int, memory: Maps, reference: Maps, order: Or
     flat = reference.reshape(samples, -1)
     if is_plain(layer):
         return ComparedMap(index, memory, flat)
-    seen = _seen_shape(program, index) if shape.is_vector else shape
-    if shape.is_vector and not seen.is_vector and order is Order.CHW:
-        height, width, channels = seen
+    read_as = _shape_read(program, index) if shape.is_vector else shape
+    if shape.is_vector and not read_as.is_vector and order is Order.CHW:
+        height, width, channels = read_as
         flat = reference.reshape(samples, channels, height, width).transpose(0, 2, 3, 1).reshape(samples, -1)
-    values = from_memory(memory, seen, transposed=program.transposed).reshape(samples, -1)
-    return ComparedMap(index, values, flat, seen)
+    values = from_memory(memory, read_as, transposed=program.transposed).reshape(samples, -1)
+    return ComparedMap(index, values, flat, read_as)
 
 
-def _seen_shape(program: Program, index: int) -> Shape:
+def _shape_read(program: Program, index: int) -> Shape:
     """The shape of a layer's memory order: a vector that is read as a map has the order of that map."""
     own = program.layers[index].output.shape
     readers = [tensor.shape for reader in program.layers for source, tensor in _read(reader) if source == index]

@@ -148,8 +148,8 @@ def _resized(keras: ModuleType, model: Tensor, size: tuple[int, int]) -> Tensor:
 
     first = any(is_channels_first(layer) for layer in all_layers(model))
 
-    def resized(given: Tensor) -> Tensor:
-        _, *dims = given.shape
+    def resized(tensor: Tensor) -> Tensor:
+        _, *dims = tensor.shape
         if len(dims) == 3:
             dims = [dims[0], *size] if first else [*size, dims[2]]
         return keras.Input(dims)
@@ -174,15 +174,15 @@ def _known_layers(keras: ModuleType) -> dict[str, Tensor]:
 
 def _layers_of_applications(keras: ModuleType) -> dict[str, Tensor]:
     """Layers that keras.applications defines, whose module a .h5 file does not name."""
-    found = {}
+    layers = {}
     for module, layer in (
         ("convnext", "LayerScale"),
         ("convnext", "StochasticDepth"),
         ("inception_resnet_v2", "CustomScaleLayer"),
     ):
         with suppress(ImportError, AttributeError):
-            found[layer] = getattr(import_module(f"{keras.__name__}.src.applications.{module}"), layer)
-    return found
+            layers[layer] = getattr(import_module(f"{keras.__name__}.src.applications.{module}"), layer)
+    return layers
 
 
 # --- custom layers -------------------------------------------------------------------------------------------------------

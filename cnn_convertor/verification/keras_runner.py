@@ -57,7 +57,7 @@ def _results(
     inputs: Mapping[str, Maps],
 ) -> Reference:
     """The results for samples. evaluators: with or without layers."""
-    given = [
+    arrays = [
         _for_keras(inputs[node.name], tensor.shape, orders[layer_of(graph, node.name)])
         for node, tensor in zip(graph.inputs, loaded.inputs, strict=True)
     ]
@@ -67,25 +67,25 @@ def _results(
         (tensor.shape[0] for tensor in loaded.inputs if tensor.shape[0]), None
     )  # the batch that some models take
     batch = only or BATCH
-    for start, end in _batches(len(given[0]), batch):
-        part = [values[start:end] for values in given]
-        count = len(part[0])
+    for start, end in _batches(len(arrays[0]), batch):
+        samples = [values[start:end] for values in arrays]
+        count = len(samples[0])
         if only is not None:
-            part = [np.concatenate([values, *[values[-1:]] * (only - count)]) for values in part]
-        final, layers = evaluators(start < KEPT)(part)
+            samples = [np.concatenate([values, *[values[-1:]] * (only - count)]) for values in samples]
+        final, layers = evaluators(start < KEPT)(samples)
         outputs.append([values[:count] for values in final])
         for name, values in layers:
             results.setdefault(name, []).append(values[: min(count, KEPT - start)])
     maps = {
-        name: as_maps(np.concatenate(parts), orders.get(name, Order.HWC))
-        for name, parts in results.items()
+        name: as_maps(np.concatenate(batches), orders.get(name, Order.HWC))
+        for name, batches in results.items()
         if name not in unjudged
     }
     return Reference(
         framework=title,
         outputs={
-            place: as_output(np.concatenate(parts), graph.shape(name), orders[layer_of(graph, name)])
-            for place, (name, *parts) in enumerate(zip(graph.outputs, *outputs, strict=True))
+            index: as_output(np.concatenate(batches), graph.shape(name), orders[layer_of(graph, name)])
+            for index, (name, *batches) in enumerate(zip(graph.outputs, *outputs, strict=True))
             if layer_of(graph, name) not in unjudged
         },
         layers={name: values for name, values in maps.items() if values is not None},
@@ -151,12 +151,12 @@ def _evaluator(keras: ModuleType, model: Tensor, *, with_layers: bool = True) ->
         results = _flatten(whole(list(inputs), training=False))  # one result comes without a list
         values = [np.asarray(v, np.float32) for v in results]
         count = len(model.outputs)
-        found = [(call.layer.name, v) for call, v in zip(single, values[count:], strict=False)]
+        named = [(call.layer.name, v) for call, v in zip(single, values[count:], strict=False)]
         rest = iter(values[count + len(single) :])
         for call, evaluate_inner in inner:
             _, layers = evaluate_inner([next(rest) for _ in call.inputs])
-            found += [(f"{call.layer.name}/{name}", v) for name, v in layers]
-        return values[:count], found
+            named += [(f"{call.layer.name}/{name}", v) for name, v in layers]
+        return values[:count], named
 
     return evaluate
 
@@ -195,8 +195,8 @@ def _lost(calls: Sequence[Call], before: set[int], prefix: str = "") -> _Lost:
         if is_placeholder(call.layer):
             reason, affected = "Keras does not have the code of this custom layer", call.outputs
         elif hasattr(call.layer, "layers"):
-            given = zip(call.layer.inputs, call.inputs, strict=True)
-            inside = _lost(_calls(call.layer), {id(own) for own, x in given if id(x) in tensors}, f"{name}/")
+            arguments = zip(call.layer.inputs, call.inputs, strict=True)
+            inside = _lost(_calls(call.layer), {id(own) for own, x in arguments if id(x) in tensors}, f"{name}/")
             layers |= inside.layers
             results = zip(call.outputs, call.layer.outputs, strict=True)
             affected = [outer for outer, inner in results if id(inner) in inside.tensors]

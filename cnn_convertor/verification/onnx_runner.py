@@ -84,8 +84,8 @@ def _results(
     return Reference(
         framework=framework,
         outputs={
-            place: np.concatenate([blobs_as_output(values, graph.shape(name)) for values in parts])
-            for place, (name, *parts) in enumerate(zip(graph.outputs, *outputs, strict=True))
+            index: np.concatenate([blobs_as_output(values, graph.shape(name)) for values in samples])
+            for index, (name, *samples) in enumerate(zip(graph.outputs, *outputs, strict=True))
         },
         layers={name: np.concatenate(maps) for name, maps in layers.items()},
         order=Order.CHW,
@@ -159,5 +159,5 @@ def _as_array(values: Maps, info: ValueInfo) -> Numbers:
 
 def _dims(info: ValueInfo, sizes: Dims) -> Dims:
     """The input's dims, where sizes that the file leaves open are those of the map (C, H, W)."""
-    given = info.dims or ()
-    return tuple(n or size for n, size in zip(given, (1, *sizes), strict=False))
+    dims = info.dims or ()
+    return tuple(n or size for n, size in zip(dims, (1, *sizes), strict=False))

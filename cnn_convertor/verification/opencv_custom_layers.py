@@ -10,7 +10,7 @@ import numpy as np
 
 from cnn_convertor.emulation.execution import Maps
 from cnn_convertor.frontends.caffe.definition import CaffeLayer
-from cnn_convertor.verification.unpooling import DeviceMaxima, Places
+from cnn_convertor.verification.unpooling import DeviceMaxima, Indices
 
 UPSAMPLE, PYRAMID = "Upsample", "SPP"
 SETTINGS = ("scale", "scale_h", "scale_w", "upsample_h", "upsample_w", "pad_out_h", "pad_out_w")
@@ -19,26 +19,26 @@ DEFAULT_SCALE = 2  # in SegNet
 
 @dataclass(slots=True)
 class Running:
-    """The state of a running network. made: the layer that OpenCV creates. sample: its index. error: of a layer.
+    """The state of a running network. created: the layer that OpenCV creates. sample: its index. error: of a layer.
 
     choices: unpooling -> the maxima that it uses in place of its mask. kept: the number of samples whose masks are kept.
     OpenCV hangs when a layer written in Python raises, so errors are raised after the network has run.
     """
 
     kept: int
-    made: CaffeLayer | None = None
+    created: CaffeLayer | None = None
     sample: int = 0
     error: Exception | None = None
     choices: Mapping[str, DeviceMaxima] = field(default_factory=dict)
-    _masks: dict[str, dict[int, Places]] = field(default_factory=dict)
+    _masks: dict[str, dict[int, Indices]] = field(default_factory=dict)
 
-    def keep(self, name: str, mask: Places) -> None:
+    def keep(self, name: str, mask: Indices) -> None:
         """mask: (1, h, w, C)"""
         if self.sample < self.kept:
             self._masks.setdefault(name, {})[self.sample] = mask
 
     @property
-    def masks(self) -> dict[str, Places]:
+    def masks(self) -> dict[str, Indices]:
         """Unpooling -> (N, h, w, C)."""
         return {name: np.concatenate([*masks.values()]) for name, masks in self._masks.items()}
 
@@ -55,19 +55,19 @@ class UpsampleLayer:
 
     def size(self, height: int, width: int) -> tuple[int, int]:
         """Of the output."""
-        given = self._settings
-        if given["upsample_h"] and given["upsample_w"]:
-            return given["upsample_h"], given["upsample_w"]
-        both = given["scale"] or DEFAULT_SCALE
-        down, right = (given["scale_h"] or both), (given["scale_w"] or both)
-        return height * down - given["pad_out_h"], width * right - given["pad_out_w"]
+        settings = self._settings
+        if settings["upsample_h"] and settings["upsample_w"]:
+            return settings["upsample_h"], settings["upsample_w"]
+        both = settings["scale"] or DEFAULT_SCALE
+        down, right = (settings["scale_h"] or both), (settings["scale_w"] or both)
+        return height * down - settings["pad_out_h"], width * right - settings["pad_out_w"]
 
     def getMemoryShapes(self, inputs: Sequence[Sequence[int]]) -> list[list[int]]:  # noqa: N802  # OpenCV's name
         batch, channels, height, width = inputs[0]
         return [[batch, channels, *self.size(height, width)]]
 
     def forward(self, inputs: Sequence[Maps]) -> list[Maps]:
-        """x (1, C, H, W), and a mask (1, C, H, W) with the place of each value in the output."""
+        """x (1, C, H, W), and a mask (1, C, H, W) with the pixel index of each value in the output."""
         height, width = self.size(*inputs[0].shape[2:])
         try:
             return [self._upsampled(*inputs, height=height, width=width)]
@@ -79,16 +79,16 @@ class UpsampleLayer:
         if not mask:
             return x.repeat(height // x.shape[2], axis=2).repeat(width // x.shape[3], axis=3)
         result = np.zeros((x.shape[1], height * width), np.float32)
-        np.put_along_axis(result, self._places(mask[0]), x.reshape(len(result), -1), axis=1)
+        np.put_along_axis(result, self._indices(mask[0]), x.reshape(len(result), -1), axis=1)
         return result.reshape(1, -1, height, width)
 
-    def _places(self, mask: Maps) -> Places:
+    def _indices(self, mask: Maps) -> Indices:
         """(C, h * w)"""
-        places, running = mask.astype(np.intp), self._running
+        indices, running = mask.astype(np.intp), self._running
         if (choice := running.choices.get(self._name)) is not None:
-            running.keep(self._name, places.transpose(0, 2, 3, 1))
-            places = choice.places(slice(running.sample, running.sample + 1)).transpose(0, 3, 1, 2)
-        return places.reshape(mask.shape[1], -1)
+            running.keep(self._name, indices.transpose(0, 2, 3, 1))
+            indices = choice.indices(slice(running.sample, running.sample + 1)).transpose(0, 3, 1, 2)
+        return indices.reshape(mask.shape[1], -1)
 
 
 class SpatialPyramidLayer:
@@ -129,10 +129,10 @@ class SpatialPyramidLayer:
         ends = (height + pad[0], width + pad[1])
 
         def window(i: int, j: int) -> Any:  # one number for each channel
-            seen = x[:, max(i, 0) : i + high, max(j, 0) : j + wide]
+            values = x[:, max(i, 0) : i + high, max(j, 0) : j + wide]
             if not self._averages:
-                return seen.max((1, 2))
-            return seen.sum((1, 2)) / ((min(i + high, ends[0]) - i) * (min(j + wide, ends[1]) - j))
+                return values.max((1, 2))
+            return values.sum((1, 2)) / ((min(i + high, ends[0]) - i) * (min(j + wide, ends[1]) - j))
 
         return np.stack([[window(i, j) for j in columns] for i in rows]).transpose(2, 0, 1)
 
@@ -142,14 +142,14 @@ def added(cv2: ModuleType, *, kept: int) -> Iterator[Running]:
     """Register the layers with OpenCV while a network is read and run. kept: the number of samples whose masks are kept."""
     running = Running(kept)
 
-    def made(_settings: object, _blobs: object) -> UpsampleLayer:
-        return UpsampleLayer(running.made, running)
+    def upsampling(_settings: object, _blobs: object) -> UpsampleLayer:
+        return UpsampleLayer(running.created, running)
 
-    def made_pyramid(_settings: object, _blobs: object) -> SpatialPyramidLayer:  # OpenCV keeps no reference to it
-        return SpatialPyramidLayer(running.made)
+    def pyramid(_settings: object, _blobs: object) -> SpatialPyramidLayer:  # OpenCV keeps no reference to it
+        return SpatialPyramidLayer(running.created)
 
-    cv2.dnn_registerLayer(UPSAMPLE, made)
-    cv2.dnn_registerLayer(PYRAMID, made_pyramid)
+    cv2.dnn_registerLayer(UPSAMPLE, upsampling)
+    cv2.dnn_registerLayer(PYRAMID, pyramid)
     try:
         yield running
         if running.error is not None:
@@ -164,6 +164,6 @@ def make_layers(net: Any, layers: Sequence[CaffeLayer], running: Running) -> Non
     known = set(net.getLayerNames())
     for layer in layers:
         if layer.type in (UPSAMPLE, PYRAMID) and layer.name in known:
-            running.made = layer
+            running.created = layer
             net.getLayer(layer.name)
-    running.made = None  # layers created from now on belong to another phase than the test's
+    running.created = None  # layers created from now on belong to another phase than the test's

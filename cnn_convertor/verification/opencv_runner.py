@@ -27,7 +27,7 @@ from cnn_convertor.verification.framework_maps import (
     missing,
 )
 from cnn_convertor.verification.opencv_custom_layers import added, make_layers
-from cnn_convertor.verification.unpooling import DeviceMaxima, judged
+from cnn_convertor.verification.unpooling import DeviceMaxima, compared_maxima
 
 Net: TypeAlias = Any  # of OpenCV, which is untyped
 WEIGHTED = {"Convolution", "Deconvolution", "InnerProduct"}  # OpenCV crashes without weights
@@ -70,16 +70,16 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping
     _check_sizes(ends[0], graph, model)
     values = {name: np.concatenate([row[name] for row in rows]) for name in kept}
     maps = {name: blobs_as_maps(v) for name, v in values.items() if len(v) == len(rows)}
-    first = {name: given[:KEPT] for name, given in inputs.items()}
+    first = {name: values[:KEPT] for name, values in inputs.items()}
     return Reference(
         framework="OpenCV",
         outputs={
-            place: blobs_as_output(np.concatenate(_detections(parts, graph, output)), graph.shape(output))
-            for place, (output, *parts) in enumerate(zip(graph.outputs, *ends, strict=True))
+            index: blobs_as_output(np.concatenate(_detections(samples, graph, output)), graph.shape(output))
+            for index, (output, *samples) in enumerate(zip(graph.outputs, *ends, strict=True))
         },
         layers=maps,
         order=Order.CHW,
-        maxima=tuple(judged(running.choices, running.masks, first | maps)),
+        maxima=tuple(compared_maxima(running.choices, running.masks, first | maps)),
     )
 
 
@@ -116,11 +116,11 @@ def _has_one_map(layer: CaffeLayer) -> bool:
     return (len(layer.tops) == 1 or layer.type == "Pooling") and layer.type != "DetectionOutput"
 
 
-def _detections(parts: Sequence[Maps], graph: Graph, output: str) -> Sequence[Maps]:
+def _detections(samples: Sequence[Maps], graph: Graph, output: str) -> Sequence[Maps]:
     """Detections padded to the largest number of rows; other outputs unchanged."""
     if not isinstance(graph[output].op, DetectionOutput):
-        return parts
-    return [as_rows(part, graph.shape(output).height)[None] for part in parts]
+        return samples
+    return [as_rows(rows, graph.shape(output).height)[None] for rows in samples]
 
 
 def _for_caffe(blob: Maps, name: str, layers: Sequence[Any]) -> Maps:

@@ -63,9 +63,9 @@ def compare_outputs(network: EmulatedNetwork, device: Outputs, reference: Refere
 
 def _maps_before(network: EmulatedNetwork, device: Outputs, reference: Reference, name: str) -> dict[int, Comparison]:
     """Layer of the program -> its comparison, for all that exist on both sides and prove something. name: of an output."""
-    found = pairs(network.program, device.layers, reference.layers, reference.order)
+    matched = pairs(network.program, device.layers, reference.layers, reference.order)
     compared = {
-        pair.layer: compare(f"{layer}, before {name}", pair.device, pair.reference) for layer, pair in found.items()
+        pair.layer: compare(f"{layer}, before {name}", pair.device, pair.reference) for layer, pair in matched.items()
     }
     return {index: replace(result, evidence_for=name) for index, result in compared.items() if not result.doubt}
 
@@ -76,12 +76,12 @@ def _evidence(
     """The nearest map before a layer of the program that exists on both sides and proves something. name: of the output."""
     program = network.program
     by_layer = _maps_before(network, device, reference, name)
-    waiting, seen = deque(program.layers[index].sources), set[int]()
+    waiting, visited = deque(program.layers[index].sources), set[int]()
     while waiting:
         source = waiting.popleft()
-        if source is None or source in seen:
+        if source is None or source in visited:
             continue
-        seen.add(source)
+        visited.add(source)
         if source in by_layer:
             yield by_layer[source]
             return
@@ -112,10 +112,10 @@ def unjudged_layers(
     graph, program = network.graph, network.program
     unverified = set()
     outputs_of = zip(graph.outputs, graph.output_names, program.outputs, strict=True)
-    for place, (output, name, index) in enumerate(outputs_of):
+    for position, (output, name, index) in enumerate(outputs_of):
         shown = [each for each in outputs if each.evidence_for == name]
         is_verified = program.layers[index].custom is not None and len(shown) == len(_computed_sources(program, index))
-        if place not in reference.outputs and not is_verified:
+        if position not in reference.outputs and not is_verified:
             unverified.add(layer_of(graph, output))
     return tuple(Unjudged(layer, why, layer not in unverified) for layer, why in reference.unjudged.items())
 
@@ -132,19 +132,19 @@ def _compare_detections(
     if reference.framework == GIVEN or None in layer.sources:
         yield compare(name, *matched_detections(rows, reference.outputs[position]))
         return
-    given = [
+    sources = [
         as_maps(device.layers[s], program.layers[s], graph.shape(source), transposed=program.transposed)
         for s, source in zip(layer.sources, node.inputs, strict=True)
         if s is not None
     ]
-    for maps, source in zip(given, node.inputs, strict=True):
+    for maps, source in zip(sources, node.inputs, strict=True):
         read = layer_of(graph, source)
         if read in reference.layers:
             known = reference.layers[read]
             comparison = compare(f"{read}, read by {name}", maps, known.reshape(maps.shape))
             yield replace(comparison, evidence_for=f"{name} of these")
     assert isinstance(node.op, DetectionOutput)
-    yield compare(f"{name} of these", *matched_detections(rows[: len(given[0])], detect(node.op, *given)))
+    yield compare(f"{name} of these", *matched_detections(rows[: len(sources[0])], detect(node.op, *sources)))
 
 
 def accuracies(graph: Graph, device: Outputs, reference: Reference, classes: NDArray[np.intp]) -> tuple[Accuracy, ...]:
@@ -154,9 +154,9 @@ def accuracies(graph: Graph, device: Outputs, reference: Reference, classes: NDA
         return float(np.mean(maps.reshape(len(maps), -1).argmax(axis=1) == classes))
 
     return tuple(
-        Accuracy(name, share(mine), share(reference.outputs[place]))
-        for place, (name, mine) in enumerate(zip(graph.output_names, device.outputs, strict=True))
-        if place in reference.outputs and mine[0].size == mine.shape[-1] > 1
+        Accuracy(name, share(mine), share(reference.outputs[index]))
+        for index, (name, mine) in enumerate(zip(graph.output_names, device.outputs, strict=True))
+        if index in reference.outputs and mine[0].size == mine.shape[-1] > 1
     )
 
 

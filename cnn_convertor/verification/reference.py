@@ -32,26 +32,26 @@ def run_device(
     network: EmulatedNetwork, inputs: Mapping[str, Maps], on: Workers = HERE, progress: Progress = silent
 ) -> Outputs:
     """The device's outputs for all samples, and its layers for the first ones. on: where the samples run, in parts."""
-    return _joined_outputs([found.device for found in _run_spread(network, None, inputs, on, progress)])
+    return _joined_outputs([part.device for part in _run_spread(network, None, inputs, on, progress)])
 
 
 def run_both(
-    model: Model, network: EmulatedNetwork, given: Samples, on: Workers = HERE, progress: Progress = silent
+    model: Model, network: EmulatedNetwork, samples: Samples, on: Workers = HERE, progress: Progress = silent
 ) -> tuple[Outputs, Reference]:
-    """The results of the device, as of `run_device`, and of the framework, or those that are given with the inputs.
+    """The results of the device, as of `run_device`, and of the framework, or the known results that come with the samples.
 
-    No framework is started if those cover every output. Its unpoolings follow the device's maxima.
+    No framework is started if the known results cover every output. Its unpoolings follow the device's maxima.
     """
     graph = network.graph
-    known = _known_results(model, graph, given)
+    known = _known_results(model, graph, samples)
     if len(known.outputs) == len(graph.outputs):
-        return run_device(network, given.inputs, on, progress), known
-    found = _run_spread(network, model, given.inputs, on, progress)
-    reference = _joined_references([each.reference for each in found if each.reference is not None])
-    judged = {layer_of(graph, graph.outputs[place]) for place in known.outputs}
-    unjudged = {layer: why for layer, why in reference.unjudged.items() if layer not in judged}
+        return run_device(network, samples.inputs, on, progress), known
+    parts = _run_spread(network, model, samples.inputs, on, progress)
+    reference = _joined_references([each.reference for each in parts if each.reference is not None])
+    known_layers = {layer_of(graph, graph.outputs[index]) for index in known.outputs}
+    unjudged = {layer: why for layer, why in reference.unjudged.items() if layer not in known_layers}
     reference = replace(reference, outputs={**reference.outputs, **known.outputs}, unjudged=unjudged)
-    return _joined_outputs([each.device for each in found]), reference
+    return _joined_outputs([each.device for each in parts]), reference
 
 
 def first_samples(inputs: Mapping[str, Maps]) -> dict[str, Maps]:
@@ -59,41 +59,45 @@ def first_samples(inputs: Mapping[str, Maps]) -> dict[str, Maps]:
     return {name: values[:KEPT] for name, values in inputs.items()}
 
 
-# --- results that are given ------------------------------------------------------------------------------------------------
+# --- known results -------------------------------------------------------------------------------------------------------
 
 
-def _known_results(model: Model, graph: Graph, given: Samples) -> Reference:
-    """The results that are given with the inputs. Raises UsageError for those that do not fit the network."""
+def _known_results(model: Model, graph: Graph, samples: Samples) -> Reference:
+    """The known results that come with the samples. Raises UsageError for those that do not fit the network."""
     runner = frameworks.RUNNERS[model.frontend.runner]
     named = enumerate(zip(graph.outputs, graph.output_names, strict=True))
-    places = {name: (place, output) for place, (output, name) in named if name in given.expected}
-    _refuse_unknown(given, graph)
+    positions = {name: (index, output) for index, (output, name) in named if name in samples.expected}
+    _refuse_unknown(samples, graph)
     wrong = [
         Problem(
-            "DV707", f"expected_{name} {problem}", Origin(given.source), "see docs/verify.md for the shapes of results"
+            "DV707",
+            f"expected_{name} {problem}",
+            Origin(samples.source),
+            "see docs/verify.md for the shapes of results",
         )
-        for name, (_, output) in places.items()
-        if (problem := _shape_problem(given.expected[name], graph.shape(output), runner.order))
+        for name, (_, output) in positions.items()
+        if (problem := _shape_problem(samples.expected[name], graph.shape(output), runner.order))
     ]
     if wrong:
         raise UsageError(wrong)
     maps = {
-        place: runner.as_output(given.expected[name], graph.shape(output)) for name, (place, output) in places.items()
+        index: runner.as_output(samples.expected[name], graph.shape(output))
+        for name, (index, output) in positions.items()
     }
-    first = first_samples(given.expected)
+    first = first_samples(samples.expected)
     layers = {n: m for n, values in first.items() if (m := runner.as_maps(values)) is not None}
     return Reference(framework=GIVEN, outputs=maps, layers=layers, order=runner.order)
 
 
-def _refuse_unknown(given: Samples, graph: Graph) -> None:
+def _refuse_unknown(samples: Samples, graph: Graph) -> None:
     """Raises UsageError for results of layers that the network does not have, with the names that may be meant."""
     known = {origin.layer for node in graph.nodes for origin in node.origins} | {*graph.output_names}
     known |= {layer_of(graph, node.name) for node in graph.nodes}
     problems = []
-    for name in sorted(set(given.expected) - known):
+    for name in sorted(set(samples.expected) - known):
         near = difflib.get_close_matches(name, sorted(known), n=3) or sorted(set(graph.output_names))
         hint = f"the name of a layer, like {', '.join(f'{EXPECTED}{each}' for each in near)}"
-        problems.append(Problem("DV722", f'{EXPECTED}{name}: there is no layer "{name}"', Origin(given.source), hint))
+        problems.append(Problem("DV722", f'{EXPECTED}{name}: there is no layer "{name}"', Origin(samples.source), hint))
     if problems:
         raise UsageError(problems)
 
@@ -105,9 +109,9 @@ def _shape_problem(values: Maps, shape: Shape, order: Order) -> str:
     if values[:1].size != shape.size:
         whole = f"{shape.size:,}, as many as {shape} (height x width x channels)"
         return f"holds {values[:1].size:,} numbers for each sample, not {whole}"
-    given, wanted = ([size for size in sizes if size != 1] for sizes in (values.shape[1:], axes))
+    actual, expected = ([size for size in sizes if size != 1] for sizes in (values.shape[1:], axes))
     if (
-        given == wanted or values.ndim > 4
+        actual == expected or values.ndim > 4
     ):  # axes of length 1 may be left out; more than 4 are as the framework has them
         return ""
     shown = ("x".join(map(str, sizes)) for sizes in (values.shape[1:], axes))
@@ -121,7 +125,7 @@ class _Part(NamedTuple):
     """Samples for both sides, as a value for any process: input name -> (N, H, W, C). The network comes without weights.
 
     run: a name for all parts of a run. model: None for the device alone. first: the first sample of all, which chooses the
-    judges. least: the number of the first judge that may judge. is_first: keep the layers.
+    reference runners. first_runner: index of the first one to try. is_first: keep the layers.
     """
 
     run: str
@@ -129,34 +133,37 @@ class _Part(NamedTuple):
     model: Model | None
     inputs: Mapping[str, Maps]
     first: Mapping[str, Maps]
-    least: int
+    first_runner: int
     is_first: bool
 
     def carried(self) -> tuple[Path, ...]:
         return self.network.files
 
 
-class _Found(NamedTuple):
-    """The results of a part. judge: the number of the one whose reference this is."""
+class _PartResults(NamedTuple):
+    """The results of a part. runner: index of the reference runner that computed them."""
 
     device: Outputs
     reference: Reference | None = None
-    judge: int = 0
+    runner: int = 0
 
 
 def _run_spread(
     network: EmulatedNetwork, model: Model | None, inputs: Mapping[str, Maps], on: Workers, progress: Progress
-) -> list[_Found]:
-    """The results of all parts. They have one judge: where the best one refuses any of them, the next one judges all."""
+) -> list[_PartResults]:
+    """The results of all parts, from one reference runner: if it refuses any part, the next one computes all of them."""
     run, first = os.urandom(8).hex(), {name: values[:1] for name, values in inputs.items()}
     each = [inputs] if on == HERE else split(inputs)
     files = cache(lambda: () if model is None else model.files)  # only a cluster asks
-    least = 0
+    first_runner = 0
     try:
         while True:
-            found = gather(
+            results = gather(
                 _run_part,
-                [_Part(run, network, model, part, first, least, not number) for number, part in enumerate(each)],
+                [
+                    _Part(run, network, model, samples, first, first_runner, not number)
+                    for number, samples in enumerate(each)
+                ],
                 names=names_of_parts(len(each)),
                 on=on,
                 preload=[__name__],
@@ -165,37 +172,42 @@ def _run_spread(
                 reads=lambda _: files(),
                 ended=lambda done: progress("run", done, len(each)),
             )
-            least = max(part.judge for part in found)
-            if all(part.judge == least for part in found):
-                return found
+            first_runner = max(result.runner for result in results)
+            if all(result.runner == first_runner for result in results):
+                return results
     finally:
-        _JUDGES.clear()  # with the models that they keep; a worker of a cluster keeps them until its next run
+        _RUNNERS.clear()  # with the models that they keep; a worker of a cluster keeps them until its next run
 
 
-def _run_part(part: _Part) -> Ending[_Found]:
-    def work() -> _Found:
+def _run_part(part: _Part) -> Ending[_PartResults]:
+    def work() -> _PartResults:
         network = part.network.built()
         device = _run_device(network, part.inputs, with_layers=part.is_first)
         if part.model is None:
-            return _Found(device)
-        judges, choices = _judges(part, part.model, network)[part.least :], _choices(network, part.inputs)
-        number, found = frameworks.judged(judges, part.model, network.graph, part.inputs, choices)
-        return _Found(device, found if part.is_first else replace(found, layers={}, maxima=()), part.least + number)
+            return _PartResults(device)
+        runners, choices = (
+            _reference_runners(part, part.model, network)[part.first_runner :],
+            _choices(network, part.inputs),
+        )
+        number, reference = frameworks.first_reference(runners, part.model, network.graph, part.inputs, choices)
+        return _PartResults(
+            device, reference if part.is_first else replace(reference, layers={}, maxima=()), part.first_runner + number
+        )
 
     return attempted(work)
 
 
-_JUDGES: Final[dict[str, tuple[frameworks.Run, ...]]] = {}  # the name of the last run -> its judges
+_RUNNERS: Final[dict[str, tuple[frameworks.Run, ...]]] = {}  # the name of the last run -> its reference runners
 
 
-def _judges(part: _Part, model: Model, network: EmulatedNetwork) -> tuple[frameworks.Run, ...]:
-    """The judges, the best first. A process chooses them once for all parts of a run."""
-    found = _JUDGES.get(part.run)
-    if found is None:
-        found = frameworks.judges(model, network.graph, part.first, _choices(network, part.first))
-        _JUDGES.clear()
-        _JUDGES[part.run] = found
-    return found
+def _reference_runners(part: _Part, model: Model, network: EmulatedNetwork) -> tuple[frameworks.Run, ...]:
+    """The reference runners, the best first. A process chooses them once for all parts of a run."""
+    runners = _RUNNERS.get(part.run)
+    if runners is None:
+        runners = frameworks.reference_runners(model, network.graph, part.first, _choices(network, part.first))
+        _RUNNERS.clear()
+        _RUNNERS[part.run] = runners
+    return runners
 
 
 def _run_device(network: EmulatedNetwork, inputs: Mapping[str, Maps], *, with_layers: bool) -> Outputs:
@@ -209,15 +221,15 @@ def _run_device(network: EmulatedNetwork, inputs: Mapping[str, Maps], *, with_la
 
 def _choices(network: EmulatedNetwork, inputs: Mapping[str, Maps]) -> dict[str, DeviceMaxima]:
     """Unpooling -> the device's maxima for samples."""
-    found = unpoolings(network.graph, network.program)
-    if not found:
+    layers = unpoolings(network.graph, network.program)
+    if not layers:
         return {}
-    held: dict[int, list[Maps]] = {unpooling.source: [] for unpooling in found}
+    held: dict[int, list[Maps]] = {unpooling.source: [] for unpooling in layers}
     for start in range(0, len(next(iter(inputs.values()))), KEPT):  # a few at a time: layers fill the memory
-        part = network.run({name: values[start : start + KEPT] for name, values in inputs.items()}, layers=True)
+        outputs = network.run({name: values[start : start + KEPT] for name, values in inputs.items()}, layers=True)
         for source, parts in held.items():
-            parts.append(part.layers[source])
-    return {u.name: u.choice(network.program, np.concatenate(held[u.source])) for u in found}
+            parts.append(outputs.layers[source])
+    return {u.name: u.choice(network.program, np.concatenate(held[u.source])) for u in layers}
 
 
 def _joined_outputs(parts: Sequence[Outputs]) -> Outputs:
@@ -228,8 +240,8 @@ def _joined_outputs(parts: Sequence[Outputs]) -> Outputs:
 
 def _joined_references(parts: Sequence[Reference]) -> Reference:
     """The results for all samples. Only outputs that have a result in every part have one."""
-    places = sorted(set.intersection(*(set(part.outputs) for part in parts)))
-    outputs = {place: _joined([part.outputs[place] for part in parts]) for place in places}
+    indices = sorted(set.intersection(*(set(part.outputs) for part in parts)))
+    outputs = {index: _joined([part.outputs[index] for part in parts]) for index in indices}
     unjudged = {layer: why for part in parts for layer, why in part.unjudged.items()}
     return replace(parts[0], outputs=outputs, unjudged=unjudged)
 

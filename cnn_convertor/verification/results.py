@@ -144,8 +144,8 @@ class Verification:
     passed: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        judged = all(layer.is_verified for layer in self.unjudged)
-        object.__setattr__(self, "passed", not self.failed and not self.unverified and judged)
+        is_complete = all(layer.is_verified for layer in self.unjudged)
+        object.__setattr__(self, "passed", not self.failed and not self.unverified and is_complete)
 
     @property
     def failed(self) -> tuple[Comparison, ...]:

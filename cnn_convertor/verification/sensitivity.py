@@ -14,10 +14,10 @@ def sensitivities(
 
     compared: a network's outputs, compared with the framework's.
     """
-    found = []
+    results = []
     for layer in variants.layers:
         with variants.with_palettes(variants.layers.keys() - {layer}) as network:
             outputs = compared(network)
         levels = {output.name: output.sqnr for output in outputs}
-        found.append(Sensitivity(layer, variants.saved_bytes[layer], least_sqnr(outputs), levels))
-    return tuple(sorted(found, key=lambda each: -each.sqnr))
+        results.append(Sensitivity(layer, variants.saved_bytes[layer], least_sqnr(outputs), levels))
+    return tuple(sorted(results, key=lambda each: -each.sqnr))

@@ -27,7 +27,7 @@ def image(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_given_input_is_written(target: str, image: Path, tmp_path: Path) -> None:
-    export(Config.read(DIGITS[0]), target, tmp_path / "out", given=image)
+    export(Config.read(DIGITS[0]), target, tmp_path / "out", input_file=image)
     manifest = read(tmp_path / "out")
     (entry,) = (entry for entry in manifest.surfaces if entry.role == "input")
     pixels = np.load(image)[0]
@@ -51,7 +51,7 @@ def test_a_given_input_is_written(target: str, image: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize("is_given", [True, False])
 def test_outputs_are_those_of_the_emulated_device(target: str, is_given: bool, image: Path, tmp_path: Path) -> None:
     config = Config.read(DIGITS[0])
-    export(config, target, tmp_path / "out", given=image if is_given else None, run=True)
+    export(config, target, tmp_path / "out", input_file=image if is_given else None, run=True)
     manifest = read(tmp_path / "out")
     (given,) = (entry for entry in manifest.surfaces if entry.role == "input")
     if is_given:
@@ -80,5 +80,5 @@ def test_of_several_samples_the_first_is_written_with_a_warning(tmp_path: Path) 
     images = np.random.default_rng(0).random((3, 8, 8, 1)).astype(np.float32)
     np.save(tmp_path / "x.npy", images)
     with pytest.warns(ConvertorWarning, match="there are 3 samples"):
-        export(Config.read(DIGITS[0]), "bpu", tmp_path / "out", given=tmp_path / "x.npy")
+        export(Config.read(DIGITS[0]), "bpu", tmp_path / "out", input_file=tmp_path / "x.npy")
     np.testing.assert_array_equal(read(tmp_path / "out")["image", "input"].array(), images[:1])

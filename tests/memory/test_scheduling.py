@@ -36,7 +36,7 @@ def random_tasks(
 
 def assert_best(rng: random.Random, most: int) -> None:
     tasks, sizes, given, kept = random_tasks(rng, most)
-    made = schedule(tasks, sizes, given=given, kept=kept)
+    made = schedule(tasks, sizes, inputs=given, kept=kept)
     every = [(peak(tasks, sizes, order, given=given, kept=kept), order) for order in orders(tasks)]
     same = tuple(range(len(tasks)))
     least = min(every)[0]
@@ -65,7 +65,7 @@ def test_three_thousand_schedules_are_the_best_of_all_orders() -> None:
 @given(st.integers(0, 1 << 32), st.integers(0, 20))
 def test_schedules_are_valid_and_not_worse_at_any_limit(seed: int, nodes: int) -> None:
     tasks, sizes, given_, kept = random_tasks(random.Random(seed), 30)
-    made = schedule(tasks, sizes, given=given_, kept=kept, nodes=nodes)
+    made = schedule(tasks, sizes, inputs=given_, kept=kept, nodes=nodes)
     assert sorted(made.order) == list(range(len(tasks)))
     for step, task in enumerate(made.order):
         later = {name for other in made.order[step + 1 :] for name in tasks[other].writes}
@@ -87,7 +87,7 @@ def branches(count: int, length: int) -> tuple[list[Task], dict[str, int]]:
 
 def test_branches_are_done_one_after_the_other() -> None:
     tasks, sizes = branches(3, 3)
-    made = schedule(tasks, sizes, given=["x"], kept=["y"])
+    made = schedule(tasks, sizes, inputs=["x"], kept=["y"])
     assert (
         made.peak == 1 + 10 + 10 + 1
     )  # one branch at a time is large, while the input or the ends of earlier branches wait
@@ -98,20 +98,20 @@ def test_branches_are_done_one_after_the_other() -> None:
 
 def test_a_beam_search_improves_the_order_if_the_exact_search_gives_up() -> None:
     tasks, sizes = branches(12, 8)
-    made = schedule(tasks, sizes, given=["x"], kept=["y"], nodes=50)
+    made = schedule(tasks, sizes, inputs=["x"], kept=["y"], nodes=50)
     assert not made.proven
     assert made.peak < peak(tasks, sizes, range(len(tasks)), given=["x"], kept=["y"])
 
 
 def test_an_optimal_order_is_kept() -> None:
     tasks = [Task(("x",), ("a",)), Task(("x",), ("b",)), Task(("a", "b"), ("c",))]
-    assert schedule(tasks, dict.fromkeys("xabc", 4), given=["x"], kept=["c"]) == Schedule((0, 1, 2), 12, proven=True)
+    assert schedule(tasks, dict.fromkeys("xabc", 4), inputs=["x"], kept=["c"]) == Schedule((0, 1, 2), 12, proven=True)
 
 
 def test_required_orders_are_respected() -> None:
     tasks, sizes = branches(2, 3)
-    free = schedule(tasks, sizes, given=["x"], kept=["y"])
-    held = schedule(tasks, sizes, given=["x"], kept=["y"], before=[(1, 2), (0, 3)])
+    free = schedule(tasks, sizes, inputs=["x"], kept=["y"])
+    held = schedule(tasks, sizes, inputs=["x"], kept=["y"], before=[(1, 2), (0, 3)])
     assert free.order == (0, 2, 1, 4, 3, 5, 6)
     assert held.order.index(1) < held.order.index(2)
     assert held.order.index(0) < held.order.index(3)
@@ -119,4 +119,4 @@ def test_required_orders_are_respected() -> None:
 
 
 def test_an_empty_schedule_needs_the_given_buffers() -> None:
-    assert schedule([], {"x": 4}, given=["x"], kept=["x"]) == Schedule((), 4, proven=True)
+    assert schedule([], {"x": 4}, inputs=["x"], kept=["x"]) == Schedule((), 4, proven=True)

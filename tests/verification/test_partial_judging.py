@@ -110,14 +110,14 @@ def test_what_a_nested_model_computes_apart_from_a_custom_layer_is_compared(
 
 def test_a_wrong_map_before_a_custom_layer_fails(keras: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = custom_network(keras, tmp_path)
-    judged = frameworks.judged
+    first_reference = frameworks.first_reference
 
     def wrong(*arguments: Any) -> Any:
-        number, reference = judged(*arguments)
+        number, reference = first_reference(*arguments)
         reference.layers["conv"][...] += 1
         return number, reference
 
-    monkeypatch.setattr(frameworks, "judged", wrong)
+    monkeypatch.setattr(frameworks, "first_reference", wrong)
     result = verify(chosen, sources=[tmp_path / "twice.cpp"])
     assert not result.passed and [output.name for output in result.failed] == ["conv, before twice"]
 

@@ -91,7 +91,9 @@ def test_labels_count_in_all_parts(elsewhere: Cluster, tmp_path: Path) -> None:
     assert parts.to_json() == whole.to_json()
 
 
-def test_all_parts_have_one_judge(elsewhere: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_parts_have_one_reference_runner(
+    elsewhere: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """OpenCV refuses the last part alone."""
     pytest.importorskip("cv2")
 
@@ -105,7 +107,7 @@ def test_all_parts_have_one_judge(elsewhere: Cluster, tmp_path: Path, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(frameworks, "RUNNERS", {"OpenCV": runner})
         parts = verify(chosen, samples=SAMPLES, on=elsewhere)
-    monkeypatch.setattr(frameworks, "judges", lambda *_: (formula_runner.run,))
+    monkeypatch.setattr(frameworks, "reference_runners", lambda *_: (formula_runner.run,))
     assert parts.framework == formula_runner.FORMULAS
     assert parts.to_json() == verify(chosen, samples=SAMPLES).to_json()
 
@@ -125,10 +127,10 @@ def test_a_process_prepares_once_for_all_parts(
 
         monkeypatch.setattr(place, name, call)
 
-    counted(frameworks, "judges")
+    counted(frameworks, "reference_runners")
     counted(network, "build")
     verify(NETWORKS["OpenCV"](tmp_path), samples=SAMPLES, on=elsewhere)
-    assert calls == ["build", "judges"]
+    assert calls == ["build", "reference_runners"]
 
 
 def test_a_model_is_read_once_for_all_parts(

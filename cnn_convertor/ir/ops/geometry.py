@@ -28,7 +28,7 @@ class Shape(NamedTuple):
 
     def with_length(self, axis: Axis, length: int) -> Shape:
         """The shape with another length along one axis."""
-        return Shape(*(length if place == axis else old for place, old in enumerate(self)))
+        return Shape(*(length if index == axis else old for index, old in enumerate(self)))
 
     def __str__(self) -> str:
         return "x".join(map(str, self))

@@ -35,10 +35,10 @@ def check_alignment(
     if kind not in ALIGNMENTS:
         raise UsageError.of("DV836", f'there is no rule for "{kind}" data', hint=", ".join(ALIGNMENTS))
     rule = ALIGNMENTS[kind]
-    given = Alignment(start, line, surface, cube, size)
+    values = Alignment(start, line, surface, cube, size)
     problems = [
         Problem("DV836", f"{kind} data: {name} {value} is not a multiple of {multiple} bytes")
-        for name, value, multiple in zip(Alignment._fields, given, rule, strict=True)
+        for name, value, multiple in zip(Alignment._fields, values, rule, strict=True)
         if value % multiple or value < 0
     ]
     if problems:

@@ -53,7 +53,7 @@ class Plane:
         return self.word // 8 * self.words
 
     @property
-    def places(self) -> Iterator[tuple[int, int, int, int]]:
+    def bit_fields(self) -> Iterator[tuple[int, int, int, int]]:
         """The channel, word, shift and mask of each field."""
         shift = 0
         for number, (channel, bits) in enumerate(self.fields):
@@ -95,7 +95,9 @@ class PixelFormat:
 
     def __str__(self) -> str:
         """The fields and their bits, lowest first, plane by plane."""
-        return ", then ".join(" ".join(letter + bits for letter, bits in reversed(part)) for part in _parts(self.name))
+        return ", then ".join(
+            " ".join(letter + bits for letter, bits in reversed(fields)) for fields in _parts(self.name)
+        )
 
     def starts(self, x_offset: int) -> tuple[int, ...]:
         """The position of the first pixel in the lines of each plane, in pixels."""
@@ -113,8 +115,8 @@ class PixelFormat:
 
 def _parts(name: str) -> list[list[tuple[str, str]]]:
     """(letter, bits) of each field, in the order of the name, plane by plane."""
-    parts = re.sub("(_N444|_I|_F)$", "", name.removeprefix("T_")).split("___")
-    return [re.findall("([A-Z])([0-9]+)", part) for part in parts]
+    planes = re.sub("(_N444|_I|_F)$", "", name.removeprefix("T_")).split("___")
+    return [re.findall("([A-Z])([0-9]+)", plane) for plane in planes]
 
 
 def pixel_format(name: str) -> PixelFormat:
@@ -122,8 +124,8 @@ def pixel_format(name: str) -> PixelFormat:
         refuse("DV835", f'NVDLA has no pixel format "{name}"')
     order = "YUVAX" if "Y" in name else "RGBAX"
     planes = []
-    for part in _parts(name):
-        fields = [(min(order.index(letter), 3), int(bits)) for letter, bits in part]
+    for plane in _parts(name):
+        fields = [(min(order.index(letter), 3), int(bits)) for letter, bits in plane]
         word = 8 if all(bits == 8 for _, bits in fields) else 32 if {bits for _, bits in fields} == {2, 10} else 16
         planes.append(Plane(tuple(reversed(fields)), word))
     return PixelFormat(name, tuple(planes))
@@ -150,7 +152,7 @@ def signed_pixels(precision: Precision, channels: int) -> Layout:
 
 def pack_pixels(
     image: Values,
-    given: PixelFormat,
+    format_: PixelFormat,
     *,
     x_offset: int = 0,
     strides: Sequence[int] | None = None,
@@ -161,21 +163,21 @@ def pack_pixels(
     out: a buffer per plane; only the image's pixels are written
     Values are raw fields: unsigned, or signed in two's complement; FP16 for _F.
     """
-    if image.ndim != 3 or image.shape[2] != given.channels:
+    if image.ndim != 3 or image.shape[2] != format_.channels:
         shape = "x".join(map(str, image.shape))
-        refuse("DV835", f"{given.name} has {given.channels} channels, but the image is {shape}")
+        refuse("DV835", f"{format_.name} has {format_.channels} channels, but the image is {shape}")
     height, width = image.shape[:2]
-    _check_planes(given, strides, out or None)
-    raw = _raw(image, given)
-    leasts, starts, result = given.strides(width, x_offset), given.starts(x_offset), []
-    memories = out or [None] * len(given.planes)
-    for plane, start, least, stride, memory in zip(
-        given.planes, starts, leasts, strides or leasts, memories, strict=True
+    _check_planes(format_, strides, out or None)
+    raw = _raw(image, format_)
+    leasts, starts, result = format_.strides(width, x_offset), format_.starts(x_offset), []
+    memories = out or [None] * len(format_.planes)
+    for plane, start, shortest, stride, memory in zip(
+        format_.planes, starts, leasts, strides or leasts, memories, strict=True
     ):
-        if stride < least or stride % ATOM:
-            refuse("DV835", f"{given.name}: lines of {stride} bytes; need {least} or more, a multiple of {ATOM}")
+        if stride < shortest or stride % ATOM:
+            refuse("DV835", f"{format_.name}: lines of {stride} bytes; need {shortest} or more, a multiple of {ATOM}")
         words = np.zeros((height, width, plane.words), plane.layout.element)
-        for channel, word, shift, _ in plane.places:
+        for channel, word, shift, _ in plane.bit_fields:
             words[..., word] |= raw[..., channel].astype(words.dtype) << words.dtype.type(shift)
         lines = Layout("hwc", (Term("h", pitch=stride), *plane.layout.terms[1:]), plane.layout.element, ATOM)
         result.append(pack(words, lines, memory, padding={"w": AxisPadding(start)}, fill=False))
@@ -185,7 +187,7 @@ def pack_pixels(
 
 def unpack_pixels(
     planes: Sequence[Any],
-    given: PixelFormat,
+    format_: PixelFormat,
     height: int,
     width: int,
     *,
@@ -193,47 +195,47 @@ def unpack_pixels(
     strides: Sequence[int] | None = None,
 ) -> Values:
     """The image (H, W, C) of raw, unsigned fields; FP16 for _F."""
-    _check_planes(given, strides, planes)
+    _check_planes(format_, strides, planes)
     if min(height, width) < 1:
-        refuse("DV835", f"{given.name}: an image of {height} x {width} pixels")
-    image = np.zeros((height, width, given.channels), np.uint16)
-    strides = given.strides(width, x_offset) if strides is None else strides
-    for plane, start, stride, data in zip(given.planes, given.starts(x_offset), strides, planes, strict=True):
+        refuse("DV835", f"{format_.name}: an image of {height} x {width} pixels")
+    image = np.zeros((height, width, format_.channels), np.uint16)
+    strides = format_.strides(width, x_offset) if strides is None else strides
+    for plane, start, stride, data in zip(format_.planes, format_.starts(x_offset), strides, planes, strict=True):
         lines = Layout("hwc", (Term("h", pitch=stride), *plane.layout.terms[1:]), plane.layout.element, ATOM)
         words = unpack(data, lines, (height, width, plane.words), padding={"w": AxisPadding(start)})
-        for channel, word, shift, mask in plane.places:
+        for channel, word, shift, mask in plane.bit_fields:
             image[..., channel] = words[..., word] >> words.dtype.type(shift) & words.dtype.type(mask)
-    return image.view(np.float16) if given.precision is Precision.FP16 else image
+    return image.view(np.float16) if format_.precision is Precision.FP16 else image
 
 
-def _check_planes(given: PixelFormat, *lists: Sequence[Any] | None) -> None:
+def _check_planes(format_: PixelFormat, *lists: Sequence[Any] | None) -> None:
     for items in lists:
-        if items is not None and len(items) != len(given.planes):
-            refuse("DV835", f"{given.name} has {len(given.planes)} planes, not {len(items)}")
+        if items is not None and len(items) != len(format_.planes):
+            refuse("DV835", f"{format_.name} has {len(format_.planes)} planes, not {len(items)}")
 
 
-def as_loaded(image: Values, given: PixelFormat) -> Values:
+def as_loaded(image: Values, format_: PixelFormat) -> Values:
     """Fields as loaded by the device: 2- and 10-bit fields are shifted to the top of 16 bits."""
     result = image.copy()
-    for plane in given.planes:
+    for plane in format_.planes:
         for channel, bits in plane.fields:
             if plane.is_joined:
                 result[..., channel] <<= 16 - bits
     return result
 
 
-def _raw(image: Values, given: PixelFormat) -> npt.NDArray[np.uint16]:
+def _raw(image: Values, format_: PixelFormat) -> npt.NDArray[np.uint16]:
     """Fields as 16-bit words. Raises UsageError for values that do not fit."""
-    if given.precision is Precision.FP16:
+    if format_.precision is Precision.FP16:
         if image.dtype != np.float16:
-            refuse("DV835", f"{given.name} is for float16, not {image.dtype}")
+            refuse("DV835", f"{format_.name} is for float16, not {image.dtype}")
         return image.view(np.uint16)
     if image.dtype.kind not in "iu":
-        refuse("DV835", f"{given.name} is for integers, not {image.dtype}")
-    masks = np.zeros(given.channels, np.int64)
-    for plane in given.planes:
-        for channel, _, _, mask in plane.places:
+        refuse("DV835", f"{format_.name} is for integers, not {image.dtype}")
+    masks = np.zeros(format_.channels, np.int64)
+    for plane in format_.planes:
+        for channel, _, _, mask in plane.bit_fields:
             masks[channel] = mask
     if image.size and ((image > masks) | (image < -(masks // 2) - 1)).any():
-        refuse("DV835", f"{given.name}: values from {image.min()} to {image.max()} do not fit their fields")
+        refuse("DV835", f"{format_.name}: values from {image.min()} to {image.max()} do not fit their fields")
     return (image.astype(np.int64) & masks).astype(np.uint16)

@@ -123,11 +123,11 @@ LEGAL: dict[str, frozenset[tuple[str, str]]] = {
 }
 
 
-def check_conversion(place: str, given: str, to: str) -> None:
+def check_conversion(unit: str, source: str, to: str) -> None:
     """Raise UsageError for an unsupported change of precision."""
-    if place not in LEGAL:
-        refuse("DV831", f'no unit "{place}" converts precisions', ", ".join(LEGAL))
-    if (given, to) not in LEGAL[place]:
-        others = sorted(out for start, out in LEGAL[place] if start == given)
+    if unit not in LEGAL:
+        refuse("DV831", f'no unit "{unit}" converts precisions', ", ".join(LEGAL))
+    if (source, to) not in LEGAL[unit]:
+        others = sorted(out for start, out in LEGAL[unit] if start == source)
         hint = f"it can become {' or '.join(others)}" if others else ""
-        refuse("DV831", f"{place}: {given} cannot become {to}", hint)
+        refuse("DV831", f"{unit}: {source} cannot become {to}", hint)

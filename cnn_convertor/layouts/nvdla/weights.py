@@ -57,14 +57,14 @@ def pack_image(
     weights: Array, precision: Precision, *, post_extension: int = 1, channels: int = 0, out: Buffer | None = None
 ) -> Bytes:
     """Pack weights for image input. channels: of the image, if more than the weights have; the rest is zero."""
-    _, given, _, columns = _four_axes(weights)
-    if channels < 0 or 0 < channels < given:
-        refuse("DV833", f"an image of {channels} channels for weights of {given}")
-    extended = columns * max(channels, given)
+    _, own, _, columns = _four_axes(weights)
+    if channels < 0 or 0 < channels < own:
+        refuse("DV833", f"an image of {channels} channels for weights of {own}")
+    extended = columns * max(channels, own)
     if post_extension > 1 and post_extension * extended > CHANNELS:
         message = f"{post_extension} rows of {extended} channels are more than {CHANNELS}"
         refuse("DV833", message, "a smaller post-extension")
-    padding = {"c": AxisPadding(0, max(0, channels - given))}
+    padding = {"c": AxisPadding(0, max(0, channels - own))}
     return pack(weights, image(precision, post_extension), out, padding=padding)
 
 
@@ -137,8 +137,8 @@ def join_sets(sets: Array, *, stride_y: int, stride_x: int, rows: int, columns: 
     """The inverse of `split_sets`."""
     fits = sets.ndim == 5 and min(stride_y, stride_x) > 0 and len(sets) == stride_y * stride_x
     if not fits or sets.shape[3:] != (-(-rows // stride_y), -(-columns // stride_x)):
-        given, strides = "x".join(map(str, sets.shape)), f"strides {stride_y} and {stride_x}"
-        refuse("DV833", f"sets of {given} do not match {rows}x{columns} kernels with {strides}")
+        shape, strides = "x".join(map(str, sets.shape)), f"strides {stride_y} and {stride_x}"
+        refuse("DV833", f"sets of {shape} do not match {rows}x{columns} kernels with {strides}")
     _, kernels, channels, tall, wide = sets.shape
     apart = sets.reshape(stride_y, stride_x, kernels, channels, tall, wide).transpose(2, 3, 4, 0, 5, 1)
     return apart.reshape(kernels, channels, tall * stride_y, wide * stride_x)[:, :, :rows, :columns]
@@ -186,15 +186,15 @@ MASK = replace(parse(f"n: n | uint8 base={START_ALIGN} total={SIZE_ALIGN}"), nam
 GROUP_SIZES = replace(parse(f"g: g | uint32 base={START_ALIGN} total={SIZE_ALIGN}"), name="nvdla_group_sizes")
 
 
-def decompress(given: Compressed, elements: int, precision: Precision) -> Bytes:
+def decompress(surfaces: Compressed, elements: int, precision: Precision) -> Bytes:
     """The unpadded bytes that were compressed; `unpack` turns them into an array."""
-    if not 0 <= elements <= given.mask.size * 8:
-        refuse("DV834", f"{elements} elements for a mask of {given.mask.size * 8} bits")
-    if given.weights.size % precision.element.itemsize or given.group_sizes.size % 4:
+    if not 0 <= elements <= surfaces.mask.size * 8:
+        refuse("DV834", f"{elements} elements for a mask of {surfaces.mask.size * 8} bits")
+    if surfaces.weights.size % precision.element.itemsize or surfaces.group_sizes.size % 4:
         refuse("DV834", "the weights or the group sizes end inside a number")
-    kept = np.unpackbits(given.mask, count=elements, bitorder="little").astype(np.bool_)
-    values = given.weights.view(f"u{precision.element.itemsize}")
-    if int(kept.sum()) > values.size or int(given.group_sizes.view("<u4").sum()) != kept.sum() * values.itemsize:
+    kept = np.unpackbits(surfaces.mask, count=elements, bitorder="little").astype(np.bool_)
+    values = surfaces.weights.view(f"u{precision.element.itemsize}")
+    if int(kept.sum()) > values.size or int(surfaces.group_sizes.view("<u4").sum()) != kept.sum() * values.itemsize:
         refuse("DV834", "mask, group sizes and weights contradict each other")
     result = np.zeros(elements, values.dtype)
     result[kept] = values[: int(kept.sum())]

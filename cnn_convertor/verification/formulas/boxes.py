@@ -59,19 +59,19 @@ def _detection_output(layer: FormulaLayer, locations: Blob, confidences: Blob, p
     count = priors.shape[2] // 4
     encoded = locations.reshape(count, -1, 4)
     scores = confidences.reshape(count, classes)
-    found: list[tuple[int, int]] = []  # label, box
+    detections: list[tuple[int, int]] = []  # label, box
     boxes = [
         _decoded(settings, encoded[:, group], *priors[0].reshape(2, count, 4)) for group in range(encoded.shape[1])
     ]
     for label in (label for label in range(classes) if label != settings.background_label_id):
         own = boxes[0] if settings.share_location else boxes[label]
-        found += [(label, box) for box in _kept(settings, own, scores[:, label])]
-    if -1 < settings.keep_top_k < len(found):
-        best = sorted(found, key=lambda each: -scores[each[1], each[0]])[: settings.keep_top_k]
-        found = sorted(best, key=lambda each: each[0])
+        detections += [(label, box) for box in _kept(settings, own, scores[:, label])]
+    if -1 < settings.keep_top_k < len(detections):
+        best = sorted(detections, key=lambda each: -scores[each[1], each[0]])[: settings.keep_top_k]
+        detections = sorted(best, key=lambda each: each[0])
     rows = [
         [0, label, scores[box, label], *(boxes[0] if settings.share_location else boxes[label])[box]]
-        for label, box in found
+        for label, box in detections
     ]
     return np.array(rows or [[0, *[-1] * 6]], float)[None, None]
 

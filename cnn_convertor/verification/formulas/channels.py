@@ -74,8 +74,8 @@ def _scale(layer: FormulaLayer, x: Blob, *factor: Blob) -> Blob:
 @computes("Bias")
 def _bias(layer: FormulaLayer, x: Blob, *shift: Blob) -> Blob:
     settings = layer.message.bias_param
-    given = shift[0] if shift else layer.weights[0].reshape(_covered(settings, x))
-    return x + _along(given, settings.axis % max(x.ndim, 1), x)
+    values = shift[0] if shift else layer.weights[0].reshape(_covered(settings, x))
+    return x + _along(values, settings.axis % max(x.ndim, 1), x)
 
 
 def _covered(settings: Any, x: Blob) -> tuple[int, ...]:

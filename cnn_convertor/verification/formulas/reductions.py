@@ -56,8 +56,8 @@ def _arg_max(layer: FormulaLayer, x: Blob) -> Blob:
     largest = np.take_along_axis(values, indices, axis)
     if has_axis:
         return largest if settings.out_max_val else indices.astype(float)
-    found = [indices.astype(float), *([largest] if settings.out_max_val else [])]
-    return np.stack(found, 1).reshape(len(x), len(found), count, *[1] * (x.ndim - 3))
+    blobs = [indices.astype(float), *([largest] if settings.out_max_val else [])]
+    return np.stack(blobs, 1).reshape(len(x), len(blobs), count, *[1] * (x.ndim - 3))
 
 
 @computes("Reduction")

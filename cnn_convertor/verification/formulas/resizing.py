@@ -43,15 +43,15 @@ def _bilinear_interpolate(layer: FormulaLayer, x: Blob) -> Blob:
 
 
 def _bilinear(x: Blob, size: Sequence[int], *, corners: bool) -> Blob:
-    """corners: the outermost pixels keep their places; else pixels are areas, whose centers lie at halves."""
+    """corners: the outermost pixels keep their positions; else pixels are areas, whose centers lie at halves."""
     for axis, count in zip((2, 3), size, strict=True):
-        given = x.shape[axis]
-        at = np.arange(count) * ((given - 1) / (count - 1) if count > 1 else 0)
+        length = x.shape[axis]
+        at = np.arange(count) * ((length - 1) / (count - 1) if count > 1 else 0)
         if not corners:
-            at = np.clip((np.arange(count) + 0.5) * given / count - 0.5, 0, given - 1)
+            at = np.clip((np.arange(count) + 0.5) * length / count - 0.5, 0, length - 1)
         low = np.floor(at).astype(int)
-        part = (at - low).reshape([-1 if n == axis else 1 for n in range(4)])
-        x = x.take(low, axis) * (1 - part) + x.take(np.minimum(low + 1, given - 1), axis) * part
+        fraction = (at - low).reshape([-1 if n == axis else 1 for n in range(4)])
+        x = x.take(low, axis) * (1 - fraction) + x.take(np.minimum(low + 1, length - 1), axis) * fraction
     return x
 
 

@@ -13,8 +13,8 @@ def _sizes(settings: Any, name: str, short: str, default: int) -> Pair:
     sides = (f"{short}_h", f"{short}_w")
     if any(settings.HasField(side) for side in sides):
         return getattr(settings, sides[0]), getattr(settings, sides[1])
-    given = list(getattr(settings, name)) or [default]
-    return given[0], given[-1]
+    sizes = list(getattr(settings, name)) or [default]
+    return sizes[0], sizes[-1]
 
 
 @computes("Convolution", "DepthwiseConvolution", "ConvolutionDepthwise")
@@ -84,10 +84,10 @@ def _on_one_axis(layer: FormulaLayer, x: Blob, formula: Formula) -> Blob:
     message.CopyFrom(layer.message)
     settings = message.convolution_param
     for name, default in (("kernel_size", 1), ("stride", 1), ("pad", 0), ("dilation", 1)):
-        given = getattr(settings, name)
-        given[:] = [given[0] if given else default, default]
-    made = FormulaLayer(layer.name, layer.type, layer.bottoms, layer.tops, message, layer.weights)
-    return np.asarray(formula(made, x[..., None]))[..., 0]
+        sizes = getattr(settings, name)
+        sizes[:] = [sizes[0] if sizes else default, default]
+    widened = FormulaLayer(layer.name, layer.type, layer.bottoms, layer.tops, message, layer.weights)
+    return np.asarray(formula(widened, x[..., None]))[..., 0]
 
 
 def _window(settings: Any) -> tuple[Pair, Pair, Pair, Pair]:
@@ -126,7 +126,7 @@ def _pooling(layer: FormulaLayer, x: Blob) -> Tops:
 def pool(
     x: Blob, kernel: Pair, stride: Pair, pad: Pair, *, averages: bool, rounds_up: bool = True
 ) -> tuple[Blob, Blob]:
-    """Caffe's pooling, and the places of the maxima in the map, row by row. An average counts the padding, but nothing beyond."""
+    """Caffe's pooling, and the pixel indices of the maxima in the map, row by row. An average counts the padding, but nothing beyond."""
     height, width = x.shape[2:]
     rows, columns = (
         _windows(size, k, s, p, rounds_up=rounds_up, clips=max(pad) > 0)
@@ -136,13 +136,13 @@ def pool(
     mask = np.zeros(result.shape)
     for (a, top), (b, left) in ((row, column) for row in enumerate(rows) for column in enumerate(columns)):
         up, start = max(top, 0), max(left, 0)
-        seen = x[:, :, up : top + kernel[0], start : left + kernel[1]]
+        window = x[:, :, up : top + kernel[0], start : left + kernel[1]]
         if averages:
             counted = (min(top + kernel[0], height + pad[0]) - top) * (min(left + kernel[1], width + pad[1]) - left)
-            result[:, :, a, b] = seen.sum((2, 3)) / counted
-        elif seen.size:
-            result[:, :, a, b] = seen.max((2, 3))
-            i, j = np.divmod(seen.reshape(*seen.shape[:2], -1).argmax(2), seen.shape[3])
+            result[:, :, a, b] = window.sum((2, 3)) / counted
+        elif window.size:
+            result[:, :, a, b] = window.max((2, 3))
+            i, j = np.divmod(window.reshape(*window.shape[:2], -1).argmax(2), window.shape[3])
             mask[:, :, a, b] = (i + up) * width + j + start
     return result, mask
 

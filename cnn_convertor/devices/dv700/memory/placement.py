@@ -118,7 +118,7 @@ def _in_best_order(graph: Graph, steps: Sequence[Command]) -> tuple[Command, ...
     inputs = [index for index, step in enumerate(steps) if step.type is LayerType.INPUT]
     before = [*((0, index) for index in range(1, len(steps))), *pairwise(inputs)]
     return tuple(
-        steps[index] for index in schedule(tasks, sizes, given=maps.inputs, kept=maps.outputs, before=before).order
+        steps[index] for index in schedule(tasks, sizes, inputs=maps.inputs, kept=maps.outputs, before=before).order
     )
 
 

@@ -1,7 +1,7 @@
-"""Selects layers whose palettes save many bytes while the noise at the outputs stays within a bound.
+"""Chooses the layers that get palettes: they save many bytes while the noise at the outputs stays within a bound.
 
-Near a measured selection, the errors of single layers add up at each output. So a quadratic form predicts the noise of another
-selection, with the errors' signs. (Their noises alone do not: errors of different layers cancel or amplify each other.)
+Near a measured set of layers, the errors of single layers add up at each output. So a quadratic form predicts the noise of
+another set, with the errors' signs. (Their noises alone do not: errors of different layers cancel or amplify each other.)
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ _DOUBT = 1.5  # times the bound: a prediction that is measured all the same in t
 
 
 class Effect(NamedTuple):
-    """What a selection does to the outputs: the noise at the worst one, and the errors, (outputs, elements).
+    """The effect of a set of layers on the outputs: the noise at the worst one, and the errors, (outputs, elements).
 
     The squares of an output's errors add up to its noise, at least nearly.
     """
@@ -35,13 +35,13 @@ Measure: TypeAlias = Callable[[Layers], Effect]
 def select(savings: Sequence[int], measure: Measure, bound: float) -> Layers | None:
     """Layers that save many bytes; None if the noise exceeds the bound even without any palette.
 
-    savings: bytes that each layer saves. measure: is called once for each selection, at most twice as often as there are
+    savings: bytes that each layer saves. measure: is called once for each set of layers, at most twice as often as there are
     layers, and 8 times more. The noise of the result was measured.
 
-    First each layer is measured alone. From there on, predictions lead in steps to a selection, and it is measured. If it
+    First each layer is measured alone. From there on, predictions lead in steps to another set, which is measured. If it
     exceeds the bound, the next one is fewer steps from the best one so far. A step takes out up to two layers, adds up to two,
     and saves bytes. The search ends when no step is left that may keep the bound, or no measurement. So the result may save
-    less than the best selection.
+    less than the best set.
     """
     known: dict[Layers, Effect] = {}
 
@@ -92,26 +92,26 @@ class _Model(NamedTuple):
 
 
 def _walk(model: _Model, start: Layers, errors: Real, bound: float, failed: set[Layers], steps: int) -> Layers:
-    """The selection after some steps, of which each saves the most that its prediction allows. errors: at the start."""
+    """The set after some steps, of which each saves the most that its prediction allows. errors: at the start."""
     layers = start
     for _ in range(steps):
-        step = next((s for s in _steps(model, layers, errors, bound) if s not in failed), None)
-        if step is None:
+        nearby = next((s for s in _nearby(model, layers, errors, bound) if s not in failed), None)
+        if nearby is None:
             break
-        errors = errors + model.errors[:, sorted(step - layers)].sum(axis=1)
-        errors = errors - model.errors[:, sorted(layers - step)].sum(axis=1)
-        layers = step
+        errors = errors + model.errors[:, sorted(nearby - layers)].sum(axis=1)
+        errors = errors - model.errors[:, sorted(layers - nearby)].sum(axis=1)
+        layers = nearby
     return layers
 
 
-def _steps(model: _Model, layers: Layers, errors: Real, bound: float) -> Iterator[Layers]:
-    """Selections near one that save more and are predicted to keep the bound, the best first. errors: of the one."""
+def _nearby(model: _Model, layers: Layers, errors: Real, bound: float) -> Iterator[Layers]:
+    """Sets near `layers` that save more and are predicted to keep the bound, the best first. errors: of `layers`."""
     removals, additions = _choices(layers), _choices(model.layers - layers)
     out, into = (_indicators(choices, model.savings.size) for choices in (removals, additions))
     saved = (into @ model.savings)[:, np.newaxis] - out @ model.savings
     noise = np.zeros(saved.shape)
-    for row, steps, products in zip(errors, model.errors, model.products, strict=True):
-        linear = 2 * np.einsum("ie,e->i", steps, row)
+    for row, effects, products in zip(errors, model.errors, model.products, strict=True):
+        linear = 2 * np.einsum("ie,e->i", effects, row)
         more, less = (x @ linear * sign + ((x @ products) * x).sum(axis=1) for x, sign in ((into, 1), (out, -1)))
         each = np.square(row).sum() + more[:, np.newaxis] + less - 2 * (into @ products) @ out.T
         noise = np.maximum(noise, each)
@@ -126,7 +126,7 @@ def _choices(layers: Layers) -> list[tuple[int, ...]]:
 
 def _indicators(choices: Sequence[Sequence[int]], layers: int) -> Real:
     """A row for each choice, with 1 where it has a layer."""
-    made = np.zeros((len(choices), layers))
-    for row, chosen in zip(made, choices, strict=True):
+    indicators = np.zeros((len(choices), layers))
+    for row, chosen in zip(indicators, choices, strict=True):
         row[list(chosen)] = 1
-    return made
+    return indicators

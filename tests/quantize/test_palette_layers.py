@@ -1,4 +1,4 @@
-"""The selected layers save what the best selection saves, or nearly, and never exceed the bound."""
+"""The chosen layers save what the best set of layers saves, or nearly, and never exceed the bound."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
-from cnn_convertor.quantize.selection import Effect, Layers, Real, select
+from cnn_convertor.quantize.palette_layers import Effect, Layers, Real, select
 
 BASE = 1.0
 
@@ -32,7 +32,7 @@ def amplitudes(errors: Sequence[float]) -> Noise:
 
 
 def bent(measure: Noise, seed: int) -> Noise:
-    """The same, but errors add up only in part: each selection has an error of its own."""
+    """The same, but errors add up only in part: each set of layers has an error of its own."""
 
     def measure_bent(layers: Layers) -> Effect:
         errors = measure(layers).errors[0]
