@@ -40,10 +40,10 @@ class PartialGraph:
 def in_network_order(graph: Graph, problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """The problems, each once: first those without a layer, then layer by layer."""
     layers = dict.fromkeys(origin.layer for node in graph.nodes for origin in node.origins)
-    place = {layer: position for position, layer in enumerate(layers)}
+    positions = {layer: position for position, layer in enumerate(layers)}
 
     def position(problem: Problem) -> int:
-        return -1 if problem.where is None else place.get(problem.where.layer, -1)
+        return -1 if problem.where is None else positions.get(problem.where.layer, -1)
 
     return tuple(sorted(dict.fromkeys(problems), key=position))
 
@@ -152,5 +152,5 @@ class Builder:
     def _reachable_outputs(self, outputs: Sequence[str]) -> list[str]:
         """The outputs and what was cut off, without inputs and placeholders, unless nothing else is left."""
         inputs = {node.name for node in self._nodes if isinstance(node.op, Input)}
-        found = dict.fromkeys((*outputs, *self._cut))
-        return [name for name in found if name not in inputs] or list(found)
+        names = dict.fromkeys((*outputs, *self._cut))
+        return [name for name in names if name not in inputs] or list(names)

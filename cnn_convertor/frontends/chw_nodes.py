@@ -34,9 +34,9 @@ def append(
         nodes = [builder.add(f"{name}/counted", op, nodes, where)]
         op = Reshape(shape_of(dims), Order.CHW)
     node = builder.add(name, op, nodes, where)
-    made = _dims_after(builder, node, inputs[0]) if dims is None else tuple(dims)
-    assert shape_of(made) == builder.shape(node), f"{made} of {builder.shape(node)}"
-    return node, made
+    result_dims = _dims_after(builder, node, inputs[0]) if dims is None else tuple(dims)
+    assert shape_of(result_dims) == builder.shape(node), f"{result_dims} of {builder.shape(node)}"
+    return node, result_dims
 
 
 def _shape_after(op: Op, shapes: Sequence[Shape]) -> Shape | None:

@@ -19,10 +19,10 @@ def end_at(partial: PartialGraph, layers: Sequence[str], where: Origin) -> Parti
     Raises UsageError, at `where`, for names that no layer has.
     """
     whole = partial.graph
-    given = outputs_of_layers(whole)
-    if problems := [_unknown(name, given, where) for name in layers if name not in given]:
+    by_layer = outputs_of_layers(whole)
+    if problems := [_unknown(name, by_layer, where) for name in layers if name not in by_layer]:
         raise UsageError(problems)
-    outputs = tuple(chain.from_iterable(given[name] for name in layers))
+    outputs = tuple(chain.from_iterable(by_layer[name] for name in layers))
     kept, cut = _needed(whole, outputs), frozenset[str]()
     if any(
         node.name in partial.placeholders for node in kept
@@ -50,11 +50,11 @@ def outputs_of_layers(graph: Graph) -> dict[str, list[str]]:
     for node in graph.nodes:
         for origin in node.origins:
             nodes.setdefault(origin.layer, []).append(node)
-    found = {}
+    outputs = {}
     for layer, its in nodes.items():
         inner = {node.name for node in its}
-        found[layer] = [n.name for n in its if not (graph.users(n.name) and inner.issuperset(graph.users(n.name)))]
-    return found
+        outputs[layer] = [n.name for n in its if not (graph.users(n.name) and inner.issuperset(graph.users(n.name)))]
+    return outputs
 
 
 def _needed(graph: Graph, outputs: Sequence[str]) -> tuple[Node, ...]:

@@ -70,8 +70,8 @@ class Frontend:
         Raises ModelError when a file is not what it should be, UsageError when custom_layers fails.
         """
         importer: Any = import_module(self.importer)
-        found: PartialGraph = importer.read(definition, data, options)
-        return found
+        partial: PartialGraph = importer.read(definition, data, options)
+        return partial
 
 
 class Model(NamedTuple):
@@ -90,12 +90,12 @@ class Model(NamedTuple):
     def files(self) -> tuple[Path, ...]:
         """All that it is read from: files, and folders of files."""
         named = (self.definition, self.data, self.options.custom_layers)
-        found: set[Path] = set()
+        opened: set[Path] = set()
         if self.frontend.finds_weights and self.options.custom_layers is None:
-            with suppress(ConvertorError, OSError), warnings.catch_warnings(), recorded() as found:
+            with suppress(ConvertorError, OSError), warnings.catch_warnings(), recorded() as opened:
                 warnings.simplefilter("ignore", ConvertorWarning)  # who reads it next says what is wrong
                 self.read()
-        return tuple(dict.fromkeys((*filter(None, named), *sorted(found))))
+        return tuple(dict.fromkeys((*filter(None, named), *sorted(opened))))
 
     @property
     def may_lack_weights(self) -> bool:

@@ -31,9 +31,9 @@ def shape_of(dims: Dims) -> Shape:
 
 def axis_of(dims: Dims, axis: int) -> Axis | None:
     """The map's axis that is an axis of the blob; None for the batch, and for one of several that make the channels."""
-    place, count = axis - _batch_axes(dims), len(dims) - _batch_axes(dims)
+    position, count = axis - _batch_axes(dims), len(dims) - _batch_axes(dims)
     more = max(count - len(COUNTED), 0)
-    return COUNTED[place - more] if place >= 0 and (not more or place > more) else None
+    return COUNTED[position - more] if position >= 0 and (not more or position > more) else None
 
 
 def is_plain(dims: Dims) -> bool:

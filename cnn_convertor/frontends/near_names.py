@@ -11,11 +11,11 @@ def near_name(word: str, known: Iterable[str]) -> str | None:
     A name with further words or digits, such as YoloDetectionOutput or Pooling3D, means something else.
     """
     spelled = {plain(name): name for name in known}
-    given = plain(word)
-    if given in spelled:
-        return spelled[given]
-    close = difflib.get_close_matches(given, spelled, n=1, cutoff=0.8)
-    is_same = close and abs(len(close[0]) - len(given)) <= 1 and _digits(close[0]) == _digits(given)
+    spelling = plain(word)
+    if spelling in spelled:
+        return spelled[spelling]
+    close = difflib.get_close_matches(spelling, spelled, n=1, cutoff=0.8)
+    is_same = close and abs(len(close[0]) - len(spelling)) <= 1 and _digits(close[0]) == _digits(spelling)
     return spelled[close[0]] if is_same else None
 
 

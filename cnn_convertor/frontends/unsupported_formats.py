@@ -79,11 +79,11 @@ FORMATS: Mapping[str, Format] = {
 
 def explain(path: Path) -> Problem | None:
     """The problem with a model in a format that cannot be read; None for other files."""
-    found = _format_of(path)
-    if found is None:
+    format_ = _format_of(path)
+    if format_ is None:
         return None
-    way, example = (text.replace("FILE", json.dumps(path.name)) for text in (found.way, found.example))
-    return Problem("DV208", f"this is {found.what}, which cannot be read", Origin(str(path)), way, example)
+    way, example = (text.replace("FILE", json.dumps(path.name)) for text in (format_.way, format_.example))
+    return Problem("DV208", f"this is {format_.what}, which cannot be read", Origin(str(path)), way, example)
 
 
 def _format_of(path: Path) -> Format | None:

@@ -10,7 +10,7 @@ from cnn_convertor.frontends.caffe.definition import CaffeLayer
 
 INPUTS = frozenset({"Input"})
 SINKS = frozenset({"Silence", "HDF5Output"})
-JUDGES = frozenset({"Accuracy", "MultiBoxLoss", "SoftmaxWithLoss", "SoftmaxLoss", "DetectionEvaluate"})
+LOSS_AND_ACCURACY = frozenset({"Accuracy", "MultiBoxLoss", "SoftmaxWithLoss", "SoftmaxLoss", "DetectionEvaluate"})
 
 
 class Top(NamedTuple):
@@ -41,24 +41,24 @@ class BlobGraph:
 def connect(layers: Sequence[CaffeLayer]) -> BlobGraph:
     """Resolve the names of blobs. Raises ModelError where a blob comes from no layer or from two."""
     sources = _sources(layers)
-    judges = _judges(layers, sources)
+    evaluating = _evaluating_layers(layers, sources)
     read = {
         source
         for index, layer in enumerate(layers)
         for position, source in enumerate(sources[index])
-        if position > 0 or not _judges_predictions(layer)
+        if position > 0 or not _is_loss_or_accuracy(layer)
     }
     outputs = tuple(
         top
         for index, layer in enumerate(layers)
-        if index not in judges and layer.type not in INPUTS | SINKS
+        if index not in evaluating and layer.type not in INPUTS | SINKS
         for top in _tops(index, layer)
         if top not in read
     )
     if not outputs:
         where, hint = layers[-1].origin, "check its phase rules"
         raise ModelError.of("DV212", "the network computes nothing at test time", where, hint)
-    for index in judges:
+    for index in evaluating:
         layer = layers[index]
         hint = f'its input "{layer.bottoms[0]}" is what the network gives' if layer.bottoms else ""
         warn(Problem("DV213", "the layer only evaluates the network, and is left out", layer.origin, hint))
@@ -102,17 +102,17 @@ def _sources(layers: Sequence[CaffeLayer]) -> list[tuple[Top, ...]]:
     return sources
 
 
-def _judges_predictions(layer: CaffeLayer) -> bool:
-    return layer.type in JUDGES or layer.type.endswith("Loss") or any(layer.message.loss_weight)
+def _is_loss_or_accuracy(layer: CaffeLayer) -> bool:
+    return layer.type in LOSS_AND_ACCURACY or layer.type.endswith("Loss") or any(layer.message.loss_weight)
 
 
-def _judges(layers: Sequence[CaffeLayer], sources: Sequence[tuple[Top, ...]]) -> list[int]:
-    """Layers that compare the network's results with labels, and layers that read what those give."""
-    found: list[int] = []
+def _evaluating_layers(layers: Sequence[CaffeLayer], sources: Sequence[tuple[Top, ...]]) -> list[int]:
+    """Indices of the loss and accuracy layers, and of the layers that read their results."""
+    evaluating: list[int] = []
     for index, layer in enumerate(layers):
-        if _judges_predictions(layer) or any(source.layer in found for source in sources[index]):
-            found.append(index)
-    return found
+        if _is_loss_or_accuracy(layer) or any(source.layer in evaluating for source in sources[index]):
+            evaluating.append(index)
+    return evaluating
 
 
 def _needed(sources: Sequence[tuple[Top, ...]], outputs: Sequence[Top]) -> set[Top]:

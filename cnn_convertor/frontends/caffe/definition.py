@@ -160,10 +160,10 @@ def _is_included(layer: CaffeLayer, level: int, stages: frozenset[str]) -> bool:
 
 
 def _is_met(rule: Any, level: int, stages: frozenset[str]) -> bool:
-    given = values(rule)
+    conditions = values(rule)
     return (
-        given.get("phase", "TEST") == "TEST"
-        and given.get("min_level", level) <= level <= given.get("max_level", level)
+        conditions.get("phase", "TEST") == "TEST"
+        and conditions.get("min_level", level) <= level <= conditions.get("max_level", level)
         and stages.issuperset(rule.stage)
         and stages.isdisjoint(rule.not_stage)
     )

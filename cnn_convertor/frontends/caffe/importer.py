@@ -117,8 +117,8 @@ def _read_layer(reading: CaffeReading) -> Sequence[CaffeBlob]:
     for position, blob in enumerate(reading.inputs):
         if blob.mask is not None and (layer.type, position) not in READ_MASKS:
             raise reading.unsupported(MASK, "only the second input of an Upsample layer may be a mask")
-    made = reader.read(reading)
-    results = [made] if isinstance(made, CaffeBlob) else list(made)
+    blobs = reader.read(reading)
+    results = [blobs] if isinstance(blobs, CaffeBlob) else list(blobs)
     if len(results) != len(layer.tops):
         raise reading.unsupported(f"a layer of this type with {len(layer.tops)} outputs cannot be converted")
     reading.check_all_is_used()

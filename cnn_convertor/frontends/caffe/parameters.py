@@ -40,9 +40,9 @@ class Blob:
         if len(self.parts) == 1:
             return self.parts[0][start:stop].astype(np.float32, copy=False)
         pieces, offset = [], 0
-        for part in self.parts:
-            pieces.append(part[max(start - offset, 0) : max(stop - offset, 0)])
-            offset += len(part)
+        for piece in self.parts:
+            pieces.append(piece[max(start - offset, 0) : max(stop - offset, 0)])
+            offset += len(piece)
         return np.concatenate([np.empty(0, np.float32), *pieces]).astype(np.float32, copy=False)
 
 
@@ -72,23 +72,23 @@ class WeightsFile:
 
     def blobs(self, layer: str) -> tuple[Blob, ...]:
         """A layer's blobs; none when the file does not have the layer."""
-        return tuple(self._blob(layer, place) for place in self.layers.get(layer, ()))
+        return tuple(self._blob(layer, field) for field in self.layers.get(layer, ()))
 
     def position(self, layer: str) -> int:
         """Where in the file the layer's blobs begin; -1 when it has none."""
-        return max((place.start for place in self.layers.get(layer, ())), default=-1)
+        return max((field.start for field in self.layers.get(layer, ())), default=-1)
 
-    def _blob(self, layer: str, place: Field) -> Blob:
+    def _blob(self, layer: str, field: Field) -> Blob:
         data = self.file.data
         try:
-            shape, parts = _read_blob(data, place)
+            shape, pieces = _read_blob(data, field)
         except WireError as error:
             raise _damaged(self.path, error, "", layer) from None
-        if math.prod(shape) != (held := sum(map(len, parts))):
+        if math.prod(shape) != (held := sum(map(len, pieces))):
             size = "x".join(map(str, shape))
-            message = f"a blob of layer {layer!r} at byte {place.start:,} says {size}, but holds {held:,} numbers"
+            message = f"a blob of layer {layer!r} at byte {field.start:,} says {size}, but holds {held:,} numbers"
             raise ModelError.of("DV201", message, Origin(str(self.path)), "the file is damaged; download it again")
-        return Blob(shape, parts, self.file)
+        return Blob(shape, pieces, self.file)
 
 
 def _index(data: wire.Data) -> dict[str, tuple[Field, ...]]:
@@ -109,14 +109,14 @@ def _index(data: wire.Data) -> dict[str, tuple[Field, ...]]:
     return layers
 
 
-def _read_blob(data: wire.Data, place: Field) -> tuple[tuple[int, ...], tuple[Numbers, ...]]:
+def _read_blob(data: wire.Data, message: Field) -> tuple[tuple[int, ...], tuple[Numbers, ...]]:
     """Shape and numbers of the BlobProto at a place."""
     legacy: dict[int, int] = {}
     shape: list[int] = []
     raw_type = 0
     raw: list[Field] = []
     runs: dict[int, list[Numbers]] = {DATA: [], DOUBLE_DATA: []}
-    for field in _blob_fields(data, place, runs):
+    for field in _blob_fields(data, message, runs):
         if field.type == WireType.VARINT and field.number in LEGACY_SHAPE:
             legacy[field.number] = field.value
         elif field.type == WireType.VARINT and field.number == RAW_TYPE:
@@ -131,18 +131,18 @@ def _read_blob(data: wire.Data, place: Field) -> tuple[tuple[int, ...], tuple[Nu
             raw.append(field)
     if raw and raw_type not in RAW_TYPES:
         raise WireError(f"the blob holds raw data of the unknown type {raw_type}", raw[0].start)
-    parts = runs[DATA] or runs[DOUBLE_DATA] or [_packed(data, field, RAW_TYPES[raw_type]) for field in raw]
+    pieces = runs[DATA] or runs[DOUBLE_DATA] or [_packed(data, field, RAW_TYPES[raw_type]) for field in raw]
     dims = tuple(legacy.get(number, 0) for number in LEGACY_SHAPE) if legacy else tuple(shape)
     if any(dim < 0 for dim in dims):
-        raise WireError("a blob has a size below zero", place.start)
-    return dims, tuple(parts)
+        raise WireError("a blob has a size below zero", message.start)
+    return dims, tuple(pieces)
 
 
-def _blob_fields(data: wire.Data, place: Field, runs: dict[int, list[Numbers]]) -> Iterator[Field]:
+def _blob_fields(data: wire.Data, message: Field, runs: dict[int, list[Numbers]]) -> Iterator[Field]:
     """The blob's fields, except for numbers that are not packed: those go to `runs`, one strided view for each run."""
-    start = place.start
-    while start < place.stop:
-        field = next(wire.fields(data, start, place.stop))
+    start = message.start
+    while start < message.stop:
+        field = next(wire.fields(data, start, message.stop))
         start = field.stop
         dtype = FIELD_TYPES.get(field.number)
         if (
@@ -153,13 +153,13 @@ def _blob_fields(data: wire.Data, place: Field, runs: dict[int, list[Numbers]]) 
             yield field
             continue
         tag = data[field.start - 1]  # fields below 16 have tags of one byte
-        step = 1 + dtype.itemsize
+        stride = 1 + dtype.itemsize
         first = field.start - 1
-        tags = np.frombuffer(data, np.uint8, place.stop - first, first)[::step]
+        tags = np.frombuffer(data, np.uint8, message.stop - first, first)[::stride]
         different = np.flatnonzero(tags != tag)
-        count = int(different[0]) if len(different) else (place.stop - first) // step
-        runs[field.number].append(np.ndarray((count,), dtype, data, field.start, (step,)))
-        start = first + count * step
+        count = int(different[0]) if len(different) else (message.stop - first) // stride
+        runs[field.number].append(np.ndarray((count,), dtype, data, field.start, (stride,)))
+        start = first + count * stride
 
 
 def _packed(data: wire.Data, field: Field, dtype: np.dtype[Any]) -> Numbers:

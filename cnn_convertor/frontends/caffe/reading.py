@@ -160,11 +160,11 @@ class CaffeReading:
 
     def axis_of_map(self, value: CaffeBlob, axis: int) -> Axis:
         """The map's axis that is an axis of the blob."""
-        found = blobs.axis_of(value.dims, axis)
-        if found is None:
+        map_axis = blobs.axis_of(value.dims, axis)
+        if map_axis is None:
             dims = blobs.text_of(value.dims)
             raise self.unsupported(f"a layer of this type on axis {axis} of {dims} cannot be converted")
-        return found
+        return map_axis
 
     # --- weights
 
@@ -179,12 +179,12 @@ class CaffeReading:
         if self.weights is None:
             return [Constant.absent(shape) for shape in shapes]
         try:
-            found = self.weights.blobs(self.layer, len(shapes))
+            stored = self.weights.blobs(self.layer, len(shapes))
         except ModelError as error:
             self.builder.report(error)
             return [Constant.absent(shape) for shape in shapes]
         return [
-            self._constant(index, blob, shape) for index, (blob, shape) in enumerate(zip(found, shapes, strict=True))
+            self._constant(index, blob, shape) for index, (blob, shape) in enumerate(zip(stored, shapes, strict=True))
         ]
 
     def _constant(self, index: int, blob: Blob, shape: tuple[int, ...]) -> Constant:

@@ -48,11 +48,11 @@ class SharedWeights:
             problem = f"{name} holds {len(own)} blobs for the layer, but its definition has only {wanted}"
             hint = "check settings such as bias_term; the two files may not belong together"
             raise ModelError.of("DV204", problem, where, hint)
-        found = [self._blob(layer, index, own) for index in range(wanted)]
-        if missing := found.count(None):
+        own_blobs = [self._blob(layer, index, own) for index in range(wanted)]
+        if missing := own_blobs.count(None):
             many = "no weights" if missing == wanted else f"only {wanted - missing} of {wanted} blobs"
             raise ModelError.of("DV204", f"{name} holds {many} for the layer", where, self._hint())
-        return [blob for blob in found if blob is not None]
+        return [blob for blob in own_blobs if blob is not None]
 
     def _blob(self, layer: CaffeLayer, index: int, own: Sequence[Blob]) -> Blob | None:
         name = layer.shared[index] if index < len(layer.shared) else ""
@@ -60,10 +60,10 @@ class SharedWeights:
         if not name:
             return blob
         # Caffe loads the blobs of all owners into the same memory, so the last one in the file stays.
-        for owner, place in sorted(self.owners[name], key=lambda owner: self.file.position(owner[0]), reverse=True):
+        for owner, number in sorted(self.owners[name], key=lambda owner: self.file.position(owner[0]), reverse=True):
             blobs = self.file.blobs(owner)
-            if place < len(blobs):
-                return blobs[place]
+            if number < len(blobs):
+                return blobs[number]
         return blob
 
     def _hint(self) -> str:

@@ -72,7 +72,7 @@ def parse(text: str, message_class: Any, file: str, *, open_enums: Container[str
     reader = _TextReader(tokens, file, open_enums, next(tokens))
     message = message_class()
     reader.fields(message, closing="", depth=0)
-    unknown = tuple(Unknown(*place, line, count) for place, (line, count) in reader.unknown.items())
+    unknown = tuple(Unknown(*key, line, count) for key, (line, count) in reader.unknown.items())
     return ParsedText(message, reader.lines, unknown, reader.words)
 
 
@@ -104,9 +104,9 @@ def _string_end(text: str, start: int) -> int:
     """
     position = start + 1
     while True:
-        found = INSIDE.match(text, position)
-        assert found is not None
-        position = found.end()
+        inside = INSIDE.match(text, position)
+        assert inside is not None
+        position = inside.end()
         match text[position : position + 1]:
             case "" | "\n":
                 return start
@@ -233,10 +233,10 @@ class _TextReader:
             return self.enum(described, name, token, minus)
         match described.cpp_type, token.kind:
             case (described.CPPTYPE_STRING, "string") if not minus:
-                parts = [token.text]
+                literals = [token.text]
                 while self.token.kind == "string":
-                    parts.append(self.take().text)
-                data = b"".join(ESCAPE.sub(_unescape, part[1:-1].encode()) for part in parts)
+                    literals.append(self.take().text)
+                data = b"".join(ESCAPE.sub(_unescape, literal[1:-1].encode()) for literal in literals)
                 return data if described.type == described.TYPE_BYTES else data.decode("utf-8", errors="replace")
             case (described.CPPTYPE_BOOL, "word" | "number" | "string") if not minus:
                 if (word := token.text.strip("\"'").lower()) in BOOLS:

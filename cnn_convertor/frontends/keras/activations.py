@@ -8,9 +8,9 @@ from typing import Any, TypeAlias, get_args
 import numpy as np
 
 from cnn_convertor.frontends.arithmetic import applied, crop, scale_and_shift
+from cnn_convertor.frontends.keras.axes import Axes, Value
 from cnn_convertor.frontends.keras.model import is_foreign
 from cnn_convertor.frontends.keras.reading import HARMLESS, KerasReading, keras
-from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.frontends.readers import Settings
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -179,8 +179,8 @@ def take_activation(reading: KerasReading) -> Named:
     return named(reading, reading.take("activation"))
 
 
-def named(reading: KerasReading, given: Any) -> Named:
-    match given:
+def named(reading: KerasReading, activation: Any) -> Named:
+    match activation:
         case None:
             return None
         case str(name) if name in NAMED:
@@ -189,16 +189,16 @@ def named(reading: KerasReading, given: Any) -> Named:
             name in NAMED
         ):
             return _of_version(reading, name)
-        case {"class_name": str(name), "config": dict(config)} if name in LAYERS and not is_foreign(given):
+        case {"class_name": str(name), "config": dict(config)} if name in LAYERS and not is_foreign(activation):
             return _layer(reading, name, config)
-        case {"class_name": str(name)} if is_foreign(given):
+        case {"class_name": str(name)} if is_foreign(activation):
             reading.refuse(f"an activation of a class {name} that is not Keras's own is not supported", USE)
         case {"class_name": "Activation", "config": {"activation": inner}}:
             return named(reading, inner)
         case {"class_name": "function", "config": str(name)} | {"class_name": str(name)} | str(name):
             reading.refuse(f"the activation {name!r} is not supported", USE)
         case _:
-            reading.refuse(f"the activation {given!r} is not supported", USE)
+            reading.refuse(f"the activation {activation!r} is not supported", USE)
 
 
 def _layer(reading: KerasReading, name: str, config: Mapping[str, Any]) -> Named:
@@ -247,9 +247,9 @@ def softmax(reading: KerasReading) -> Named:
         reading.refuse(f"a softmax over the axes {axis} together is not supported", "use one axis")
 
     def add(reading: KerasReading, value: Value) -> str:
-        if (found := value.axes.at(axis)) is None:
+        if (map_axis := value.axes.at(axis)) is None:
             reading.misfit(f"a tensor {value.axes.value} has no axis {axis} for a softmax")
-        return reading.add(ops.Softmax(found), value.node)
+        return reading.add(ops.Softmax(map_axis), value.node)
 
     return Composed(add)
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from cnn_convertor.frontends.arithmetic import same_padding
+from cnn_convertor.frontends.keras.axes import Axes, Value
 from cnn_convertor.frontends.keras.activations import add_activated, take_activation
 from cnn_convertor.frontends.keras.hdf5 import Index, Variable
 from cnn_convertor.frontends.keras.reading import KerasReading, constant, keras
-from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.frontends.keras.versions import warn_of_theano
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Array, Constant
@@ -200,8 +200,8 @@ def read_kernel(reading: KerasReading, role: str, shape: tuple[int, int, int, in
     """An array (height, width, in, out), which has no height in the file if the layer works on rows."""
     if not reading.is_1d:
         return reading.variable(role, shape)
-    found = reading.variable(role, shape[1:])
-    return Variable(found.name, shape, lambda index: found.read(index[1:])[None])
+    stored = reading.variable(role, shape[1:])
+    return Variable(stored.name, shape, lambda index: stored.read(index[1:])[None])
 
 
 def bias(reading: KerasReading, size: int) -> Constant | None:

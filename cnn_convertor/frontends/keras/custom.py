@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 from cnn_convertor.errors import Origin, UnsupportedError, UsageError
 from cnn_convertor.escaping import identifier, member
+from cnn_convertor.frontends.keras.axes import Axes, Value
 from cnn_convertor.frontends.keras.reading import KerasReading
-from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Parameter, Shape
 
@@ -24,23 +24,23 @@ def load_custom_layers(path: Path) -> dict[str, CustomLayer]:
         problem = "there is no such file of custom layers"
         raise UsageError.of("DV115", problem, where, "check custom_layer in the ini file")
     try:
-        found = runpy.run_path(str(path)).get("custom_layer")
+        layers = runpy.run_path(str(path)).get("custom_layer")
     except (Exception, SystemExit) as error:  # the user's code may raise anything
         problem = f"the file of custom layers fails: {type(error).__name__}: {error}"
         raise UsageError.of("DV115", problem, where) from error
-    if not isinstance(found, Mapping):
+    if not isinstance(layers, Mapping):
         raise UsageError.of("DV115", "the file defines no dictionary `custom_layer`", where, write)
-    for name, entry in found.items():
+    for name, entry in layers.items():
         match entry:
             case (params, function) if callable(function) and _are_names(params) and isinstance(name, str):
                 pass
             case _:
                 problem = f"the custom layer {name!r} is not (parameter names, function)"
                 raise UsageError.of("DV115", problem, where, write)
-    _refuse_twins("types of custom layers", found, identifier, where)
-    for name, (params, _) in found.items():
+    _refuse_twins("types of custom layers", layers, identifier, where)
+    for name, (params, _) in layers.items():
         _refuse_twins(f"parameters of the custom layer {name!r}", params, member, where)
-    return {name: (tuple(params), function) for name, (params, function) in found.items()}
+    return {name: (tuple(params), function) for name, (params, function) in layers.items()}
 
 
 def _refuse_twins(what: str, names: Iterable[str], in_cpp: Callable[[str], str], where: Origin) -> None:
@@ -84,20 +84,20 @@ def _parameter(reading: KerasReading, name: str) -> Parameter:
 def _output_shape(reading: KerasReading, function: Callable[..., Any]) -> Shape:
     """Ask the user's function; its shapes are (width, height, channels), and several inputs come as a list."""
     shapes = [(s.width, s.height, s.channels) for s in (reading.builder.shape(value.node) for value in reading.inputs)]
-    given = shapes[0] if len(shapes) == 1 else shapes
+    argument = shapes[0] if len(shapes) == 1 else shapes
     hint = "give (width, height, channels)"
     if len(shapes) > 1:
         hint += f". The layer has {len(shapes)} inputs, so the function gets a list of shapes: {shapes}"
     try:
-        found = function(dict(reading.layer.config), given)
-        sizes = [int(n) for n in found]
+        returned = function(dict(reading.layer.config), argument)
+        sizes = [int(n) for n in returned]
     except Exception as error:  # the user's code may raise anything
         reason = f"the custom layer's shape function fails: {type(error).__name__}: {error}"
         raise UsageError.of("DV116", reason, reading.origin, hint) from error
     if len(sizes) == 1:
         sizes = [1, 1, *sizes]
     if len(sizes) != 3 or min(sizes) < 1:
-        reason = f"the custom layer's shape function gives {found!r}"
+        reason = f"the custom layer's shape function gives {returned!r}"
         raise UsageError.of("DV116", reason, reading.origin, hint)
     width, height, channels = sizes
     return Shape(height, width, channels)

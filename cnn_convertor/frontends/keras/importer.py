@@ -17,6 +17,7 @@ from cnn_convertor.frontends.keras import (
     resize,
 )
 from cnn_convertor.frontends.keras import operations as between_layers
+from cnn_convertor.frontends.keras.axes import Axes, Value, map_axes
 from cnn_convertor.frontends.keras.custom import CustomLayer, load_custom_layers, read_custom
 from cnn_convertor.frontends.keras.inputs import AUGMENTATIONS, DROPOUTS
 from cnn_convertor.frontends.keras.model import KerasNetwork, LayerCall, LayerOutput, flatten, parse
@@ -32,7 +33,6 @@ from cnn_convertor.frontends.keras.reading import (
     operations,
 )
 from cnn_convertor.frontends.keras.shape_hints import Sizes, known_shapes, wanted_channels
-from cnn_convertor.frontends.keras.tensors import Axes, Value, map_axes
 from cnn_convertor.frontends.keras.unsupported import LAMBDAS, unsupported
 from cnn_convertor.frontends.keras.variables import BATCH_NORMALIZATIONS
 from cnn_convertor.frontends.readers import Settings
@@ -104,13 +104,13 @@ class _Assembly:
     def _read(self, call: LayerCall) -> Sequence[Value]:
         """The call's values, or a placeholder's when the layer cannot be read."""
         inputs = [self._value(output) for output in call.inputs]
-        made: Sequence[Value] = ()
+        values: Sequence[Value] = ()
 
         def read() -> Sequence[str]:
-            nonlocal made
-            found = self._read_layer(call, inputs)
-            made = [found] if isinstance(found, Value) else found
-            return [value.node for value in made]
+            nonlocal values
+            result = self._read_layer(call, inputs)
+            values = [result] if isinstance(result, Value) else result
+            return [value.node for value in values]
 
         def channels() -> int | None:
             return wanted_channels(self._network, call.number, self._weights.arrays)
@@ -119,8 +119,8 @@ class _Assembly:
         shape = None if axes is None else axes.shape(self._shapes[call.layer.name])
         placeholder = (call.layer.name, self._origin(call))
         nodes = self._builder.read([value.node for value in inputs], read, placeholder, shape, channels)
-        if made:
-            return made
+        if values:
+            return values
         if axes is not None:
             return [Value(nodes[0], axes)]
         like = inputs[0] if inputs else Value("", map_axes(self._network, LayerOutput(call.number)))
@@ -161,10 +161,10 @@ class _Assembly:
             raise ModelError.of("DV201", "the layer has no input", origin, "save the model again")
         if not is_operation:  # operations check their dtype themselves
             check_dtype(reading)
-        made = reader.read(reading)
+        result = reader.read(reading)
         check_dtype(reading)
         check_leftovers(reading)
-        return made
+        return result
 
 
 def read_axes(definition: Path, data: Path, options: ReadOptions) -> dict[str, Axes]:
@@ -203,9 +203,9 @@ def _check_arguments(call: LayerCall, origin: Origin, version: int) -> None:
         return name != "training" or call.layer.type in (*BATCH_NORMALIZATIONS, *DROPOUTS, *random)
 
     extras = call.arguments.extras.items()
-    given = [f"{name}={value!r}" for name, value in extras if not _is_nothing(value) and matters(name)]
-    if given:
-        problem = f"the layer is called with {', '.join(given)}"
+    arguments = [f"{name}={value!r}" for name, value in extras if not _is_nothing(value) and matters(name)]
+    if arguments:
+        problem = f"the layer is called with {', '.join(arguments)}"
         raise UnsupportedError.of("DV302", problem, origin, "call it with tensors only")
 
 

@@ -1,8 +1,8 @@
 """The input layer, and layers that do nothing, at least after training."""
 
 from cnn_convertor.errors import ModelError
+from cnn_convertor.frontends.keras.axes import Axes, Value
 from cnn_convertor.frontends.keras.reading import KerasReading, keras
-from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Shape
 
@@ -29,26 +29,26 @@ AUGMENTATIONS = (
     limits="at most three axes and the batch; channels and steps are defined; sparse, ragged: False",
 )  # fmt: skip
 def input_layer(reading: KerasReading) -> Value:
-    given = next((s for name in ("batch_shape", "batch_input_shape") if (s := reading.take(name))), None)
+    batch_shape = next((s for name in ("batch_shape", "batch_input_shape") if (s := reading.take(name))), None)
     for name in ("sparse", "ragged"):
         if reading.flag(name, False):
             reading.refuse(f"a {name} input is not supported", f"use {name}=False")
-    if not isinstance(given, list) or not all(n is None or isinstance(n, int) for n in given):
+    if not isinstance(batch_shape, list) or not all(n is None or isinstance(n, int) for n in batch_shape):
         hint = "put a keras.Input(shape=(height, width, channels)) before the first layer and save the model again"
         raise ModelError.of("DV206", "the input's size is not in the file", reading.origin, hint)
-    if len(given) not in (2, 3, 4):
+    if len(batch_shape) not in (2, 3, 4):
         hint = "use an input of (batch, height, width, channels)"
-        reading.refuse(f"an input of {len(given)} axes is not supported", hint)
-    axes = reading.map_axes(len(given))
-    shape = _input_shape(reading, given[1:], axes)
+        reading.refuse(f"an input of {len(batch_shape)} axes is not supported", hint)
+    axes = reading.map_axes(len(batch_shape))
+    shape = _input_shape(reading, batch_shape[1:], axes)
     return Value(reading.builder.add(reading.layer.name, ops.Input(shape), (), reading.origin), axes)
 
 
 def _input_shape(reading: KerasReading, sizes: list[int | None], axes: Axes) -> Shape:
-    found: dict[str, int | None] = {"H": 1, "W": 1, "C": 1, **dict(zip(axes.value, sizes, strict=True))}
+    lengths: dict[str, int | None] = {"H": 1, "W": 1, "C": 1, **dict(zip(axes.value, sizes, strict=True))}
     if reading.size is not None and axes in (Axes.HWC, Axes.CHW):
-        found["H"], found["W"] = reading.size
-    height, width, channels = (found[axis] for axis in "HWC")
+        lengths["H"], lengths["W"] = reading.size
+    height, width, channels = (lengths[axis] for axis in "HWC")
     if channels is None:
         reading.refuse("the number of the input's channels is not defined", "give the input a shape with its channels")
     if axes in (Axes.WC, Axes.CW) and width is None:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from cnn_convertor.frontends.keras.axes import Axes, Value
 from cnn_convertor.frontends.keras.activations import scaled
 from cnn_convertor.frontends.keras.reading import KerasReading, keras
-from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import BinaryOp, Op
 
@@ -64,18 +64,18 @@ def aligned(reading: KerasReading, inputs: Sequence[Value], *, widen: bool = Tru
     if axes is Axes.HW:
         others = (value.axes for value, rank in zip(inputs, ranks, strict=True) if rank == longest)
         axes = next((other for other in others if other is not axes), axes)
-    made = []
+    joined = []
     for count, value in enumerate(inputs, start=1):
         sizes = reading.sizes(value)
         wider = (1,) * (longest - len(sizes)) + sizes
         if value.axes is axes:
-            made.append(value)
+            joined.append(value)
         elif value.axes is Axes.C and axes in (Axes.HWC, Axes.WC):
-            made.append(Value(value.node, axes))  # the same map
+            joined.append(Value(value.node, axes))  # the same map
         else:
             straight = tuple(range(len(wider)))
-            made.append(reading.lay_out(value, wider, straight, wider, axes, part=f"turned{count}"))
-    return made
+            joined.append(reading.lay_out(value, wider, straight, wider, axes, part=f"turned{count}"))
+    return joined
 
 
 def _of_many_axes(reading: KerasReading, inputs: Sequence[Value]) -> list[Value]:

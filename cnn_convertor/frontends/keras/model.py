@@ -136,10 +136,10 @@ class _Parser:
         raise ModelError.of("DV201", f"the model's configuration makes no sense: {reason}", Origin(self.file), hint)
 
     def field(self, values: Json, name: str, kind: type, default: Json = None) -> Any:
-        found = values.get(name, default) if isinstance(values, dict) else None
-        if not isinstance(found, kind):
-            self.fail(f"{name!r} is {_short(found)}, not a {kind.__name__}")
-        return found
+        value = values.get(name, default) if isinstance(values, dict) else None
+        if not isinstance(value, kind):
+            self.fail(f"{name!r} is {_short(value)}, not a {kind.__name__}")
+        return value
 
     def layer(self, data: Json, prefix: str, key: tuple[int, ...]) -> KerasLayer:
         type = self.field(data, "class_name", str)
@@ -199,17 +199,19 @@ class _Parser:
         match data:
             case {"args": list(args), "kwargs": dict(kwargs)}:
                 positional = tuple(self.argument(value, inputs) for value in args)
-                given = Arguments(positional, {name: self.argument(kwargs[name], inputs) for name in sorted(kwargs)})
+                arguments = Arguments(
+                    positional, {name: self.argument(kwargs[name], inputs) for name in sorted(kwargs)}
+                )
             case list():
                 entries = [data] if data and isinstance(data[0], str) else data
                 first = [self.entry(entry, inputs) for entry in entries]
                 keywords: dict[str, Json] = {}
                 for entry in entries:
                     keywords |= next((rest for rest in entry[3:4] if isinstance(rest, dict)), {})
-                given = Arguments((first[0] if len(first) == 1 else first,), self.old_argument(keywords, inputs))
+                arguments = Arguments((first[0] if len(first) == 1 else first,), self.old_argument(keywords, inputs))
             case _:
                 self.fail(f"{_short(data)} is no call of a layer")
-        return NodeConfig(tuple(inputs), given)
+        return NodeConfig(tuple(inputs), arguments)
 
     def argument(self, data: Json, inputs: list[TensorRef]) -> Json:
         """An argument as Keras 3 writes it; its tensors are appended to the inputs."""
@@ -352,12 +354,12 @@ class _Flattener:
         return tensors
 
     def _functional(
-        self, model: KerasLayer, given: Sequence[LayerOutput], arguments: Arguments
+        self, model: KerasLayer, tensors: Sequence[LayerOutput], arguments: Arguments
     ) -> Sequence[LayerOutput]:
-        if len(given) != len(model.inputs):
-            self._fail(f"the model {model.name!r} takes {len(model.inputs)} inputs and is given {len(given)}")
+        if len(tensors) != len(model.inputs):
+            self._fail(f"the model {model.name!r} takes {len(model.inputs)} inputs and is given {len(tensors)}")
         known: dict[tuple[str, int], Sequence[LayerOutput]] = {
-            (ref.layer, ref.call): [tensor] for ref, tensor in zip(model.inputs, given, strict=True)
+            (ref.layer, ref.call): [tensor] for ref, tensor in zip(model.inputs, tensors, strict=True)
         }
         waiting = [
             (layer, i, node)
@@ -407,9 +409,9 @@ def _input_layers(model: KerasLayer, file: str) -> list[KerasLayer]:
     """The input layers of the whole model."""
     if model.type != SEQUENTIAL:
         by_name = {layer.own_name: layer for layer in model.layers}
-        found = [by_name.get(ref.layer) for ref in model.inputs]
-        inputs = [layer for layer in found if layer is not None and layer.type == "InputLayer"]
-        if not inputs or len(inputs) < len(found):
+        layers = [by_name.get(ref.layer) for ref in model.inputs]
+        inputs = [layer for layer in layers if layer is not None and layer.type == "InputLayer"]
+        if not inputs or len(inputs) < len(layers):
             _Parser(file).fail("an input of the model is none of its InputLayers")
         return inputs
     first = model.layers[0]
@@ -422,9 +424,9 @@ def _input_layers(model: KerasLayer, file: str) -> list[KerasLayer]:
 
 def _first_shape(layer: KerasLayer) -> Json:
     """The input shape that a layer, or the first layer of a model, gives."""
-    given = layer.config.get("batch_input_shape") or layer.config.get("batch_shape")
-    if given or not layer.is_model or layer.is_operation:
-        return given
+    shape = layer.config.get("batch_input_shape") or layer.config.get("batch_shape")
+    if shape or not layer.is_model or layer.is_operation:
+        return shape
     if layer.type == SEQUENTIAL:
         return _first_shape(layer.layers[0]) or layer.config.get("build_input_shape")
     by_name = {inner.own_name: inner for inner in layer.layers}

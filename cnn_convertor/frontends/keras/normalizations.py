@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.frontends import arithmetic
+from cnn_convertor.frontends.keras.axes import Axes, Value
 from cnn_convertor.frontends.keras.merge import ALIKE, combined
 from cnn_convertor.frontends.keras.reading import EPSILON, KerasReading, keras
-from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.frontends.keras.variables import BATCH_NORMALIZATIONS
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Array
@@ -38,11 +38,11 @@ def batch_normalization(reading: KerasReading) -> Value:
     return _along(reading, op, axis)
 
 
-def _axis(reading: KerasReading, given: object) -> Axis:
-    axis = reading.input.axes.at(given)
+def _axis(reading: KerasReading, position: object) -> Axis:
+    axis = reading.input.axes.at(position)
     if axis is None:
         reading.misfit(
-            f"normalization of axis {given} of a tensor of {len(reading.sizes(reading.input)) + 1} axes is not supported"
+            f"normalization of axis {position} of a tensor of {len(reading.sizes(reading.input)) + 1} axes is not supported"
         )
     return axis
 
@@ -52,11 +52,11 @@ def _along(reading: KerasReading, op: Op, axis: Axis) -> Value:
     if axis is Axis.CHANNELS:
         return reading.input.computed_by(reading.add(op))
     shape = reading.shape
-    order = (*(place for place in range(3) if place != axis), int(axis))
-    turned = Shape(*(shape[place] for place in order))
+    order = (*(number for number in range(3) if number != axis), int(axis))
+    turned = Shape(*(shape[number] for number in order))
     node = reading.add(ops.TransposeReshape(tuple(shape), order, turned, Order.HWC), part="turned")
     node = reading.add(op, node, part="scaled")
-    back = tuple(order.index(place) for place in range(3))
+    back = tuple(order.index(number) for number in range(3))
     return reading.input.computed_by(reading.add(ops.TransposeReshape(tuple(turned), back, shape, Order.HWC), node))
 
 
@@ -85,29 +85,29 @@ def _widened(values: NDArray[np.floating[Any]] | float, rank: int) -> Array:
 # --- with the input's own statistics -------------------------------------------------------------------------------------
 
 
-def map_axes_of(reading: KerasReading, given: Any) -> tuple[list[int], tuple[Axis, ...]]:
+def map_axes_of(reading: KerasReading, setting: Any) -> tuple[list[int], tuple[Axis, ...]]:
     """The positions of axes in the tensor, without the batch, as they are listed; and the map's axes, sorted."""
     rank = len(reading.sizes(reading.input)) + 1
-    items = given if isinstance(given, list) else [given]
-    found = [reading.input.axes.at(item) for item in items]
-    if not found or None in found or len({*found}) < len(found):
-        reading.misfit(f"normalization over the axes {given} of a tensor of {rank} axes is not supported")
-    places = [int(item) % rank - 1 for item in items]
-    axes = {axis for axis in found if axis is not None}
+    items = setting if isinstance(setting, list) else [setting]
+    map_axes = [reading.input.axes.at(item) for item in items]
+    if not map_axes or None in map_axes or len({*map_axes}) < len(map_axes):
+        reading.misfit(f"normalization over the axes {setting} of a tensor of {rank} axes is not supported")
+    positions = [int(item) % rank - 1 for item in items]
+    axes = {axis for axis in map_axes if axis is not None}
     everything = {Axis("HWC".index(letter)) for letter in reading.input.axes.value}
     if everything == axes:  # axes of length 1 change nothing, and all axes together are simple
         axes = set(Axis)
-    return places, tuple(sorted(axes))
+    return positions, tuple(sorted(axes))
 
 
-def _parameters(reading: KerasReading, places: list[int], roles: dict[str, bool]) -> list[Array | None]:
+def _parameters(reading: KerasReading, positions: list[int], roles: dict[str, bool]) -> list[Array | None]:
     """The layer's arrays, which have the axes at these positions, with length 1 along the others.
 
     Where the axes are not in order, Keras reshapes the arrays, and does not transpose them.
     """
     sizes = reading.sizes(reading.input)
-    wide = tuple(size if place in places else 1 for place, size in enumerate(sizes))
-    own = tuple(sizes[place] for place in places)
+    wide = tuple(size if position in positions else 1 for position, size in enumerate(sizes))
+    own = tuple(sizes[position] for position in positions)
     return [reading.whole(role, own).reshape(wide) if wanted else None for role, wanted in roles.items()]
 
 
@@ -118,10 +118,10 @@ def _parameters(reading: KerasReading, places: list[int], roles: dict[str, bool]
 def layer_normalization(reading: KerasReading) -> Value:
     if reading.flag("rms_scaling", False):
         reading.refuse("rms_scaling divides without subtracting the mean", "use an RMSNormalization layer")
-    places, axes = map_axes_of(reading, reading.take("axis", -1))
+    positions, axes = map_axes_of(reading, reading.take("axis", -1))
     op = ops.MeanVarianceNorm(axes, reading.number("epsilon", 1e-3))
     roles = {"gamma": reading.flag("scale", True), "beta": reading.flag("center", True)}
-    return _then_scaled(reading, op, *_parameters(reading, places, roles))
+    return _then_scaled(reading, op, *_parameters(reading, positions, roles))
 
 
 @keras.reads(
@@ -129,13 +129,13 @@ def layer_normalization(reading: KerasReading) -> Value:
 )  # fmt: skip
 def rms_normalization(reading: KerasReading) -> Value:
     """x / sqrt(mean of squares + epsilon), which is sqrt(count) * x / sqrt(sum of squares + count * epsilon)."""
-    places, axes = map_axes_of(reading, reading.take("axis", -1))
+    positions, axes = map_axes_of(reading, reading.take("axis", -1))
     rank = len(reading.sizes(reading.input))
-    if places != list(range(rank - len(places), rank)):
+    if positions != list(range(rank - len(positions), rank)):
         reading.misfit("its scale only fits the last axes, for any setting `axis`", "use axis=-1")
-    count = math.prod(reading.sizes(reading.input)[place] for place in places)
+    count = math.prod(reading.sizes(reading.input)[position] for position in positions)
     op = ops.L2Normalize(axes, reading.number("epsilon", 1e-6) * count)
-    (scale,) = _parameters(reading, places, {"scale": True})
+    (scale,) = _parameters(reading, positions, {"scale": True})
     assert scale is not None
     return _then_scaled(reading, op, scale * np.float32(math.sqrt(count)), None)
 
@@ -146,7 +146,7 @@ def rms_normalization(reading: KerasReading) -> Value:
 )  # fmt: skip
 def group_normalization(reading: KerasReading) -> Value:
     axis = reading.take("axis", -1)
-    places, along = map_axes_of(reading, axis)
+    positions, along = map_axes_of(reading, axis)
     if along != (Axis.CHANNELS,) and reading.input.axes is not Axes.C:
         reading.misfit(f"groups along axis {axis}, which is not the channels, are not supported", "use axis=-1")
     channels = reading.shape.channels
@@ -156,7 +156,7 @@ def group_normalization(reading: KerasReading) -> Value:
         reading.misfit(f"{channels} channels cannot be cut into {groups} groups")
     op = ops.MeanVarianceNorm(tuple(Axis), reading.number("epsilon", 1e-3), groups)
     roles = {"gamma": reading.flag("scale", True), "beta": reading.flag("center", True)}
-    return _then_scaled(reading, op, *_parameters(reading, places, roles))
+    return _then_scaled(reading, op, *_parameters(reading, positions, roles))
 
 
 @keras.reads("UnitNormalization", settings="axis", makes=[ops.L2Normalize])
@@ -205,24 +205,24 @@ def normalization(reading: KerasReading) -> Value:
     items = [] if axis is None else axis if isinstance(axis, list) else [axis]
     if not all(type(item) is int and abs(item) <= len(sizes) for item in items):
         reading.refuse(f"axis is {axis!r}, not axes of a tensor", "use axis=-1")
-    places = sorted(item % (len(sizes) + 1) - 1 for item in items)
-    mean, variance = (_statistics(reading, role, places) for role in ("mean", "variance"))
+    positions = sorted(item % (len(sizes) + 1) - 1 for item in items)
+    mean, variance = (_statistics(reading, role, positions) for role in ("mean", "variance"))
     deviation = np.maximum(np.sqrt(variance), np.float32(EPSILON))
     if reading.flag("invert", False):
         return scale_and_shift(reading, reading.input.node, deviation, mean)
     return scale_and_shift(reading, reading.input.node, 1 / deviation, -mean / deviation)
 
 
-def _statistics(reading: KerasReading, role: str, places: list[int]) -> Array:
+def _statistics(reading: KerasReading, role: str, positions: list[int]) -> Array:
     sizes = reading.sizes(reading.input)
-    wide = tuple(size if place in places else 1 for place, size in enumerate(sizes))
-    own = tuple(sizes[place] for place in places if 0 <= place < len(sizes))
-    if len({*places} & {*range(len(sizes))}) < len(places):
+    wide = tuple(size if position in positions else 1 for position, size in enumerate(sizes))
+    own = tuple(sizes[position] for position in positions if 0 <= position < len(sizes))
+    if len({*positions} & {*range(len(sizes))}) < len(positions):
         reading.misfit("the layer normalizes axes that its input does not have")
-    given = reading.take(role)
-    if given is None:
+    setting = reading.take(role)
+    if setting is None:
         return reading.whole(role, own).reshape(wide)
-    values = reading.numbers(role, given)
+    values = reading.numbers(role, setting)
     if math.prod(values.shape) not in (1, math.prod(own)):
         reading.misfit(f"{role} holds {values.size} numbers; the input needs {math.prod(own)}")
     return np.broadcast_to(values.reshape(-1), (math.prod(own),)).reshape(wide).astype(np.float32)
@@ -235,8 +235,8 @@ def _statistics(reading: KerasReading, role: str, places: list[int]) -> Array:
 def layer_scale(reading: KerasReading) -> Value:
     """Of ConvNeXt: x * gamma."""
     size = reading.sizes(reading.input)[-1]
-    if (given := reading.take("projection_dim", size)) != size:
-        reading.misfit(f"projection_dim is {given}, but the input has {size} channels")
+    if (channels := reading.take("projection_dim", size)) != size:
+        reading.misfit(f"projection_dim is {channels}, but the input has {size} channels")
     return scale_and_shift(reading, reading.input.node, reading.whole("gamma", (size,)), None)
 
 

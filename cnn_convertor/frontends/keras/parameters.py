@@ -99,13 +99,13 @@ def _match_groups(
         pairs = list(zip(having, filled, strict=True))
     else:
         pairs = [(layer, layer.own_name) for layer in having if layer.own_name in groups]
-    found: dict[tuple[int, ...], tuple[Variable, ...]] = {}
+    shares: dict[tuple[int, ...], tuple[Variable, ...]] = {}
     for layer, name in pairs:
         if layer.is_model:
-            found.update(_share_out(layer, groups[name]))
+            shares.update(_share_out(layer, groups[name]))
         else:
-            found[layer.key] = groups[name]
-    return found
+            shares[layer.key] = groups[name]
+    return shares
 
 
 def _all_slots(layer: KerasLayer, trained: bool = True) -> list[tuple[KerasLayer, Slot]]:
@@ -131,10 +131,10 @@ def _share_out(model: KerasLayer, arrays: Sequence[Variable]) -> dict[tuple[int,
         chosen = [at[i] for i in range(len(wanted))]
     else:
         return {}
-    found: dict[tuple[int, ...], tuple[Variable, ...]] = {}
+    shares: dict[tuple[int, ...], tuple[Variable, ...]] = {}
     for (layer, _), array in zip(wanted, chosen, strict=True):
-        found[layer.key] = (*found.get(layer.key, ()), array)
-    return found
+        shares[layer.key] = (*shares.get(layer.key, ()), array)
+    return shares
 
 
 # --- Keras 3: a tree -----------------------------------------------------------------------------------------------------
@@ -146,13 +146,13 @@ def _match_tree(
     container = next((c for c in (f"{path}{name}" for name in CONTAINERS) if c in contents.groups), None)
     if container is None:
         return {}
-    found: dict[tuple[int, ...], tuple[Variable, ...]] = {}
+    shares: dict[tuple[int, ...], tuple[Variable, ...]] = {}
     for layer, child in _children(model, contents, container, same_file):
         if layer.is_model:
-            found.update(_match_tree(layer, contents, f"{container}/{child}/", same_file))
+            shares.update(_match_tree(layer, contents, f"{container}/{child}/", same_file))
         else:
-            found[layer.key] = _numbered(contents, f"{container}/{child}/vars")
-    return found
+            shares[layer.key] = _numbered(contents, f"{container}/{child}/vars")
+    return shares
 
 
 def _children(model: KerasLayer, contents: Contents, container: str, same_file: bool) -> list[tuple[KerasLayer, str]]:

@@ -9,10 +9,10 @@ import numpy as np
 
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError
 from cnn_convertor.frontends.builder import Builder
+from cnn_convertor.frontends.keras.axes import DATA_FORMATS, Axes, Rearranged, Value
 from cnn_convertor.frontends.keras.hdf5 import Index, Variable
 from cnn_convertor.frontends.keras.model import KerasLayer
 from cnn_convertor.frontends.keras.parameters import LayerArrays
-from cnn_convertor.frontends.keras.tensors import DATA_FORMATS, Axes, Rearranged, Value
 from cnn_convertor.frontends.keras.variables import slots
 from cnn_convertor.frontends.readers import Registry, Settings
 from cnn_convertor.ir import ops
@@ -79,10 +79,10 @@ class KerasReading:
         return self.as_axes(self.input, wanted)
 
     def data_format(self) -> Axes:
-        given = self.take("data_format")
-        if given not in (None, "channels_last", "channels_first"):
-            self.refuse(f"data_format is {given!r}", "use channels_last or channels_first")
-        axes = DATA_FORMATS[given]
+        setting = self.take("data_format")
+        if setting not in (None, "channels_last", "channels_first"):
+            self.refuse(f"data_format is {setting!r}", "use channels_last or channels_first")
+        axes = DATA_FORMATS[setting]
         return {Axes.HWC: Axes.WC, Axes.CHW: Axes.CW}[axes] if self.is_1d else axes
 
     # --- settings ---
@@ -115,26 +115,26 @@ class KerasReading:
 
     def number(self, name: str, default: float) -> float:
         """A setting that is a number; some versions wrote NumPy arrays."""
-        found = plain(self.take(name, default))
-        if not isinstance(found, (int, float)) or isinstance(found, bool):
-            self.refuse(f"{name} is {found!r}, not a number")
+        value = plain(self.take(name, default))
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            self.refuse(f"{name} is {value!r}, not a number")
         try:
-            return float(found)
+            return float(value)
         except OverflowError:
             self.refuse(f"{name} is too large for a number")
 
-    def numbers(self, name: str, given: Any) -> Array:
+    def numbers(self, name: str, value: Any) -> Array:
         """A number, or an array of numbers, that the setting or argument `name` is."""
         try:
-            return np.asarray(plain(given), np.float32)
+            return np.asarray(plain(value), np.float32)
         except (TypeError, ValueError):
-            self.refuse(f"{name} is {given!r}, not numbers")
+            self.refuse(f"{name} is {value!r}, not numbers")
 
     def integer(self, name: str, default: int = 1) -> int:
-        found = self.take(name, default)
-        if not isinstance(found, int) or isinstance(found, bool) or found < 1:
-            self.refuse(f"{name} is {found!r}, not a whole number above 0")
-        return found
+        value = self.take(name, default)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            self.refuse(f"{name} is {value!r}, not a whole number above 0")
+        return value
 
     def flag(self, name: str, default: bool) -> bool:
         return bool(self.take(name, default))
@@ -238,12 +238,12 @@ class KerasReading:
     def _turned(self, source: Value, permutation: tuple[int, ...], target: Shape, axes: Axes, part: str) -> str:
         """A permutation of a tensor's own axes is one of the map's."""
         shape = self.builder.shape(source.node)
-        places = ["HWC".index(letter) for letter in source.axes.value]
-        ones = [place for place in range(3) if place not in places]
+        positions = ["HWC".index(letter) for letter in source.axes.value]
+        ones = [position for position in range(3) if position not in positions]
         moved = tuple(
-            places[permutation[axes.value.index(letter)]] if letter in axes.value else ones.pop() for letter in "HWC"
+            positions[permutation[axes.value.index(letter)]] if letter in axes.value else ones.pop() for letter in "HWC"
         )
-        longer = [place for place in moved if shape[place] > 1]
+        longer = [position for position in moved if shape[position] > 1]
         if longer == sorted(longer):
             return self.add(_reshaped(shape, target, Order.HWC), source.node, part=part)
         return self.add(ops.TransposeReshape(tuple(shape), moved, target, Order.HWC), source.node, part=part)

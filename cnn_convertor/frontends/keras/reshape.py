@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
+from cnn_convertor.frontends.keras.axes import Axes, Value
 from cnn_convertor.frontends.keras.reading import KerasReading, keras
-from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Pair
 
@@ -46,15 +46,15 @@ def _laid_out(reading: KerasReading, source: Value, sizes: tuple[int, ...]) -> t
 
 @keras.reads("Permute", settings="dims", makes=MOVES)
 def permute(reading: KerasReading) -> Value:
-    given, sizes = reading.take("dims"), reading.sizes(reading.input)
-    if not is_order(given, range(1, len(sizes) + 1)):
-        reading.misfit(f"dims is {given!r}, not an order of the axes 1 to {len(sizes)}")
-    return permuted(reading, reading.input, tuple(axis - 1 for axis in given))
+    order, sizes = reading.take("dims"), reading.sizes(reading.input)
+    if not is_order(order, range(1, len(sizes) + 1)):
+        reading.misfit(f"dims is {order!r}, not an order of the axes 1 to {len(sizes)}")
+    return permuted(reading, reading.input, tuple(axis - 1 for axis in order))
 
 
-def is_order(given: object, axes: Sequence[int]) -> TypeGuard[list[int]]:
+def is_order(order: object, axes: Sequence[int]) -> TypeGuard[list[int]]:
     """Whether a setting lists all axes, in any order."""
-    return isinstance(given, list) and all(type(axis) is int for axis in given) and sorted(given) == list(axes)
+    return isinstance(order, list) and all(type(axis) is int for axis in order) and sorted(order) == list(axes)
 
 
 def permuted(reading: KerasReading, source: Value, order: tuple[int, ...]) -> Value:
@@ -72,14 +72,14 @@ def repeat_vector(reading: KerasReading) -> Value:
     return Value(reading.add(ops.Upsample(Pair(1, reading.integer("n")))), Axes.WC)
 
 
-def _target(reading: KerasReading, given: Any, size: int) -> tuple[int, ...]:
+def _target(reading: KerasReading, target: Any, size: int) -> tuple[int, ...]:
     """The target shape, with its open size (-1) filled in."""
-    if not isinstance(given, list) or not all(isinstance(n, int) or n is None for n in given):
-        reading.refuse(f"target_shape is {given!r}, not a list of sizes")
-    sizes = [-1 if n is None else n for n in given]
+    if not isinstance(target, list) or not all(isinstance(n, int) or n is None for n in target):
+        reading.refuse(f"target_shape is {target!r}, not a list of sizes")
+    sizes = [-1 if n is None else n for n in target]
     known = math.prod(n for n in sizes if n != -1)
     if not sizes or sizes.count(-1) > 1 or any(n < 1 and n != -1 for n in sizes):
-        reading.refuse(f"target_shape is {tuple(given)}, which has several open sizes, or a size below 1")
+        reading.refuse(f"target_shape is {tuple(target)}, which has several open sizes, or a size below 1")
     if size % known or (-1 not in sizes and size != known):
-        reading.misfit(f"{size} elements cannot be reshaped to {tuple(given)}")
+        reading.misfit(f"{size} elements cannot be reshaped to {tuple(target)}")
     return tuple(size // known if n == -1 else n for n in sizes)

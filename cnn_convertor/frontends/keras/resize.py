@@ -1,8 +1,8 @@
 """Layers that change the height and width of a map: pooling, upsampling, cropping, padding."""
 
 from cnn_convertor.frontends.arithmetic import crop, same_padding
+from cnn_convertor.frontends.keras.axes import Axes, Value
 from cnn_convertor.frontends.keras.reading import KerasReading, keras
-from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.frontends.keras.versions import upsampling_of, warn_of_theano
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import NO_PADDING, Axis, Interpolation, Op, Padding, Pair, Sampling, Window

@@ -17,10 +17,12 @@ Sizes: TypeAlias = tuple[int, ...]
 
 def known_shapes(model: Json) -> dict[str, Sizes]:
     """Full layer name -> its output's sizes, without the batch, where all are known and equal for all calls."""
-    found: dict[str, set[Sizes | None]] = {}
+    shapes_of: dict[str, set[Sizes | None]] = {}
     for name, shape in _given(model, ""):
-        found.setdefault(name, set()).add(shape)
-    return {name: shape for name, shapes in found.items() if len(shapes) == 1 and (shape := shapes.pop()) is not None}
+        shapes_of.setdefault(name, set()).add(shape)
+    return {
+        name: shape for name, shapes in shapes_of.items() if len(shapes) == 1 and (shape := shapes.pop()) is not None
+    }
 
 
 # The place of the input channels in the shape of a layer's first array.
@@ -40,18 +42,18 @@ def wanted_channels(
     network: KerasNetwork, number: int, arrays: Mapping[tuple[int, ...], Sequence[Variable]]
 ) -> int | None:
     """The number of channels that later layers have weights for. number: the call's; arrays: by KerasLayer.key."""
-    queue, seen = [number], {number}
+    queue, visited = [number], {number}
     while queue:
         tensor = queue.pop(0)
         for call in network.calls:
             if not any(source.call == tensor for source in call.inputs):
                 continue
-            place, held = _FROM_THE_END.get(call.layer.type), arrays.get(call.layer.key)
-            if place is not None and held and len(held[0].shape) >= -place:
+            axis, held = _FROM_THE_END.get(call.layer.type), arrays.get(call.layer.key)
+            if axis is not None and held and len(held[0].shape) >= -axis:
                 groups = call.layer.config.get("groups", 1) if call.layer.type in {"Conv1D", "Conv2D"} else 1
-                return int(held[0].shape[place]) * (groups if isinstance(groups, int) else 1)
-            if call.layer.type in _KEEPING and call.number not in seen:
-                seen.add(call.number)
+                return int(held[0].shape[axis]) * (groups if isinstance(groups, int) else 1)
+            if call.layer.type in _KEEPING and call.number not in visited:
+                visited.add(call.number)
                 queue.append(call.number)
     return None
 

@@ -31,8 +31,8 @@ def upsampling_of(reading: KerasReading) -> Sampling:
         reading.refuse("Keras on Theano interpolates in its own way", "use interpolation='nearest'")
     if reading.version >= 3:
         return Sampling.HALF_PIXEL
-    if (found := bilinear_sampling(reading.writer)) is not None:
-        return found
+    if (sampling := bilinear_sampling(reading.writer)) is not None:
+        return sampling
     writer = f"Keras {reading.writer}" if reading.writer else "a Keras without a version"
     reason = f"the file is of {writer}: TensorFlow 1.14 and older shift its bilinear upsampling by half a pixel"
     warn(Problem("DV215", f"{reason}; it is read as in TensorFlow 1.15 and later", reading.origin, HINT))

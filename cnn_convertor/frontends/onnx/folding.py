@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cnn_convertor.errors import ModelError, UnsupportedError
-from cnn_convertor.frontends.onnx.effort import Effort, TooMuchError
+from cnn_convertor.frontends.onnx.compute_budget import ComputeBudget, TooMuchError
 from cnn_convertor.frontends.onnx.model import Attribute, OnnxNode
-from cnn_convertor.frontends.onnx.steps import steps_of
+from cnn_convertor.frontends.onnx.quant_params import quant_params_of
 from cnn_convertor.frontends.onnx.stored import Numbers, Stored
 from cnn_convertor.frontends.onnx.tensors import BFLOAT16, TYPES, as_bfloat16
 
@@ -26,7 +26,7 @@ class Folding:
     node: OnnxNode
     inputs: tuple[Numbers | None, ...]
     opset: int
-    effort: Effort
+    budget: ComputeBudget
 
     def attribute(self, name: str, default: Any = None) -> Any:
         return self.node.attributes.get(name, default)
@@ -70,7 +70,7 @@ def folds(*types: str) -> Callable[[Fold], Fold]:
     return enter
 
 
-def fold(node: OnnxNode, inputs: Sequence[Stored | None], opset: int, effort: Effort) -> list[Stored]:
+def fold(node: OnnxNode, inputs: Sequence[Stored | None], opset: int, budget: ComputeBudget) -> list[Stored]:
     """The outputs of a node whose inputs are all constants.
 
     Raises UnsupportedError for a type that is not computed here or takes too long, ModelError for inputs that do not fit.
@@ -88,7 +88,7 @@ def fold(node: OnnxNode, inputs: Sequence[Stored | None], opset: int, effort: Ef
         arrays = tuple(loaded.get(id(x)) for x in inputs)
         try:
             with np.errstate(all="ignore"):
-                made = function(Folding(node, arrays, opset, effort))
+                made = function(Folding(node, arrays, opset, budget))
         except (ValueError, IndexError, TypeError, OverflowError, KeyError, AttributeError, MemoryError) as error:
             raise ModelError.of(
                 "DV206", f"the node cannot be computed: {error}", node.where, "export it again"
@@ -103,9 +103,9 @@ def fold(node: OnnxNode, inputs: Sequence[Stored | None], opset: int, effort: Ef
         return lambda: computed()[position]
 
     try:
-        effort.spend(before := sum(x.cost for x in different.values()))
+        budget.spend(before := sum(x.cost for x in different.values()))
         results = computed()
-        effort.spend(size := sum(values.size for values in results))
+        budget.spend(size := sum(values.size for values in results))
     except TooMuchError:
         problem = "the constants up to this node take too long to compute"
         raise UnsupportedError.of("DV302", problem, node.where, SIMPLIFY) from None
@@ -162,28 +162,28 @@ def _function(folding: Folding) -> Numbers:
     function = FUNCTIONS[folding.node.type]
     if isinstance(function, np.ufunc) and function.nin != len(arguments):  # it would write to one more
         raise ValueError(f"{len(arguments)} inputs")
-    folding.effort.check(np.broadcast_shapes(*(x.shape for x in arguments)))
+    folding.budget.check(np.broadcast_shapes(*(x.shape for x in arguments)))
     return np.asarray(function(*arguments))
 
 
 @folds("Where")
 def _where(folding: Folding) -> Numbers:
     arguments = [folding[position] for position in range(3)]
-    folding.effort.check(np.broadcast_shapes(*(x.shape for x in arguments)))
+    folding.budget.check(np.broadcast_shapes(*(x.shape for x in arguments)))
     return np.where(*arguments)
 
 
 @folds("MatMul")
 def _product(folding: Folding) -> Numbers:
     x, y = folding[0], folding[1]
-    folding.effort.check([*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), *x.shape[-2:-1], *y.shape[-1:]])
+    folding.budget.check([*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), *x.shape[-2:-1], *y.shape[-1:]])
     return np.asarray(np.matmul(x, y))
 
 
 @folds("Max", "Min", "Sum", "Mean")
 def _variadic(folding: Folding) -> Numbers:
     arrays = [x for x in folding.inputs if x is not None]
-    folding.effort.check(np.broadcast_shapes(*(x.shape for x in arrays)))
+    folding.budget.check(np.broadcast_shapes(*(x.shape for x in arrays)))
     if folding.node.type in ("Max", "Min"):
         function = np.maximum if folding.node.type == "Max" else np.minimum
         result = arrays[0]
@@ -196,14 +196,14 @@ def _variadic(folding: Folding) -> Numbers:
 
 @folds("Mod")
 def _modulo(folding: Folding) -> Numbers:
-    folding.effort.check(np.broadcast_shapes(folding[0].shape, folding[1].shape))
+    folding.budget.check(np.broadcast_shapes(folding[0].shape, folding[1].shape))
     return np.asarray((np.fmod if folding.attribute("fmod", 0) else np.mod)(folding[0], folding[1]))
 
 
 @folds("Clip")
 def _clip(folding: Folding) -> Numbers:
     low, high = folding.attribute("min", folding.get(1)), folding.attribute("max", folding.get(2))
-    folding.effort.check(np.broadcast_shapes(*(np.shape(x) for x in (folding[0], low, high) if x is not None)))
+    folding.budget.check(np.broadcast_shapes(*(np.shape(x) for x in (folding[0], low, high) if x is not None)))
     return np.asarray(np.clip(folding[0], low, high))
 
 
@@ -230,14 +230,14 @@ def _cast_like(folding: Folding) -> Numbers:
 @folds("DequantizeLinear")
 def _dequantize(folding: Folding) -> Numbers:
     x, scale = folding[0], folding[1]
-    steps = steps_of(x.shape, scale, folding.get(2), folding.node.attributes, x.dtype)
+    steps = quant_params_of(x.shape, scale, folding.get(2), folding.node.attributes, x.dtype)
     return np.asarray((x - steps.zero) * steps.scale).astype(scale.dtype)
 
 
 @folds("QuantizeLinear")
 def _quantize(folding: Folding) -> Numbers:
     x, scale = folding[0], folding[1]
-    steps = steps_of(x.shape, scale, folding.get(2), folding.node.attributes)
+    steps = quant_params_of(x.shape, scale, folding.get(2), folding.node.attributes)
     limits = np.iinfo(steps.type)
     numbers = np.rint(x / steps.scale.astype(scale.dtype)) + steps.zero
     return np.asarray(np.clip(numbers, limits.min, limits.max).astype(steps.type))
@@ -265,7 +265,7 @@ def _filled(folding: Folding) -> Numbers:
     value: Attribute | None = folding.attribute("value")
     filling = value.load().reshape(-1)[0] if isinstance(value, Stored) else np.float32(0)
     dims = [int(n) for n in folding.indices(0)]
-    folding.effort.check(dims)
+    folding.budget.check(dims)
     return np.full(dims, filling)
 
 
@@ -274,7 +274,7 @@ def _range(folding: Folding) -> Numbers:
     start, limit, delta = (folding[position].reshape(-1)[0] for position in range(3))
     if not delta:
         raise ValueError("a step of 0")
-    folding.effort.check([max(math.ceil((float(limit) - float(start)) / float(delta)), 0)])
+    folding.budget.check([max(math.ceil((float(limit) - float(start)) / float(delta)), 0)])
     return np.arange(start, limit, delta, dtype=folding[0].dtype)
 
 
@@ -299,7 +299,7 @@ def _size(folding: Folding) -> Numbers:
 @folds("Gather")
 def _gather(folding: Folding) -> Numbers:
     x, indices, axis = folding[0], folding.indices(1), folding.attribute("axis", 0)
-    folding.effort.check([math.prod(x.shape) // max(x.shape[axis], 1), indices.size])
+    folding.budget.check([math.prod(x.shape) // max(x.shape[axis], 1), indices.size])
     return np.asarray(np.take(x, indices.astype(np.intp), axis=axis))
 
 
@@ -348,7 +348,7 @@ def split_sizes(given: Sequence[int] | None, size: int, count: int) -> list[int]
 @folds("Concat")
 def _concat(folding: Folding) -> Numbers:
     arrays = [x for x in folding.inputs if x is not None]
-    folding.effort.check([sum(x.size for x in arrays)])
+    folding.budget.check([sum(x.size for x in arrays)])
     return np.concatenate(arrays, axis=folding.attribute("axis", 1))
 
 
@@ -401,14 +401,14 @@ def _transpose(folding: Folding) -> Numbers:
 @folds("Expand")
 def _expand(folding: Folding) -> Numbers:
     dims = np.broadcast_shapes(folding[0].shape, tuple(int(n) for n in folding.indices(1)))
-    folding.effort.check(dims)
+    folding.budget.check(dims)
     return np.broadcast_to(folding[0], dims)
 
 
 @folds("Tile")
 def _tile(folding: Folding) -> Numbers:
     times = [int(n) for n in folding.indices(1)]
-    folding.effort.check([n * t for n, t in zip(folding[0].shape, times, strict=True)])
+    folding.budget.check([n * t for n, t in zip(folding[0].shape, times, strict=True)])
     return np.tile(folding[0], times)
 
 

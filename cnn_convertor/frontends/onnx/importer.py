@@ -14,13 +14,13 @@ from cnn_convertor.frontends.builder import Builder, PartialGraph
 from cnn_convertor.frontends.frontend import ReadOptions
 from cnn_convertor.frontends.nchw import shape_of
 from cnn_convertor.frontends.near_names import near_name
-from cnn_convertor.frontends.onnx.effort import Effort
+from cnn_convertor.frontends.onnx.compute_budget import ComputeBudget
 from cnn_convertor.frontends.onnx.folding import fold, shape_part
 from cnn_convertor.frontends.onnx.idioms import INVENTED, recognize_idioms
 from cnn_convertor.frontends.onnx.model import DOMAINS, OLDEST_OPSET, OnnxModel, OnnxNode, ValueInfo, read_model
 from cnn_convertor.frontends.onnx.operators import onnx
+from cnn_convertor.frontends.onnx.quant_params import range_of
 from cnn_convertor.frontends.onnx.reading import HARMLESS, TAKES_INTEGERS, OnnxReading, OnnxTensor, Value
-from cnn_convertor.frontends.onnx.steps import range_of
 from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.frontends.onnx.tensors import FLOATS, TYPES
 from cnn_convertor.frontends.onnx.versions import NEWEST_OPSET, misplaced
@@ -77,7 +77,7 @@ class _Importer:
         self._size = options.size
         self._builder = Builder()
         self._values: dict[str, Value] = dict(model.initializers)
-        self._effort = Effort(model.held())
+        self._budget = ComputeBudget(model.held())
         self._names = frozenset(name for node in model.nodes for name in node.outputs)
 
     def network(self) -> PartialGraph:
@@ -123,23 +123,23 @@ class _Importer:
 
     def _input(self, info: ValueInfo) -> OnnxTensor:
         where = Origin(str(self._model.path), info.name, "Input")
-        found: list[OnnxTensor] = []
+        tensors: list[OnnxTensor] = []
 
         def read_input() -> list[str]:
             dims = self._input_dims(info, where)
             node = self._builder.add(info.name, Input(shape_of(dims)), (), where)
-            found.append(OnnxTensor(node, dims, None if info.type in FLOATS else range_of(TYPES[info.type])))
+            tensors.append(OnnxTensor(node, dims, None if info.type in FLOATS else range_of(TYPES[info.type])))
             return [node]
 
         (name,) = self._builder.read((), read_input, (info.name, where))
-        return found[0] if found else self._placeholder(name)
+        return tensors[0] if tensors else self._placeholder(name)
 
     def _input_dims(self, info: ValueInfo, where: Origin) -> tuple[int, ...]:
         if info.type not in TYPES:
             raise UnsupportedError.of("DV302", "an input that does not hold numbers cannot be converted", where)
         if info.dims is None or len(info.dims) not in AXES:
-            given = "an unknown number of" if info.dims is None else len(info.dims)
-            raise UnsupportedError.of("DV302", f"an input of {given} axes cannot be converted; one to four can", where)
+            count = "an unknown number of" if info.dims is None else len(info.dims)
+            raise UnsupportedError.of("DV302", f"an input of {count} axes cannot be converted; one to four can", where)
         dims = list(info.dims)
         if len(dims) > 1:
             dims[0] = dims[0] or 1
@@ -158,7 +158,7 @@ class _Importer:
         """Report an override that conflicts with fixed sizes in the file."""
         sizes = {info.name: info.dims[2:] for info in self._model.inputs if info.dims and len(info.dims) > 2}
         size = self._size
-        fits = (all(n in (0, m) for n, m in zip(given, size or (), strict=False)) for given in sizes.values())
+        fits = (all(n in (0, m) for n, m in zip(fixed_size, size or (), strict=False)) for fixed_size in sizes.values())
         if size is None or any(fits):
             return
         name, fixed = next(iter(sizes.items()), ("", ()))
@@ -197,11 +197,11 @@ class _Importer:
         results: list[Value] = []
 
         def read_node() -> list[str]:
-            made = self._results(node, inputs, tensors, needed)
-            if any(needed[len(made) :]):
-                problem = f"output {len(made)} of a node of this type cannot be converted"
+            values = self._results(node, inputs, tensors, needed)
+            if any(needed[len(values) :]):
+                problem = f"output {len(values)} of a node of this type cannot be converted"
                 raise UnsupportedError.of("DV302", problem, node.where)
-            results.extend(made)
+            results.extend(values)
             return [value.node for value in results if isinstance(value, OnnxTensor)]
 
         placeholder = (node.where.layer or node.type, node.where)
@@ -221,7 +221,7 @@ class _Importer:
             return [Stored.of(shape_part(node, dims) if node.type == "Shape" else np.array(math.prod(dims), np.int64))]
         if not tensors:
             constants = [value for value in inputs if not isinstance(value, OnnxTensor)]
-            return fold(node, constants, self._model.opset, self._effort)
+            return fold(node, constants, self._model.opset, self._budget)
         reader = onnx.get(node.type)
         if reader is None:
             raise self._unknown(node)
@@ -233,8 +233,8 @@ class _Importer:
             )
         if any(tensor.quantized for tensor in tensors) and node.type != "DequantizeLinear":
             raise reading.unsupported("arithmetic of quantized numbers cannot be converted", HINTS["QLinearConv"])
-        made = reader.read(reading)
-        results = [made] if isinstance(made, OnnxTensor) else list(made)
+        result = reader.read(reading)
+        results = [result] if isinstance(result, OnnxTensor) else list(result)
         reading.check_all_is_used()
         return results
 

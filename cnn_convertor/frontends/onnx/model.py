@@ -106,12 +106,12 @@ class _Reader:
                 case 7, WireType.BYTES:
                     graph = field
                 case 8, WireType.BYTES:
-                    parts = self._first(field)
-                    domain = self._text(parts[1]) if 1 in parts else ""
-                    opsets[domain] = parts[2].value if 2 in parts else 0
+                    fields = self._first(field)
+                    domain = self._text(fields[1]) if 1 in fields else ""
+                    opsets[domain] = fields[2].value if 2 in fields else 0
                 case 25, WireType.BYTES:
-                    parts = self._first(field)
-                    functions.add(self._text(parts[1]) if 1 in parts else "")
+                    fields = self._first(field)
+                    functions.add(self._text(fields[1]) if 1 in fields else "")
         if graph is None:
             raise WireError("it holds no graph", 0)
         opset = max((version for domain, version in opsets.items() if domain in DOMAINS), default=1)
@@ -140,10 +140,10 @@ class _Reader:
         inputs, outputs = map(tuple, infos.values())
         return OnnxModel(self._path, opset, tuple(nodes), initializers, inputs, outputs, functions)
 
-    def _node(self, place: Field) -> OnnxNode:
+    def _node(self, message: Field) -> OnnxNode:
         texts: dict[int, list[str]] = {number: [] for number in (1, 2, 3, 4, 7)}
         attributes: dict[str, Attribute] = {}
-        for field in self._fields(place):
+        for field in self._fields(message):
             if field.type != WireType.BYTES:
                 continue
             if field.number in texts:
@@ -155,59 +155,59 @@ class _Reader:
         layer = next((name for name in (*outputs, *names) if name), "")
         return OnnxNode(type, domain, tuple(inputs), tuple(outputs), attributes, Origin(str(self._path), layer, type))
 
-    def _attribute(self, place: Field) -> Iterator[tuple[str, Attribute]]:
+    def _attribute(self, message: Field) -> Iterator[tuple[str, Attribute]]:
         """The name and the value of an attribute. A value that the file leaves out is zero, as in protobuf."""
-        parts: dict[int, list[Field]] = {}
-        for field in self._fields(place):
-            parts.setdefault(field.number, []).append(field)
-        if 21 in parts:
-            raise WireError("an attribute outside of a function refers to an attribute of the function", place.start)
-        if 1 not in parts:
-            raise WireError("an attribute has no name", place.start)
-        name = self._text(parts[1][-1])
-        kind = parts[20][-1].value if 20 in parts else next((n for n in KINDS if n in parts), 0)
-        number = KINDS_OF_TYPES.get(kind, kind) if 20 in parts else kind
-        given = parts.get(number, [])
+        fields: dict[int, list[Field]] = {}
+        for field in self._fields(message):
+            fields.setdefault(field.number, []).append(field)
+        if 21 in fields:
+            raise WireError("an attribute outside of a function refers to an attribute of the function", message.start)
+        if 1 not in fields:
+            raise WireError("an attribute has no name", message.start)
+        name = self._text(fields[1][-1])
+        kind = fields[20][-1].value if 20 in fields else next((n for n in KINDS if n in fields), 0)
+        number = KINDS_OF_TYPES.get(kind, kind) if 20 in fields else kind
+        values = fields.get(number, [])
         match number:
             case 2:
-                yield name, self._floats(given)[-1] if given else 0.0
+                yield name, self._floats(values)[-1] if values else 0.0
             case 3:
-                yield name, self._integers(given)[-1] if given else 0
+                yield name, self._integers(values)[-1] if values else 0
             case 4:
-                yield name, self._bytes(given[-1]) if given else b""
-            case 5 if given:
-                yield name, read_tensor(self._file, given[-1])[1]
+                yield name, self._bytes(values[-1]) if values else b""
+            case 5 if values:
+                yield name, read_tensor(self._file, values[-1])[1]
             case 7:
-                yield name, self._floats(given)
+                yield name, self._floats(values)
             case 8:
-                yield name, self._integers(given)
+                yield name, self._integers(values)
             case 9:
-                yield name, tuple(map(self._bytes, given))
+                yield name, tuple(map(self._bytes, values))
             case _:
                 yield name, Subgraph()
 
-    def _info(self, place: Field) -> ValueInfo:
-        parts = self._first(place)
-        name = self._text(parts[1]) if 1 in parts else ""
-        tensor = self._first(parts[2]).get(1) if 2 in parts else None
+    def _info(self, message: Field) -> ValueInfo:
+        fields = self._first(message)
+        name = self._text(fields[1]) if 1 in fields else ""
+        tensor = self._first(fields[2]).get(1) if 2 in fields else None
         inner = {} if tensor is None else self._first(tensor)
         dims: tuple[int, ...] | None = None
         if 2 in inner:
             sizes = (self._first(field).get(1) for field in self._fields(inner[2]) if field.number == 1)
-            given = ([] if size is None else wire.varints(self._data, size) for size in sizes)
-            dims = tuple(max(numbers[0], 0) if numbers else 0 for numbers in given)
+            lengths = ([] if size is None else wire.varints(self._data, size) for size in sizes)
+            dims = tuple(max(numbers[0], 0) if numbers else 0 for numbers in lengths)
         return ValueInfo(name, inner[1].value if 1 in inner else 0, dims)
 
     # --- fields
 
-    def _fields(self, place: Field) -> Iterator[Field]:
-        return wire.fields(self._data, place.start, place.stop)
+    def _fields(self, message: Field) -> Iterator[Field]:
+        return wire.fields(self._data, message.start, message.stop)
 
-    def _first(self, place: Field) -> dict[int, Field]:
+    def _first(self, message: Field) -> dict[int, Field]:
         """The fields of a message whose fields do not repeat."""
-        if place.type != WireType.BYTES:
-            raise WireError(f"field {place.number} is not a message", place.start)
-        return {field.number: field for field in self._fields(place)}
+        if message.type != WireType.BYTES:
+            raise WireError(f"field {message.number} is not a message", message.start)
+        return {field.number: field for field in self._fields(message)}
 
     def _bytes(self, field: Field) -> bytes:
         if field.type != WireType.BYTES:
@@ -217,17 +217,17 @@ class _Reader:
     def _text(self, field: Field) -> str:
         return self._bytes(field).decode("utf-8", errors="replace")
 
-    def _integers(self, given: list[Field]) -> tuple[int, ...]:
-        return tuple(number for field in given for number in wire.varints(self._data, field))
+    def _integers(self, fields: list[Field]) -> tuple[int, ...]:
+        return tuple(number for field in fields for number in wire.varints(self._data, field))
 
-    def _floats(self, given: list[Field]) -> tuple[float, ...]:
-        found: list[float] = []
-        for field in given:
+    def _floats(self, fields: list[Field]) -> tuple[float, ...]:
+        numbers: list[float] = []
+        for field in fields:
             content = bytes(self._data[field.start : field.stop])
             if field.type not in (WireType.FIXED32, WireType.BYTES) or len(content) % 4:
                 raise WireError(f"field {field.number} does not hold numbers", field.start)
-            found += struct.unpack(f"<{len(content) // 4}f", content)
-        return tuple(found)
+            numbers += struct.unpack(f"<{len(content) // 4}f", content)
+        return tuple(numbers)
 
 
 KINDS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11)  # fields of an attribute that hold its value

@@ -15,7 +15,7 @@ from cnn_convertor.frontends import chw_nodes, nchw
 from cnn_convertor.frontends.builder import Builder
 from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.onnx.model import OnnxNode, Subgraph
-from cnn_convertor.frontends.onnx.steps import Steps
+from cnn_convertor.frontends.onnx.quant_params import QuantParams
 from cnn_convertor.frontends.onnx.stored import Numbers, Stored
 from cnn_convertor.frontends.onnx.versions import is_known
 from cnn_convertor.frontends.readers import Registry, Settings
@@ -59,7 +59,7 @@ class OnnxTensor(NamedTuple):
     node: str
     dims: Dims
     integers: Range | None = None
-    quantized: Steps | None = None
+    quantized: QuantParams | None = None
 
     @property
     def rank(self) -> int:
@@ -137,10 +137,10 @@ class OnnxReading:
 
     def integers_at(self, position: int, what: str) -> list[int] | None:
         """The numbers of a constant input of integers; None when it is left out."""
-        found = self.numbers(position, what)
-        if found is not None and found.dtype.kind not in "iu":
+        numbers = self.numbers(position, what)
+        if numbers is not None and numbers.dtype.kind not in "iu":
             raise self.wrong(f"{what} (input {position}) are not integers")
-        return None if found is None else [int(n) for n in found.reshape(-1)]
+        return None if numbers is None else [int(n) for n in numbers.reshape(-1)]
 
     def check_all_is_used(self) -> None:
         """Refuse the node when it has attributes or inputs that the reader does not take."""
@@ -170,8 +170,8 @@ class OnnxReading:
     def tensor(self, position: int) -> OnnxTensor:
         value = self.at(position)
         if not isinstance(value, OnnxTensor):
-            given = "missing" if value is None else "a constant"
-            raise self.unsupported(f"a node of this type whose input {position} is {given} cannot be converted")
+            kind = "missing" if value is None else "a constant"
+            raise self.unsupported(f"a node of this type whose input {position} is {kind} cannot be converted")
         return value
 
     @property
@@ -256,8 +256,8 @@ class OnnxReading:
         name = f"{name}/{part}" if part else name
         while part and name in self.names:
             name += "_"
-        made = chw_nodes.append(self.builder, op, inputs, name, self.node.where, dims)
-        return OnnxTensor(*made, integers)
+        appended = chw_nodes.append(self.builder, op, inputs, name, self.node.where, dims)
+        return OnnxTensor(*appended, integers)
 
     def reshape(self, x: OnnxTensor, dims: Dims, *, part: str = "") -> OnnxTensor:
         """The same elements with other axes."""
@@ -276,9 +276,9 @@ class OnnxReading:
         Where the map has no such axes, x is reshaped to (1, before, axes, after), so that they are the height. The axes must
         then be neighbors. plain: also where an axis of length 1 at the front would become the batch.
         """
-        found = [nchw.axis_of(x.dims, axis) for axis in axes]
-        known = tuple(sorted(axis for axis in found if axis is not None))
-        if len(known) == len(found) and (nchw.is_plain(x.dims) or not plain):
+        map_axes = [nchw.axis_of(x.dims, axis) for axis in axes]
+        known = tuple(sorted(axis for axis in map_axes if axis is not None))
+        if len(known) == len(map_axes) and (nchw.is_plain(x.dims) or not plain):
             return x, known
         first, last = min(axes), max(axes)
         if any(x.dims[axis] != 1 and axis not in axes for axis in range(first, last + 1)):

@@ -70,13 +70,13 @@ class TensorFile:
         return self.others[location]
 
 
-def read_tensor(file: TensorFile, place: Field) -> tuple[str, Stored]:
+def read_tensor(file: TensorFile, message: Field) -> tuple[str, Stored]:
     """The name and the array of the message at a place. External data is opened when it is read."""
     data = file.mapped.data
     dims: list[int] = []
     type, external, name = 0, False, ""
-    parts: dict[int, list[Field]] = {}
-    for inner in wire.fields(data, place.start, place.stop):
+    by_number: dict[int, list[Field]] = {}
+    for inner in wire.fields(data, message.start, message.stop):
         match inner.number, inner.type:
             case 1, WireType.VARINT | WireType.BYTES:
                 dims += wire.varints(data, inner)
@@ -87,44 +87,44 @@ def read_tensor(file: TensorFile, place: Field) -> tuple[str, Stored]:
             case 14, WireType.VARINT:
                 external = inner.value == 1
             case number, _:
-                fields = parts.setdefault(number, [])
+                fields = by_number.setdefault(number, [])
                 fields.append(inner)
                 if len(fields) > MOST_SINGLE:
                     raise _wasteful(
                         file, name, f"has each of its numbers in a field of its own, more than {MOST_SINGLE:,}"
                     )
     if min(dims, default=0) < 0 or math.prod(max(n, 1) for n in dims) > MOST:
-        raise WireError(f"the array {name!r} has the impossible size {dims}", place.start)
+        raise WireError(f"the array {name!r} has the impossible size {dims}", message.start)
     if len(dims) > MOST_AXES:
-        raise WireError(f"the array {name!r} has {len(dims)} axes", place.start)
+        raise WireError(f"the array {name!r} has {len(dims)} axes", message.start)
     if type not in TYPES:
         problem = f"the array {name!r} is of type {NAMES.get(type, type)}, which cannot be read"
         raise ModelError.of("DV201", problem, Origin(str(file.path), name), "export the model in FP32")
     if external:
-        return name, _external(file, tuple(dims), type, name, parts.get(13, []))
-    return name, _embedded(file, tuple(dims), type, name, place, parts)
+        return name, _external(file, tuple(dims), type, name, by_number.get(13, []))
+    return name, _embedded(file, tuple(dims), type, name, message, by_number)
 
 
 def _external(file: TensorFile, dims: Dims, type: int, name: str, entries: list[Field]) -> Stored:
     data = file.mapped.data
-    given: dict[str, str] = {}
+    entries_by_key: dict[str, str] = {}
     for entry in entries:
         texts = {
             inner.number: bytes(data[inner.start : inner.stop]).decode("utf-8", errors="replace")
             for inner in wire.fields(data, entry.start, entry.stop)
         }
-        given[texts.get(1, "")] = texts.get(2, "")
+        entries_by_key[texts.get(1, "")] = texts.get(2, "")
     count, size = math.prod(dims), TYPES[type].itemsize
     origin = Origin(str(file.path), name)
     try:
-        offset, length = int(given.get("offset", "0")), int(given.get("length", str(count * size)))
+        offset, length = int(entries_by_key.get("offset", "0")), int(entries_by_key.get("length", str(count * size)))
     except ValueError:
         raise ModelError.of("DV201", "the place of external data is not a number", origin, "export it again") from None
 
     def read(start: int, stop: int) -> Numbers:
-        mapped = file.external(given.get("location", ""))
+        mapped = file.external(entries_by_key.get("location", ""))
         if offset < 0 or length != count * size or offset + length > len(mapped.data):
-            problem = f"{given.get('location')} does not hold {count:,} numbers at byte {offset:,}"
+            problem = f"{entries_by_key.get('location')} does not hold {count:,} numbers at byte {offset:,}"
             raise ModelError.of("DV201", problem, origin, "the file is cut short or of another model; export it again")
         mapped.forget_pages()
         return _numbers(mapped.data, offset, start, stop, type)
@@ -133,16 +133,16 @@ def _external(file: TensorFile, dims: Dims, type: int, name: str, entries: list[
 
 
 def _embedded(
-    file: TensorFile, dims: Dims, type: int, name: str, place: Field, parts: Mapping[int, list[Field]]
+    file: TensorFile, dims: Dims, type: int, name: str, message: Field, fields: Mapping[int, list[Field]]
 ) -> Stored:
     count, data = math.prod(dims), file.mapped.data
-    packed = parts.get(PACKED.get(type, 0), [])
-    raw = parts.get(9) or [field for field in packed if len(packed) == 1 and field.type == WireType.BYTES]
+    packed = fields.get(PACKED.get(type, 0), [])
+    raw = fields.get(9) or [field for field in packed if len(packed) == 1 and field.type == WireType.BYTES]
     if raw:
         first = raw[-1]
         if first.stop - first.start != count * TYPES[type].itemsize:
             raise WireError(
-                f"the array {name!r} of {count:,} numbers holds {first.stop - first.start:,} bytes", place.start
+                f"the array {name!r} of {count:,} numbers holds {first.stop - first.start:,} bytes", message.start
             )
 
         def read(start: int, stop: int) -> Numbers:
@@ -152,20 +152,20 @@ def _embedded(
         return Stored(dims, _dtype(type), read)
 
     size = count * TYPES[type].itemsize
-    if size > MOST_UNPACKED and place.stop - place.start < size and count <= place.stop - place.start:
+    if size > MOST_UNPACKED and message.stop - message.start < size and count <= message.stop - message.start:
         raise _wasteful(file, name, f"of {count:,} numbers takes {size >> 20:,} MiB, far more than in the file")
 
     def converted() -> Numbers:
         file.mapped.forget_pages()
-        values, at = np.empty(min(count, place.stop - place.start), _dtype(type)), 0
-        for number in sorted(parts):
-            for part in parts[number]:
-                for piece in _typed(data, part):
+        values, at = np.empty(min(count, message.stop - message.start), _dtype(type)), 0
+        for number in sorted(fields):
+            for entry in fields[number]:
+                for piece in _typed(data, entry):
                     if at + len(piece) <= len(values):
                         values[at : at + len(piece)] = _converted(piece, type)
                     at += len(piece)
         if at != count:
-            raise WireError(f"the array {name!r} of {count:,} numbers holds {at:,}", place.start)
+            raise WireError(f"the array {name!r} of {count:,} numbers holds {at:,}", message.start)
         return values.reshape(dims)
 
     return Stored.computed(converted)
@@ -176,19 +176,19 @@ def _wasteful(file: TensorFile, name: str, problem: str) -> ModelError:
     return ModelError.of("DV201", f"the array {name!r} {problem}", Origin(str(file.path), name), hint)
 
 
-def _typed(data: wire.Data, part: Field) -> Iterator[Numbers]:
+def _typed(data: wire.Data, field: Field) -> Iterator[Numbers]:
     """The numbers of one field, packed or not, in pieces; none of a field that does not hold numbers."""
-    if part.number in FIXED and part.type != WireType.VARINT:
-        dtype = FIXED[part.number]
-        if (part.stop - part.start) % dtype.itemsize:
-            raise WireError("an array ends inside a number", part.start)
-        yield np.frombuffer(data, dtype, (part.stop - part.start) // dtype.itemsize, part.start)
-    elif part.number in VARIABLE and part.type == WireType.VARINT:
-        yield np.array(wire.varints(data, part), np.int64)
-    elif part.number in VARIABLE:
-        start = part.start
-        while start < part.stop:
-            octets = np.frombuffer(data, np.uint8, min(part.stop - start, PIECE), start)
+    if field.number in FIXED and field.type != WireType.VARINT:
+        dtype = FIXED[field.number]
+        if (field.stop - field.start) % dtype.itemsize:
+            raise WireError("an array ends inside a number", field.start)
+        yield np.frombuffer(data, dtype, (field.stop - field.start) // dtype.itemsize, field.start)
+    elif field.number in VARIABLE and field.type == WireType.VARINT:
+        yield np.array(wire.varints(data, field), np.int64)
+    elif field.number in VARIABLE:
+        start = field.start
+        while start < field.stop:
+            octets = np.frombuffer(data, np.uint8, min(field.stop - start, PIECE), start)
             stops = np.flatnonzero(octets < 0x80) + 1
             if not len(stops):
                 raise WireError("a number does not end", start)
@@ -203,10 +203,10 @@ def _unpacked(octets: Numbers, stops: Numbers, where: int) -> Numbers:
     if lengths.max() > LONGEST:
         raise WireError("a number does not end", where)
     values = np.zeros(len(stops), np.uint64)
-    for place in range(int(lengths.max())):
-        longer = lengths > place
-        septets = (octets[starts[longer] + place] & 0x7F).astype(np.uint64)
-        values[longer] |= septets << np.uint64(7 * place)
+    for digit in range(int(lengths.max())):
+        longer = lengths > digit
+        septets = (octets[starts[longer] + digit] & 0x7F).astype(np.uint64)
+        values[longer] |= septets << np.uint64(7 * digit)
     return values.view(np.int64)
 
 
@@ -221,12 +221,12 @@ def _converted(values: Numbers, type: int) -> Numbers:
 
 def _numbers(data: wire.Data, offset: int, start: int, stop: int, type: int) -> Numbers:
     dtype = TYPES[type]
-    found = (
+    values = (
         np.frombuffer(data, dtype, max(stop - start, 0), offset + start * dtype.itemsize)
         if stop > start
         else np.empty(0, dtype)
     )
-    return _from_bfloat16(found) if type == BFLOAT16 else found
+    return _from_bfloat16(values) if type == BFLOAT16 else values
 
 
 def _from_bfloat16(bits: Numbers) -> Numbers:

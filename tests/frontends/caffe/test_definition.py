@@ -160,10 +160,10 @@ def test_silence_and_what_only_it_reads_are_left_out(load: Any) -> None:
     assert (names(graph), graph.outputs) == (["a"], ("a",))
 
 
-def test_a_layer_with_a_weight_in_the_loss_judges(load: Any) -> None:
-    judge = 'layer { name: "j" type: "Python" bottom: "a" top: "j" loss_weight: 1 python_param { module: "m" } }'
+def test_a_layer_with_a_loss_weight_is_a_loss_layer(load: Any) -> None:
+    loss = 'layer { name: "j" type: "Python" bottom: "a" top: "j" loss_weight: 1 python_param { module: "m" } }'
     with pytest.warns(ConvertorWarning, match="only evaluates the network"):
-        graph = load(INPUT + relu("a", "x") + judge)
+        graph = load(INPUT + relu("a", "x") + loss)
     assert (names(graph), graph.outputs) == (["a"], ("a",))
 
 
@@ -171,7 +171,7 @@ def test_force_backward_changes_nothing(load: Any) -> None:
     assert names(load("force_backward: true " + INPUT + relu("a", "x"))) == ["a"]
 
 
-def test_layers_that_judge_are_left_out_and_what_they_judge_is_given(load: Any) -> None:
+def test_loss_and_accuracy_layers_are_left_out_and_their_inputs_are_outputs(load: Any) -> None:
     definition = (
         'layer { name: "in" type: "Input" top: "x" top: "label" input_param'
         " { shape { dim: [1, 3, 4, 5] } shape { dim: [1] } } }"

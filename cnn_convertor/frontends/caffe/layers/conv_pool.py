@@ -139,11 +139,11 @@ def _pair(reading: CaffeReading, name: str, short: str, *, lonely: bool = False)
     """
     sides = (f"{short}_h", f"{short}_w")
     both, *values = reading.take_each(name, *sides)
-    given = [reading.gives(side) for side in sides]
-    if any(given):
+    is_given = [reading.gives(side) for side in sides]
+    if any(is_given):
         if both:
             raise reading.contradiction(f'"{name}" is given, and "{sides[0]}" or "{sides[1]}" too')
-        if not all(given) and not lonely:
+        if not all(is_given) and not lonely:
             raise reading.contradiction(f'"{sides[0]}" and "{sides[1]}" must be given together')
         return Pair(*values)
     if len(both) > 2:

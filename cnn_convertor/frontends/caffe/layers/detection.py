@@ -46,38 +46,38 @@ def _pair(reading: CaffeReading, short: str, name: str) -> Pair | None:
     """A size that is given once, or as height and width."""
     names = (name, f"{short}_h", f"{short}_w")
     one, height, width = reading.take_each(*names)
-    given = [key for key in names if reading.gives(key)]
-    if not given:
+    present = [key for key in names if reading.gives(key)]
+    if not present:
         return None
-    if given not in ([name], [*names[1:]]):
+    if present not in ([name], [*names[1:]]):
         raise reading.wrong(f'either "{name}", or "{short}_h" and "{short}_w", can be given')
-    size = Pair(one, one) if given == [name] else Pair(height, width)
+    size = Pair(one, one) if present == [name] else Pair(height, width)
     if min(size) <= 0:
-        raise reading.wrong(f'"{given[0]}" must be above 0')
+        raise reading.wrong(f'"{present[0]}" must be above 0')
     return size
 
 
 def _ratios(reading: CaffeReading) -> tuple[float, ...]:
     """Each ratio once, followed by its inverse if boxes are flipped; 1 is always there."""
-    found, known = [1.0], [1.0]  # the same values, as Caffe orders them and sorted
+    listed, ascending = [1.0], [1.0]  # the same values, as Caffe orders them and sorted
     flip, ratios = reading.take_each("flip", "aspect_ratio")
     for ratio in ratios:
         if ratio <= 0:
             raise reading.wrong(f"the aspect ratio {ratio:g} is not above 0")
-        place = bisect(known, ratio)
-        if not any(abs(ratio - near) < SAME for near in known[max(place - 1, 0) : place + 1]):
+        index = bisect(ascending, ratio)
+        if not any(abs(ratio - near) < SAME for near in ascending[max(index - 1, 0) : index + 1]):
             new = [ratio, 1 / ratio] if flip else [ratio]
-            found += new
+            listed += new
             for value in new:
-                insort(known, value)
-    return tuple(found[1:])
+                insort(ascending, value)
+    return tuple(listed[1:])
 
 
 def _variance(reading: CaffeReading) -> tuple[float, float, float, float]:
-    given = reading.take("variance") or (0.1,)
-    if len(given) not in (1, 4) or min(given) <= 0:
+    variances = reading.take("variance") or (0.1,)
+    if len(variances) not in (1, 4) or min(variances) <= 0:
         raise reading.wrong("one variance, or four, can be given, each above 0")
-    a, b, c, d = given * (4 // len(given))
+    a, b, c, d = variances * (4 // len(variances))
     return a, b, c, d
 
 

@@ -20,17 +20,17 @@ def read_input(reading: CaffeReading) -> list[CaffeBlob]:
     if len(shapes) not in (1, len(tops)):
         hint = 'give the size: input_param { shape { dim: 1 dim: 3 dim: 224 dim: 224 } }, or four "input_dim"'
         raise reading.wrong(f"{len(shapes)} sizes are given for {len(tops)} inputs", hint)
-    given = [shapes[index % len(shapes)] for index in range(len(tops))]
+    sizes = [shapes[index % len(shapes)] for index in range(len(tops))]
     return [
         _one_input(reading, name, dims) if needed else CaffeBlob("", dims)
-        for name, dims, needed in zip(tops, given, reading.needed, strict=True)
+        for name, dims, needed in zip(tops, sizes, reading.needed, strict=True)
     ]
 
 
-def _one_input(reading: CaffeReading, name: str, given: Dims) -> CaffeBlob:
-    if len(given) not in AXES:
-        raise reading.unsupported(f'the input "{name}" has {len(given)} axes; two to four can be converted')
-    sizes = list(given[1:])
+def _one_input(reading: CaffeReading, name: str, declared: Dims) -> CaffeBlob:
+    if len(declared) not in AXES:
+        raise reading.unsupported(f'the input "{name}" has {len(declared)} axes; two to four can be converted')
+    sizes = list(declared[1:])
     if len(sizes) == 3 and reading.size is not None:
         sizes[1:] = reading.size
     if sizes[0] < 1:

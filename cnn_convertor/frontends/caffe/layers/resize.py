@@ -91,14 +91,14 @@ def read_interp(reading: CaffeReading) -> CaffeBlob:
 def _size_after_interp(reading: CaffeReading, shape: Shape) -> Pair:
     """The size, or the factor, that the settings give; factors count the gaps between pixels."""
     names = ("height", "width", "zoom_factor", "shrink_factor")
-    given = {name for name in names if reading.gives(name)}
+    present = {name for name in names if reading.gives(name)}
     height, width, zoom, shrink = reading.take_each(*names)
-    if given == {"height", "width"}:
+    if present == {"height", "width"}:
         return Pair(height, width)
-    if given and given <= {"zoom_factor", "shrink_factor"} and min(zoom, shrink) >= 1:
+    if present and present <= {"zoom_factor", "shrink_factor"} and min(zoom, shrink) >= 1:
         return Pair(*((n - 1) // shrink * zoom + 1 for n in (shape.height, shape.width)))
     hint = 'give "height" and "width", or "zoom_factor" or "shrink_factor"'
-    raise reading.wrong(f"the settings ({', '.join(sorted(given)) or 'none'}) do not define a size", hint)
+    raise reading.wrong(f"the settings ({', '.join(sorted(present)) or 'none'}) do not define a size", hint)
 
 
 @caffe.reads(

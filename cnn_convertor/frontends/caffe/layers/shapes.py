@@ -124,8 +124,8 @@ def read_crop(reading: CaffeReading) -> CaffeBlob:
     return _part(reading, x, bounds)
 
 
-def _offsets(reading: CaffeReading, given: Sequence[int], count: int) -> Sequence[int]:
+def _offsets(reading: CaffeReading, offsets: Sequence[int], count: int) -> Sequence[int]:
     """One for each of `count` axes."""
-    if len(given) not in (0, 1, count):
-        raise reading.wrong(f"{len(given)} offsets are given for {count} axes")
-    return given if len(given) == count else [given[0] if given else 0] * count
+    if len(offsets) not in (0, 1, count):
+        raise reading.wrong(f"{len(offsets)} offsets are given for {count} axes")
+    return offsets if len(offsets) == count else [offsets[0] if offsets else 0] * count

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from cnn_convertor.frontends.keras.axes import Value
 from cnn_convertor.frontends.keras.model import TensorPlace
 from cnn_convertor.frontends.keras.reading import KerasReading, plain
-from cnn_convertor.frontends.keras.tensors import Value
 
 NO_BATCH = "not along the batch"  # a limit, in words
 MISSING = object()
@@ -27,17 +27,17 @@ def argument(reading: KerasReading, position: int, *names: str, default: Any = M
 
 def tensor(reading: KerasReading, position: int = 0, *names: str) -> Value:
     """An argument that is a tensor of the network."""
-    given = argument(reading, position, *names, *TENSORS)
-    if not isinstance(given, TensorPlace):
-        reading.refuse(f"the operation works on {given!r}, which is not a tensor of the network", "use a layer instead")
-    return reading.inputs[given.input]
+    value = argument(reading, position, *names, *TENSORS)
+    if not isinstance(value, TensorPlace):
+        reading.refuse(f"the operation works on {value!r}, which is not a tensor of the network", "use a layer instead")
+    return reading.inputs[value.input]
 
 
-def integer(reading: KerasReading, given: Any, what: str) -> int:
-    given = plain(given)
-    if not isinstance(given, int) or isinstance(given, bool):
-        reading.refuse(f"{what} is {given!r}, not a whole number")
-    return given
+def integer(reading: KerasReading, value: Any, what: str) -> int:
+    value = plain(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        reading.refuse(f"{what} is {value!r}, not a whole number")
+    return value
 
 
 def function_of(reading: KerasReading) -> str:
@@ -49,14 +49,14 @@ def operation_name(type: str, config: Mapping[str, Any]) -> str:
     return str(config.get("function", type)).removeprefix("compat.v1.").removeprefix("compat.v2.")
 
 
-def places(reading: KerasReading, value: Value, given: Any) -> list[int]:
+def axes_of(reading: KerasReading, value: Value, axes: Any) -> list[int]:
     """Axes of a tensor, counted without the batch, sorted; None is all of them."""
     rank = len(reading.sizes(value)) + 1
-    items = plain(given)
+    items = plain(axes)
     items = list(range(1, rank)) if items is None else items if isinstance(items, list) else [items]
     if not all(isinstance(item, int) and -rank <= item < rank for item in items):
-        reading.refuse(f"a tensor of {rank} axes does not have the axes {given!r}")
-    found = sorted({item % rank for item in items})
-    if not found or found[0] == 0:
+        reading.refuse(f"a tensor of {rank} axes does not have the axes {axes!r}")
+    positions = sorted({item % rank for item in items})
+    if not positions or positions[0] == 0:
         reading.refuse("the axis of the batch is among the axes", "leave it out")
-    return [axis - 1 for axis in found]
+    return [axis - 1 for axis in positions]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from cnn_convertor.frontends.keras.axes import Value
 from cnn_convertor.frontends.keras.activations import (
     NAMED,
     RELU_LIMITS,
@@ -17,7 +18,6 @@ from cnn_convertor.frontends.keras.activations import (
 from cnn_convertor.frontends.keras.normalizations import scale_and_shift
 from cnn_convertor.frontends.keras.operations.arguments import argument, function_of, tensor
 from cnn_convertor.frontends.keras.reading import KerasReading, operations
-from cnn_convertor.frontends.keras.tensors import Value
 from cnn_convertor.ir import ops
 
 FUNCTIONS: Mapping[str, Named] = {
@@ -93,14 +93,14 @@ def _of_last_axis(reading: KerasReading) -> Named:
 
 def _shrink(reading: KerasReading) -> Named:
     name = {"SoftShrink": "soft_shrink", "HardShrink": "hard_shrink"}[function_of(reading)]
-    if (given := reading.number("threshold", 0.5)) != 0.5:
-        reading.refuse(f"{name} with threshold={given:g} is not supported", "use threshold=0.5")
+    if (threshold := reading.number("threshold", 0.5)) != 0.5:
+        reading.refuse(f"{name} with threshold={threshold:g} is not supported", "use threshold=0.5")
     return NAMED[name]
 
 
 def _square_plus(reading: KerasReading) -> Named:
-    if (given := reading.number("b", 4.0)) != 4:
-        reading.refuse(f"squareplus with b={given:g} is not supported", "use b=4")
+    if (b := reading.number("b", 4.0)) != 4:
+        reading.refuse(f"squareplus with b={b:g} is not supported", "use b=4")
     return NAMED["squareplus"]
 
 

@@ -1,9 +1,9 @@
 """Functions of feature maps: resize, pools, and depth to space."""
 
+from cnn_convertor.frontends.keras.axes import Axes, Value
 from cnn_convertor.frontends.keras.operations.arguments import argument, function_of, integer, tensor
 from cnn_convertor.frontends.keras.reading import KerasReading, operations, plain
 from cnn_convertor.frontends.keras.resize import INTERPOLATED, POOLS, RESIZING_FLAGS, pooled, refuse_flags, resized
-from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Axis, Order, Pair, Shape, Window
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from cnn_convertor.frontends.arithmetic import whole_map
+from cnn_convertor.frontends.keras.axes import Axes, Value
 from cnn_convertor.frontends.keras.normalizations import map_axes_of
-from cnn_convertor.frontends.keras.operations.arguments import NO_BATCH, argument, function_of, places, tensor
+from cnn_convertor.frontends.keras.operations.arguments import NO_BATCH, argument, axes_of, function_of, tensor
 from cnn_convertor.frontends.keras.reading import EPSILON, KerasReading, operations
 from cnn_convertor.frontends.keras.reshape import reshaped
 from cnn_convertor.frontends.keras.resize import POOLS
-from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Op, Reduction
 
@@ -28,7 +28,7 @@ def reduction(reading: KerasReading) -> Value:
     value = tensor(reading, 0, "input_tensor")
     if value.axes is Axes.MANY:
         reading.misfit("a reduction of a tensor of more than four axes is not supported")
-    gone = places(reading, value, argument(reading, 1, "axis", default=None))
+    gone = axes_of(reading, value, argument(reading, 1, "axis", default=None))
     return _along(reading, value, _reduced(reading, value, REDUCTIONS[function_of(reading)], gone), gone)
 
 
@@ -41,9 +41,9 @@ def _along(reading: KerasReading, value: Value, op: Op, gone: list[int]) -> Valu
     return reshaped(reading, result, [n for at, n in enumerate(reading.sizes(result)) if at not in gone] or [1])
 
 
-def _reduced(reading: KerasReading, value: Value, reduction: Reduction, places: list[int]) -> Op:
+def _reduced(reading: KerasReading, value: Value, reduction: Reduction, positions: list[int]) -> Op:
     shape = reading.builder.shape(value.node)
-    axes = tuple(sorted({axis for place in places if (axis := value.axes.at(place + 1)) is not None}))
+    axes = tuple(sorted({axis for position in positions if (axis := value.axes.at(position + 1)) is not None}))
     is_point = shape.height == shape.width == 1
     return ops.Reduce(reduction, axes) if is_point else whole_map(reduction, shape, axes)
 
@@ -56,7 +56,7 @@ def arg_max(reading: KerasReading) -> Value:
     axis = argument(reading, 1, "axis", default=None)
     if (at := value.axes.at(axis)) is None:
         reading.refuse(f"the position of the largest number along {axis!r} is not supported", "use one axis")
-    return _along(reading, value, ops.ArgMax(at), places(reading, value, axis))
+    return _along(reading, value, ops.ArgMax(at), axes_of(reading, value, axis))
 
 
 @operations.reads(

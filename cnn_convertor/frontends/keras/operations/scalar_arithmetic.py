@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 
+from cnn_convertor.frontends.keras.axes import Value
 from cnn_convertor.frontends.keras.activations import (
     add_function,
 )
@@ -14,7 +15,6 @@ from cnn_convertor.frontends.keras.operations.arguments import (
     function_of,
 )
 from cnn_convertor.frontends.keras.reading import KerasReading, operations
-from cnn_convertor.frontends.keras.tensors import Value
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Array
 from cnn_convertor.ir.ops import BinaryOp
@@ -36,7 +36,7 @@ ARITHMETIC: Mapping[str, BinaryOp] = {
 def arithmetic(reading: KerasReading) -> Value:
     operation = ARITHMETIC[function_of(reading)]
     operands = [argument(reading, 0, "x1", "x"), argument(reading, 1, "x2", "y")]
-    tensors = [reading.inputs[given.input] for given in operands if isinstance(given, TensorPlace)]
+    tensors = [reading.inputs[operand.input] for operand in operands if isinstance(operand, TensorPlace)]
     if len(tensors) == 2:
         return combined(reading, operation, tensors, widen=False)
     if not tensors:

@@ -7,51 +7,51 @@ from typing import Any
 import numpy as np
 
 from cnn_convertor.frontends.arithmetic import crop
+from cnn_convertor.frontends.keras.axes import Axes, Value
 from cnn_convertor.frontends.keras.merge import ALIKE, joined
 from cnn_convertor.frontends.keras.model import TensorPlace
 from cnn_convertor.frontends.keras.operations.arguments import (
     NO_BATCH,
     TENSORS,
     argument,
+    axes_of,
     function_of,
     integer,
-    places,
     tensor,
 )
 from cnn_convertor.frontends.keras.reading import KerasReading, operations, plain
 from cnn_convertor.frontends.keras.reshape import MOVES, is_order, permuted, reshaped
-from cnn_convertor.frontends.keras.tensors import Axes, Value
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Axis, Padding, Shape
 
 
 @operations.reads("Reshape", "reshape", settings="newshape shape", makes=MOVES, limits="keeps the batch")
 def reshape(reading: KerasReading) -> Value:
-    value, given = tensor(reading), argument(reading, 1, "newshape", "shape")
-    match given:
+    value, target = tensor(reading), argument(reading, 1, "newshape", "shape")
+    match target:
         case [-1 | None | 1, *sizes] if all(isinstance(n, int) for n in sizes):
             return reshaped(reading, value, sizes)
         case _:
             reading.refuse(
-                f"a reshape to {given!r} is not supported", "use keras.layers.Reshape, which keeps the batch"
+                f"a reshape to {target!r} is not supported", "use keras.layers.Reshape, which keeps the batch"
             )
 
 
 @operations.reads("Transpose", "transpose", settings="axes perm", makes=MOVES, limits="keeps the batch")
 def transpose(reading: KerasReading) -> Value:
-    value, given = tensor(reading), argument(reading, 1, "axes", "perm", default=None)
-    if not is_order(given, range(len(reading.sizes(value)) + 1)) or given[0] != 0:
+    value, order = tensor(reading), argument(reading, 1, "axes", "perm", default=None)
+    if not is_order(order, range(len(reading.sizes(value)) + 1)) or order[0] != 0:
         hint = "use keras.layers.Permute, which keeps the batch"
-        reading.refuse(f"a transposition by {given!r} is not supported", hint)
-    return permuted(reading, value, tuple(axis - 1 for axis in given[1:]))
+        reading.refuse(f"a transposition by {order!r} is not supported", hint)
+    return permuted(reading, value, tuple(axis - 1 for axis in order[1:]))
 
 
 @operations.reads("Squeeze", "squeeze", settings="axis", makes=MOVES, limits=NO_BATCH)
 def squeeze(reading: KerasReading) -> Value:
     value = tensor(reading)
     sizes = reading.sizes(value)
-    given = argument(reading, 1, "axis", default=None)
-    gone = [at for at, size in enumerate(sizes) if size == 1] if given is None else places(reading, value, given)
+    axis = argument(reading, 1, "axis", default=None)
+    gone = [at for at, size in enumerate(sizes) if size == 1] if axis is None else axes_of(reading, value, axis)
     if any(sizes[at] != 1 for at in gone):
         reading.refuse(f"axes of {sizes} that are longer than 1 cannot be squeezed")
     return reshaped(reading, value, [size for at, size in enumerate(sizes) if at not in gone])
@@ -133,19 +133,19 @@ def _bounds(reading: KerasReading, key: Any, size: int) -> tuple[int, int, int]:
 )  # fmt: skip
 def split(reading: KerasReading) -> Sequence[Value]:
     value = tensor(reading)
-    given = plain(argument(reading, 1, "indices_or_sections", "num_or_size_splits"))
+    cuts = plain(argument(reading, 1, "indices_or_sections", "num_or_size_splits"))
     axis = integer(reading, argument(reading, 2, "axis", default=0), "axis")
     at, shape = value.axes.at(axis), reading.builder.shape(value.node)
     if at is None:
         reading.misfit(f"a split of axis {axis} is not supported")
     size = shape[at]
-    if isinstance(given, int) and given > 0 and size % given == 0:
-        borders = list(range(0, size + 1, size // given))
-    elif isinstance(given, list) and all(isinstance(n, int) and 0 < n <= size for n in given):
+    if isinstance(cuts, int) and cuts > 0 and size % cuts == 0:
+        borders = list(range(0, size + 1, size // cuts))
+    elif isinstance(cuts, list) and all(isinstance(n, int) and 0 < n <= size for n in cuts):
         by_sizes = function_of(reading) == "split"  # TensorFlow takes sizes, Keras the positions of cuts
-        borders = [0, *np.cumsum(given).tolist()] if by_sizes else [0, *given, size]
+        borders = [0, *np.cumsum(cuts).tolist()] if by_sizes else [0, *cuts, size]
     else:
-        reading.refuse(f"a split of {size} into {given!r} is not supported")
+        reading.refuse(f"a split of {size} into {cuts!r} is not supported")
     return [
         Value(reading.add(crop(shape, {at: bounds}), value.node, part=f"part{count}"), value.axes)
         for count, bounds in enumerate(pairwise(borders))
@@ -161,10 +161,10 @@ def concatenate(reading: KerasReading) -> Value:
 
 def _listed(reading: KerasReading) -> list[Value]:
     """The tensors of an argument that is a list of them."""
-    given = argument(reading, 0, "xs", "values", *TENSORS)
-    if not isinstance(given, list) or not all(isinstance(item, TensorPlace) for item in given):
+    tensors = argument(reading, 0, "xs", "values", *TENSORS)
+    if not isinstance(tensors, list) or not all(isinstance(item, TensorPlace) for item in tensors):
         reading.refuse("constants among the tensors that are joined are not supported", "join only tensors")
-    return [reading.inputs[item.input] for item in given]
+    return [reading.inputs[item.input] for item in tensors]
 
 
 @operations.reads("Stack", "stack", settings="xs values axis", makes=[ops.Concat], limits=f"no constants; {ALIKE}")

@@ -47,12 +47,12 @@ def read_conv_transpose(reading: OnnxReading) -> OnnxTensor:
 
 def _with_output_size(reading: OnnxReading, x: OnnxTensor, window: Window, extra: Pair) -> tuple[Window, Pair]:
     """The window and the output padding, where output_shape or auto_pad gives the size of the output."""
-    given, auto = reading.integers("output_shape"), reading.text("auto_pad", "NOTSET")
+    lengths, auto = reading.integers("output_shape"), reading.text("auto_pad", "NOTSET")
     shape = reading.shape(x)
-    if given is not None:
-        if len(given) != x.rank - 2:
-            raise reading.contradiction(f"output_shape is given for {len(given)} axes of {x.rank - 2}")
-        sizes = [*given, 1][:2]
+    if lengths is not None:
+        if len(lengths) != x.rank - 2:
+            raise reading.contradiction(f"output_shape is given for {len(lengths)} axes of {x.rank - 2}")
+        sizes = [*lengths, 1][:2]
     elif auto in ("SAME_UPPER", "SAME_LOWER"):
         sizes = [n * s for n, s in zip(shape[:2], window.stride, strict=True)]
     else:
@@ -62,7 +62,7 @@ def _with_output_size(reading: OnnxReading, x: OnnxTensor, window: Window, extra
     for size, n, s, e, o in zip(sizes, shape[:2], window.stride, window.extent, extra, strict=True):
         total = s * (n - 1) + o + e - size
         missing = max(-total, 0)  # rows or columns that no window reaches
-        if missing and (given is None or o + missing >= s):
+        if missing and (lengths is None or o + missing >= s):
             hint = "give pads and output_padding instead"
             raise reading.unsupported(f"an output of {size} is larger than windows on {n} inputs reach", hint)
         small, large = max(total, 0) // 2, max(total, 0) - max(total, 0) // 2
@@ -82,10 +82,10 @@ def _weight_dims(reading: OnnxReading, x: OnnxTensor, dims: Sequence[int]) -> Se
 
 def _window(reading: OnnxReading, x: OnnxTensor, kernel: Sequence[int], *, transposed: bool = False) -> Window:
     """The window with its padding. A single axis after the channels is the height."""
-    given = reading.integers("kernel_shape")
-    kernel = list(kernel) or given or []
-    if len(kernel) != x.rank - 2 or (given is not None and given != list(kernel)):
-        raise reading.contradiction(f"the kernel {given or kernel} does not fit")
+    declared = reading.integers("kernel_shape")
+    kernel = list(kernel) or declared or []
+    if len(kernel) != x.rank - 2 or (declared is not None and declared != list(kernel)):
+        raise reading.contradiction(f"the kernel {declared or kernel} does not fit")
     stride, dilation = _pair(reading, "strides", x, 1), _pair(reading, "dilations", x, 1)
     window = Window(Pair(*[*kernel, 1][:2]), stride, dilation)
     if min(*window.kernel, *stride, *dilation) < 1:
@@ -96,25 +96,25 @@ def _window(reading: OnnxReading, x: OnnxTensor, kernel: Sequence[int], *, trans
 
 
 def _pair(reading: OnnxReading, name: str, x: OnnxTensor, default: int) -> Pair:
-    given = reading.integers(name)
-    if given is None:
+    numbers = reading.integers(name)
+    if numbers is None:
         return Pair(default, default)
-    if len(given) != x.rank - 2:
-        raise reading.contradiction(f"{name} is given for {len(given)} axes of {x.rank - 2}")
-    return Pair(*[*given, default][:2])
+    if len(numbers) != x.rank - 2:
+        raise reading.contradiction(f"{name} is given for {len(numbers)} axes of {x.rank - 2}")
+    return Pair(*[*numbers, default][:2])
 
 
 def _padding(reading: OnnxReading, x: OnnxTensor, window: Window, *, transposed: bool) -> Padding:
-    given, auto = reading.integers("pads"), reading.text("auto_pad", "NOTSET")
-    if given is not None and len(given) != 2 * (x.rank - 2):
-        raise reading.contradiction(f"{len(given)} pads are given for {x.rank - 2} axes")
-    if given is not None and min(given) < 0:
+    pads, auto = reading.integers("pads"), reading.text("auto_pad", "NOTSET")
+    if pads is not None and len(pads) != 2 * (x.rank - 2):
+        raise reading.contradiction(f"{len(pads)} pads are given for {x.rank - 2} axes")
+    if pads is not None and min(pads) < 0:
         raise reading.unsupported("padding below zero cannot be converted", "crop the input with a Slice node")
     match auto:
         case "NOTSET" | "":
-            if given is None:
+            if pads is None:
                 return ops.NO_PADDING
-            before, after = given[: x.rank - 2], given[x.rank - 2 :]
+            before, after = pads[: x.rank - 2], pads[x.rank - 2 :]
             top, left, bottom, right = (*[*before, 0][:2], *[*after, 0][:2])
             return Padding(top, bottom, left, right)
         case "VALID":

@@ -92,23 +92,23 @@ def _of_tensors(reading: OnnxReading, operation: BinaryOp, x: OnnxTensor, y: Onn
 
 def _merged_axes(x: Dims, y: Dims) -> list[list[int]]:
     """Neighboring axes along which the same of two arrays repeats, or neither; without axes of length 1 in both."""
-    found: list[tuple[int, list[int]]] = []
+    groups: list[tuple[int, list[int]]] = []
     for at, (a, b) in enumerate(zip(x, y, strict=True)):
         if a == b == 1:
             continue
         kind = (a > b) - (a < b)
-        if found and found[-1][0] == kind:
-            found[-1][1].append(at)
+        if groups and groups[-1][0] == kind:
+            groups[-1][1].append(at)
         else:
-            found.append((kind, [at]))
-    return [axes for _, axes in found]
+            groups.append((kind, [at]))
+    return [axes for _, axes in groups]
 
 
-def broadcast(reading: OnnxReading, *given: Dims) -> Dims:
+def broadcast(reading: OnnxReading, *shapes: Dims) -> Dims:
     try:
-        return np.broadcast_shapes(*given)
+        return np.broadcast_shapes(*shapes)
     except ValueError:
-        sizes = " and ".join(map(nchw.text_of, given))
+        sizes = " and ".join(map(nchw.text_of, shapes))
         raise reading.wrong(f"{sizes} cannot be combined", "check the sizes of the node's inputs") from None
 
 
@@ -232,5 +232,5 @@ def on_channels(reading: OnnxReading, x: OnnxTensor, axis: int, op: Callable[[],
         return reading.add(op(), x)
     before, size, after = math.prod(x.dims[:axis]), x.dims[axis], math.prod(x.dims[axis + 1 :])
     first = reading.permute(x, (before, size, after), (1, 0, 2), (1, size, before, after), part="channels_first")
-    made = reading.add(op(), first, part="on_channels")
-    return reading.permute(made, (size, before, after), (1, 0, 2), x.dims)
+    result = reading.add(op(), first, part="on_channels")
+    return reading.permute(result, (size, before, after), (1, 0, 2), x.dims)

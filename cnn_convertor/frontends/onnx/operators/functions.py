@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 
 from cnn_convertor.frontends.arithmetic import scale_and_shift
+from cnn_convertor.frontends.onnx.quant_params import range_of
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
-from cnn_convertor.frontends.onnx.steps import range_of
 from cnn_convertor.frontends.onnx.tensors import BOOL, FLOATS, TYPES
 from cnn_convertor.frontends.onnx.versions import is_known
 from cnn_convertor.ir import ops
@@ -35,7 +35,7 @@ def _add(reading: OnnxReading, function: Function | ScalarFunction) -> OnnxTenso
     return reading.add(op, x, dims=x.dims)
 
 
-@onnx.reads(*PLAIN, makes=sorted({type(function) for function in PLAIN.values()}, key=lambda made: made.__name__))
+@onnx.reads(*PLAIN, makes=sorted({type(function) for function in PLAIN.values()}, key=lambda op: op.__name__))
 def read_function(reading: OnnxReading) -> OnnxTensor:
     return _add(reading, PLAIN[reading.node.type])
 
@@ -78,8 +78,8 @@ def read_celu(reading: OnnxReading) -> OnnxTensor:
         raise reading.contradiction(f"alpha is {alpha:g}; it must be above 0")
     channels = reading.shape(x).channels
     divided = reading.add(scale_and_shift(channels, 1 / alpha), x, part="divided", dims=x.dims)
-    made = reading.add(ops.Activation(ops.Elu()), divided, part="elu", dims=x.dims)
-    return reading.add(scale_and_shift(channels, alpha), made, dims=x.dims)
+    elu = reading.add(ops.Activation(ops.Elu()), divided, part="elu", dims=x.dims)
+    return reading.add(scale_and_shift(channels, alpha), elu, dims=x.dims)
 
 
 @onnx.reads("HardSigmoid", settings="alpha beta", makes=[ops.Scale, ops.Relu6])
@@ -128,12 +128,12 @@ LARGEST = 3.4e38  # exporters write the largest FP32 number for no limit
 def _limit(reading: OnnxReading, name: str, position: int, default: float) -> float:
     if is_known(f"{reading.node.type}.{name}", reading.opset):
         return _or_infinite(reading, reading.number(name, default))
-    given = reading.numbers(position, name)
-    if given is None:
+    limits = reading.numbers(position, name)
+    if limits is None:
         return default
-    if given.size != 1:
-        raise reading.wrong(f"{name} is {given.size} numbers")
-    return _or_infinite(reading, float(given.reshape(-1)[0]))
+    if limits.size != 1:
+        raise reading.wrong(f"{name} is {limits.size} numbers")
+    return _or_infinite(reading, float(limits.reshape(-1)[0]))
 
 
 def _or_infinite(reading: OnnxReading, limit: float) -> float:
@@ -185,8 +185,8 @@ def read_cast(reading: OnnxReading) -> OnnxTensor:
         return _passed(reading)._replace(integers=None)
     if to not in TYPES or to == BOOL or integers is None:
         raise reading.unsupported("a cast of numbers to integers or booleans cannot be converted")
-    least, largest = range_of(TYPES[to])
-    if least > max(integers[0], -LARGEST_FP16) or min(integers[1], LARGEST_FP16) > largest:
+    lowest, largest = range_of(TYPES[to])
+    if lowest > max(integers[0], -LARGEST_FP16) or min(integers[1], LARGEST_FP16) > largest:
         low, high = integers
         raise reading.unsupported(f"a cast of integers of {low:,} to {high:,} to {TYPES[to]} cannot be converted")
     return _passed(reading)

@@ -106,13 +106,13 @@ def standardized(
     """(x - mean) / deviation, over some axes."""
     inside = f"{part}/" if part else ""
     wanted = [axis for axis in axes if x.dims[axis] != 1] or list(axes)[:1]
-    counted, found = reading.on_map_axes(x, wanted, part)
-    if {axis for axis in Axis if reading.shape(counted)[axis] > 1} <= {*found}:
-        found = ALL
+    counted, map_axes = reading.on_map_axes(x, wanted, part)
+    if {axis for axis in Axis if reading.shape(counted)[axis] > 1} <= {*map_axes}:
+        map_axes = ALL
     is_whole = counted.dims == x.dims
-    made = part if is_whole else f"{inside}along"
-    op = ops.MeanVarianceNorm(found, epsilon, epsilon_outside=epsilon_outside)
-    normal = reading.add(op, counted, part=made, dims=counted.dims)
+    name = part if is_whole else f"{inside}along"
+    op = ops.MeanVarianceNorm(map_axes, epsilon, epsilon_outside=epsilon_outside)
+    normal = reading.add(op, counted, part=name, dims=counted.dims)
     return normal if is_whole else reading.reshape(normal, x.dims, part=part)
 
 

@@ -36,8 +36,8 @@ def read_gemm(reading: OnnxReading) -> OnnxTensor:
         weight = weight.map_rows(lambda w: w * np.float32(alpha))
     if bias is None or bias.size in (1, *bias.dims[-1:]):
         return product(reading, x, weight, None if bias is None else _bias(reading, bias, columns, beta))
-    made = product(reading, x, weight, None, part="product")
-    return scaled(reading, made, None, as_float(bias.load()) * np.float32(beta))
+    result = product(reading, x, weight, None, part="product")
+    return scaled(reading, result, None, as_float(bias.load()) * np.float32(beta))
 
 
 @onnx.reads("MatMul", makes=[ops.Dense, ops.Conv2d], limits="the second input: a constant matrix")
@@ -66,15 +66,15 @@ def product(reading: OnnxReading, x: OnnxTensor, weight: Constant, bias: Constan
     # One product for each row: the rows become pixels, and the product a convolution of 1x1.
     kernels = weight.map_rows(lambda w: w.reshape(-1, inputs, 1, 1), (inputs, 1, 1))
     pixels = reading.permute(x, (rows, inputs), (1, 0), (1, inputs, rows), part=f"{inside}rows")
-    made = reading.add(ops.Conv2d(kernels, bias, Window(ONE)), pixels, part=f"{inside}product")
-    return reading.permute(made, (outputs, rows), (1, 0), dims, part=part)
+    result = reading.add(ops.Conv2d(kernels, bias, Window(ONE)), pixels, part=f"{inside}product")
+    return reading.permute(result, (outputs, rows), (1, 0), dims, part=part)
 
 
 def _matrix(reading: OnnxReading, stored: Stored, *, outputs_are_rows: bool) -> Constant:
     """The weights (outputs, inputs)."""
     rows, columns = stored.dims[-2:]
     matrix = reading.constant(stored, (rows, columns))
-    return matrix if outputs_are_rows else Constant((columns, rows), lambda part: matrix.load().T[part])
+    return matrix if outputs_are_rows else Constant((columns, rows), lambda rows: matrix.load().T[rows])
 
 
 def _bias(reading: OnnxReading, stored: Stored, columns: int, beta: float) -> Constant:

@@ -6,8 +6,8 @@ import numpy as np
 
 from cnn_convertor.errors import Problem, warn
 from cnn_convertor.frontends.onnx.operators.elementwise import scaled
+from cnn_convertor.frontends.onnx.quant_params import QuantParams, quant_params_of, range_of
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
-from cnn_convertor.frontends.onnx.steps import Steps, range_of, steps_of
 from cnn_convertor.ir import ops
 
 
@@ -20,11 +20,11 @@ def read_quantize(reading: OnnxReading) -> OnnxTensor:
     problem = "feature maps are not rounded to integers: results differ a little from the model's"
     warn(Problem("DV310", problem, reading.node.where, "convert the model from before its quantization"))
     reading.take("saturate")  # of 8-bit floating point
-    steps = _steps(reading)
-    if steps.scale.min() <= 0 or not np.isfinite(steps.scale).all():
+    params = _quant_params(reading)
+    if params.scale.min() <= 0 or not np.isfinite(params.scale).all():
         raise reading.wrong("a scale is not above 0")
-    made = _clipped(reading, steps)
-    return made._replace(integers=range_of(steps.type), quantized=steps)
+    clipped = _clipped(reading, params)
+    return clipped._replace(integers=range_of(params.type), quantized=params)
 
 
 @onnx.reads(
@@ -36,19 +36,19 @@ def read_dequantize(reading: OnnxReading) -> OnnxTensor:
         raise reading.unsupported(
             "an input of integers with a scale cannot be converted", "scale it in the application"
         )
-    if not _steps(reading, x.quantized).is_same(x.quantized):
+    if not _quant_params(reading, x.quantized).is_same(x.quantized):
         raise reading.unsupported(
             "the scales of QuantizeLinear and DequantizeLinear differ", "multiply by a constant instead"
         )
     return reading.add(ops.Identity(), x, dims=x.dims)
 
 
-def _steps(reading: OnnxReading, like: Steps | None = None) -> Steps:
+def _quant_params(reading: OnnxReading, like: QuantParams | None = None) -> QuantParams:
     names = ("axis", "block_size", *(["output_dtype"] if like is None else []))
     attributes = {name: reading.take(name) for name in names if name in reading.attributes}
     scale, zero = reading.numbers(1, "the scale"), reading.numbers(2, "the zero point")
     try:
-        return steps_of(reading.input.dims, scale, zero, attributes, None if like is None else like.type)
+        return quant_params_of(reading.input.dims, scale, zero, attributes, None if like is None else like.type)
     except ValueError as error:
         raise reading.unsupported(f"the quantization cannot be converted: {error}") from None
 
@@ -57,15 +57,15 @@ def _steps(reading: OnnxReading, like: Steps | None = None) -> Steps:
 FINE = 1
 
 
-def _clipped(reading: OnnxReading, steps: Steps) -> OnnxTensor:
+def _clipped(reading: OnnxReading, params: QuantParams) -> OnnxTensor:
     """The input, limited to the range of the integers: that may be an activation which an optimizer has removed.
 
     As a ReLU6 between scales, which commands have; of finer integers, as a clip.
     """
-    x, low, high = reading.input, steps.low, steps.high
-    if steps.type.itemsize > FINE and np.any(low != 0):
+    x, low, high = reading.input, params.low, params.high
+    if params.type.itemsize > FINE and np.any(low != 0):
         if low.size > 1:
-            raise reading.unsupported(f"{low.size} ranges of {steps.type} cannot be converted")
+            raise reading.unsupported(f"{low.size} ranges of {params.type} cannot be converted")
         return reading.add(ops.Unary(ops.Clip(float(low), float(high))), x, dims=x.dims)
     factor = 6 / (high - low)
     is_relu = not np.any(low)

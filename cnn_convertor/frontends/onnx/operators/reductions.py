@@ -34,12 +34,12 @@ OF_ONE_NUMBER: Mapping[str, ops.Op] = {
     limits="axes: constant; of more than four axes: neighbors only",
 )  # fmt: skip
 def read_reduction(reading: OnnxReading) -> OnnxTensor:
-    x, given = reading.input, reading.integers_of("axes", 1)
+    x, listed = reading.input, reading.integers_of("axes", 1)
     keeps = bool(reading.integer("keepdims", 1))
     keeps_all = bool(reading.integer("noop_with_empty_axes", 0))
-    if not given and keeps_all:
+    if not listed and keeps_all:
         return reading.add(OF_ONE_NUMBER.get(reading.node.type, ops.Identity()), x, dims=x.dims)
-    axes = [reading.axis_in(x.dims, axis) for axis in given or range(x.rank)]
+    axes = [reading.axis_in(x.dims, axis) for axis in listed or range(x.rank)]
     is_root = reading.node.type == "ReduceL2"
     reduced = _reduced(reading, x, REDUCTIONS[reading.node.type], sorted({*axes}), "reduced")
     dims = reduced.dims if keeps else tuple(n for at, n in enumerate(reduced.dims) if at not in axes)
@@ -54,11 +54,11 @@ def _reduced(reading: OnnxReading, x: OnnxTensor, reduction: Reduction, axes: Se
     changed = [axis for axis in axes if x.dims[axis] != 1] or list(axes)[:1]
     if not changed:
         return reading.add(ops.Identity(), x, part=part, dims=dims)
-    counted, found = reading.on_map_axes(x, changed, part)
-    op = whole_map(reduction, reading.shape(counted), found)
-    lengths = tuple(1 if nchw.axis_of(counted.dims, at) in found else n for at, n in enumerate(counted.dims))
-    made = reading.add(op, counted, part=f"{part}/map", dims=lengths)
-    return reading.reshape(made, dims, part=part)
+    counted, map_axes = reading.on_map_axes(x, changed, part)
+    op = whole_map(reduction, reading.shape(counted), map_axes)
+    lengths = tuple(1 if nchw.axis_of(counted.dims, at) in map_axes else n for at, n in enumerate(counted.dims))
+    result = reading.add(op, counted, part=f"{part}/map", dims=lengths)
+    return reading.reshape(result, dims, part=part)
 
 
 @onnx.reads("Softmax", "LogSoftmax", settings="axis", makes=[ops.Softmax, ops.Reduce, ops.Binary])
@@ -76,10 +76,10 @@ def _softmax(reading: OnnxReading, x: OnnxTensor, axis: int, part: str = "") -> 
     counted, (on,) = reading.on_map_axes(x, [axis], part, plain=reading.node.type == "LogSoftmax")
     is_whole = counted.dims == x.dims
     if reading.node.type == "Softmax":
-        made = reading.add(ops.Softmax(on), counted, part=part if is_whole else f"{inside}along", dims=counted.dims)
+        result = reading.add(ops.Softmax(on), counted, part=part if is_whole else f"{inside}along", dims=counted.dims)
     else:
-        made = _log_softmax(reading, counted, on, inside)
-    return made if is_whole and reading.node.type == "Softmax" else reading.reshape(made, x.dims, part=part)
+        result = _log_softmax(reading, counted, on, inside)
+    return result if is_whole and reading.node.type == "Softmax" else reading.reshape(result, x.dims, part=part)
 
 
 def _log_softmax(reading: OnnxReading, x: OnnxTensor, axis: Axis, inside: str) -> OnnxTensor:
@@ -104,8 +104,8 @@ def read_arg_max(reading: OnnxReading) -> OnnxTensor:
     last = bool(reading.integer("select_last_index", 0))
     counted, (on,) = reading.on_map_axes(x, [axis], "argmax")
     lengths = tuple(1 if nchw.axis_of(counted.dims, at) is on else n for at, n in enumerate(counted.dims))
-    made = reading.add(
+    indices = reading.add(
         ops.ArgMax(on, last_of_equals=last), counted, part="argmax", dims=lengths, integers=(0, x.dims[axis] - 1)
     )
     keeps = bool(reading.integer("keepdims", 1))
-    return reading.reshape(made, (*x.dims[:axis], *[1] * keeps, *x.dims[axis + 1 :]))
+    return reading.reshape(indices, (*x.dims[:axis], *[1] * keeps, *x.dims[axis + 1 :]))

@@ -93,19 +93,19 @@ def _lengths(reading: OnnxReading, x: OnnxTensor, factors: Sequence[float]) -> l
 def _of_map(
     reading: OnnxReading,
     x: OnnxTensor,
-    given: Sequence[float] | None,
+    numbers: Sequence[float] | None,
     neutral: float | None,
     axes: list[int] | None = None,
 ) -> list[float]:
     """The numbers for height and width, of those for all axes, of which the others must change nothing."""
-    if reading.map.rank != x.rank or given is None:
+    if reading.map.rank != x.rank or numbers is None:
         raise reading.wrong("neither scales nor sizes are given")
-    places = list(range(x.rank)) if axes is None else [reading.axis_in(x.dims, axis) for axis in axes]
-    if len(given) != len(places):
-        raise reading.wrong(f"{len(given)} numbers are given for {len(places)} axes")
+    positions = list(range(x.rank)) if axes is None else [reading.axis_in(x.dims, axis) for axis in axes]
+    if len(numbers) != len(positions):
+        raise reading.wrong(f"{len(numbers)} numbers are given for {len(positions)} axes")
     every = [float(n) if neutral is None else neutral for n in x.dims]
-    for place, number in zip(places, given, strict=True):
-        every[place] = float(number)
+    for position, number in zip(positions, numbers, strict=True):
+        every[position] = float(number)
     if any(every[at] != (x.dims[at] if neutral is None else neutral) for at in (0, 1)):
         raise reading.unsupported("a resize of the batch or the channels cannot be converted")
     if not all(0 < number < LARGEST for number in every[2:]):
@@ -206,11 +206,11 @@ def _ours(sampling: Sampling, size: int, length: int, type: Precision) -> Positi
     pixels = np.arange(length, dtype=type)
     match sampling:
         case Sampling.HALF_PIXEL:
-            places = (pixels + half) * (old / new) - half + half
+            coordinates = (pixels + half) * (old / new) - half + half
         case Sampling.CORNERS:
-            places = pixels * (old - 1) / np.maximum(new - 1, 1) + half
+            coordinates = pixels * (old - 1) / np.maximum(new - 1, 1) + half
         case Sampling.ASYMMETRIC:
-            places = pixels * (old / new)
+            coordinates = pixels * (old / new)
         case _:
             assert_never(sampling)
-    return _clipped(np.floor(places), size)
+    return _clipped(np.floor(coordinates), size)

@@ -34,24 +34,24 @@ def read_flatten(reading: OnnxReading) -> OnnxTensor:
 
 @onnx.reads("Reshape", settings="allowzero", makes=MOVES, limits="a constant shape")
 def read_reshape(reading: OnnxReading) -> OnnxTensor:
-    x, given = reading.input, reading.integers_at(1, "the shape")
-    if given is None:
+    x, shape = reading.input, reading.integers_at(1, "the shape")
+    if shape is None:
         raise reading.wrong("the shape is missing")
     try:
-        dims = reshaped(x.dims, given, zero_is_zero=bool(reading.integer("allowzero", 0)))
+        dims = reshaped(x.dims, shape, zero_is_zero=bool(reading.integer("allowzero", 0)))
     except (ValueError, IndexError) as error:
-        hint = "export the model for a batch of one" if given and given[0] > 1 else "check the sizes of the inputs"
+        hint = "export the model for a batch of one" if shape and shape[0] > 1 else "check the sizes of the inputs"
         raise reading.wrong(f"the reshape does not fit: {error}", hint) from None
     return reading.reshape(x, dims)
 
 
 @onnx.reads("Squeeze", settings="axes", makes=MOVES)
 def read_squeeze(reading: OnnxReading) -> OnnxTensor:
-    x, given = reading.input, reading.integers_of("axes", 1)
+    x, listed = reading.input, reading.integers_of("axes", 1)
     axes = (
         [at for at, n in enumerate(x.dims) if n == 1]
-        if given is None
-        else [reading.axis_in(x.dims, at) for at in given]
+        if listed is None
+        else [reading.axis_in(x.dims, at) for at in listed]
     )
     if any(x.dims[at] != 1 for at in axes):
         raise reading.wrong(f"the axes {axes} of {nchw.text_of(x.dims)} cannot be removed: their lengths are not 1")
@@ -60,14 +60,14 @@ def read_squeeze(reading: OnnxReading) -> OnnxTensor:
 
 @onnx.reads("Unsqueeze", settings="axes", makes=MOVES)
 def read_unsqueeze(reading: OnnxReading) -> OnnxTensor:
-    x, given = reading.input, reading.integers_of("axes", 1)
-    rank = x.rank + len(given or ())
-    places = sorted(reading.axis_in((1,) * rank, at) for at in given or ())
-    if len(set(places)) < len(places):
-        raise reading.wrong(f"the axes {given} repeat")
+    x, listed = reading.input, reading.integers_of("axes", 1)
+    rank = x.rank + len(listed or ())
+    positions = sorted(reading.axis_in((1,) * rank, at) for at in listed or ())
+    if len(set(positions)) < len(positions):
+        raise reading.wrong(f"the axes {listed} repeat")
     dims = list(x.dims)
-    for place in places:
-        dims.insert(place, 1)
+    for position in positions:
+        dims.insert(position, 1)
     return reading.reshape(x, tuple(dims))
 
 
@@ -148,8 +148,8 @@ def read_slice(reading: OnnxReading) -> OnnxTensor:
     starts, ends = reading.integers_of("starts", 1), reading.integers_of("ends", 2)
     if starts is None or ends is None:
         raise reading.wrong("the bounds are missing")
-    given = reading.integers_of("axes", 3)
-    axes = list(range(len(starts))) if given is None else given
+    listed = reading.integers_of("axes", 3)
+    axes = list(range(len(starts))) if listed is None else listed
     steps = reading.integers_at(4, "steps")
     all_steps = [1] * len(starts) if steps is None else steps
     if not len(starts) == len(ends) == len(axes) == len(all_steps):
@@ -157,25 +157,25 @@ def read_slice(reading: OnnxReading) -> OnnxTensor:
     cuts = []
     for start, end, at, step in zip(starts, ends, axes, all_steps, strict=True):
         axis = reading.axis_in(x.dims, at)
-        found = slice_of(start, end, step or 1, x.dims[axis])
+        bounds = slice_of(start, end, step or 1, x.dims[axis])
         if step < 1:
-            indices = list(range(x.dims[axis])[found])
+            indices = list(range(x.dims[axis])[bounds])
             if not indices or step == 0:
                 raise reading.unsupported(f"a slice with the step {step} that leaves nothing cannot be converted")
             x = picked(reading, x, axis, indices, f"backward{axis}")
             continue
-        if found.start >= (found.stop or 0):
+        if bounds.start >= (bounds.stop or 0):
             raise reading.unsupported(
                 f"a slice without elements cannot be converted: {start} to {end}, of {x.dims[axis]}"
             )
-        if (found.start, found.stop, step) != (0, x.dims[axis], 1):
-            cuts.append((axis, found.start, found.stop, step))
+        if (bounds.start, bounds.stop, step) != (0, x.dims[axis], 1):
+            cuts.append((axis, bounds.start, bounds.stop, step))
     if not cuts:
         return reading.add(ops.Identity(), x, dims=x.dims, integers=x.integers)
     if all(nchw.axis_of(x.dims, axis) is not None for axis, *_ in cuts):
         return _cut_at_once(reading, x, cuts)
-    for place, cut in enumerate(cuts):
-        x = part_of(reading, x, *cut, part="" if place == len(cuts) - 1 else f"cut{place}")
+    for count, cut in enumerate(cuts):
+        x = part_of(reading, x, *cut, part="" if count == len(cuts) - 1 else f"cut{count}")
     return x
 
 
@@ -275,7 +275,7 @@ def joined(reading: OnnxReading, tensors: Sequence[OnnxTensor], axis: int, part:
         return reading.add(ops.Identity(), first, part=part, dims=dims, integers=integers)
     # An array of one axis more than the batch may be of length 1 on it, and change its map once it is longer.
     on = nchw.axis_of(first.dims, axis)
-    if on is None or any(nchw.axis_of(given, axis) is not on for given in (dims, *(x.dims for x in tensors))):
+    if on is None or any(nchw.axis_of(every, axis) is not on for every in (dims, *(x.dims for x in tensors))):
         lengths = [(1, math.prod(x.dims[:axis]), x.dims[axis], math.prod(x.dims[axis + 1 :])) for x in tensors]
         tensors = [
             reading.reshape(x, length, part=f"{inside}counted{at}")
@@ -287,10 +287,10 @@ def joined(reading: OnnxReading, tensors: Sequence[OnnxTensor], axis: int, part:
 
 @onnx.reads("Expand", makes=[ops.Upsample, ops.Reshape], limits="a constant shape")
 def read_expand(reading: OnnxReading) -> OnnxTensor:
-    x, given = reading.input, reading.integers_at(1, "the shape")
-    if given is None or min(given, default=1) < 1:
+    x, shape = reading.input, reading.integers_at(1, "the shape")
+    if shape is None or min(shape, default=1) < 1:
         raise reading.wrong("the shape is not a shape")
-    dims = broadcast(reading, x.dims, tuple(given))
+    dims = broadcast(reading, x.dims, tuple(shape))
     return expanded(reading, widened(reading, x, len(dims), "widened"), dims)
 
 
@@ -328,10 +328,10 @@ def read_pad(reading: OnnxReading) -> OnnxTensor:
     elif mode in SOURCES:
         _padding_value(reading)  # it has no effect
         for axis, (before, after) in more.items():
-            places = [SOURCES[mode](at, x.dims[axis]) for at in range(-before, x.dims[axis] + after)]
-            if min(places) < 0 or max(places) >= x.dims[axis]:
+            indices = [SOURCES[mode](at, x.dims[axis]) for at in range(-before, x.dims[axis] + after)]
+            if min(indices) < 0 or max(indices) >= x.dims[axis]:
                 raise reading.wrong(f"a padding of {before} and {after} is too large for {x.dims[axis]} elements")
-            x = picked(reading, x, axis, places, f"padded{axis}")
+            x = picked(reading, x, axis, indices, f"padded{axis}")
     else:
         raise reading.wrong(f"the mode {mode} does not exist")
     return reading.add(ops.Identity(), x, dims=x.dims)
@@ -347,14 +347,14 @@ SOURCES = {
 
 def _pads(reading: OnnxReading, x: OnnxTensor) -> dict[int, list[int]]:
     """Axis -> elements before and after it, where there are any."""
-    given = reading.integers_of("pads", 1)
+    amounts = reading.integers_of("pads", 1)
     listed = reading.integers_at(3, "the axes")
     axes = list(range(x.rank)) if listed is None else [reading.axis_in(x.dims, at) for at in listed]
-    if given is None or len(given) != 2 * len(axes) or max(map(abs, given), default=0) > LARGEST:
-        raise reading.wrong(f"the pads {given} do not fit {len(axes)} axes")
+    if amounts is None or len(amounts) != 2 * len(axes) or max(map(abs, amounts), default=0) > LARGEST:
+        raise reading.wrong(f"the pads {amounts} do not fit {len(axes)} axes")
     if len({*axes}) < len(axes):
         raise reading.wrong(f"the axes {axes} repeat")
-    pairs = zip(axes, given[: len(axes)], given[len(axes) :], strict=True)
+    pairs = zip(axes, amounts[: len(axes)], amounts[len(axes) :], strict=True)
     return {axis: [before, after] for axis, before, after in pairs if before or after}
 
 
@@ -377,20 +377,20 @@ def _padding_value(reading: OnnxReading) -> float:
     if is_known("Pad.value", reading.opset):
         value = reading.number("value", 0.0)
     else:
-        given = reading.numbers(2, "the value")
-        value = 0.0 if given is None or not given.size else float(given.reshape(-1)[0])
+        numbers = reading.numbers(2, "the value")
+        value = 0.0 if numbers is None or not numbers.size else float(numbers.reshape(-1)[0])
     if not np.isfinite(value):
         raise reading.unsupported(f"padding with {value:g} cannot be converted", "pad within the next pooling")
     return value
 
 
 def _zero_padding(reading: OnnxReading, x: OnnxTensor, more: dict[int, list[int]], part: str) -> OnnxTensor:
-    places = {axis: nchw.axis_of(x.dims, axis) for axis in more}
-    others = [axis for axis, on in places.items() if on not in (Axis.HEIGHT, Axis.WIDTH)]
+    map_axes = {axis: nchw.axis_of(x.dims, axis) for axis in more}
+    others = [axis for axis, on in map_axes.items() if on not in (Axis.HEIGHT, Axis.WIDTH)]
     dims = list(x.dims)
-    sides = {on: more[axis] for axis, on in places.items() if axis not in others}
+    sides = {on: more[axis] for axis, on in map_axes.items() if axis not in others}
     if sides:  # together, and first: a longer batch changes the map
-        for axis in places.keys() - {*others}:
+        for axis in map_axes.keys() - {*others}:
             dims[axis] += sum(more[axis])
         padding = Padding(*sides.get(Axis.HEIGHT, [0, 0]), *sides.get(Axis.WIDTH, [0, 0]))
         x = reading.add(ops.Pad(padding), x, part=f"{part}/map" if others else part, dims=tuple(dims))

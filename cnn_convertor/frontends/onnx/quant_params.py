@@ -20,7 +20,7 @@ def range_of(type: np.dtype[Any]) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Steps:
+class QuantParams:
     """number = (integer - zero) * scale. scale, zero: of shapes that broadcast to the array. type: of the integers."""
 
     scale: Numbers
@@ -37,7 +37,7 @@ class Steps:
         """The largest numbers that there are integers for."""
         return np.asarray((np.iinfo(self.type).max - self.zero) * self.scale)
 
-    def is_same(self, other: Steps) -> bool:
+    def is_same(self, other: QuantParams) -> bool:
         return (
             self.type == other.type
             and np.array_equal(self.scale, other.scale)
@@ -45,13 +45,13 @@ class Steps:
         )
 
 
-def steps_of(
+def quant_params_of(
     dims: Dims,
     scale: Numbers | None,
     zero: Numbers | None,
     attributes: Mapping[str, Attribute],
     type: np.dtype[Any] | None = None,
-) -> Steps:
+) -> QuantParams:
     """Of a QuantizeLinear or DequantizeLinear on an array of these dims. type: None for that of a QuantizeLinear.
 
     Raises ValueError for what makes no sense, or is not supported.
@@ -62,8 +62,8 @@ def steps_of(
     if scale is None or scale.dtype.kind != "f" or not isinstance(axis, int):
         raise ValueError("the scale is not a number")
     if type is None:
-        given = TYPES.get(wanted) if wanted and isinstance(wanted, int) else np.dtype(np.uint8)
-        type = given if zero is None else zero.dtype
+        declared = TYPES.get(wanted) if wanted and isinstance(wanted, int) else np.dtype(np.uint8)
+        type = declared if zero is None else zero.dtype
     if type is None or type.kind not in "iu" or (zero is not None and zero.dtype != type):
         raise ValueError("the integers are of a type that cannot be converted")
     zero = np.zeros(scale.shape, type) if zero is None else zero
@@ -76,4 +76,4 @@ def steps_of(
         around[axis] = scale.size
     elif not scale.size:
         raise ValueError("the scale is not a number")
-    return Steps(scale.astype(np.float64).reshape(around), zero.astype(np.float64).reshape(around), type)
+    return QuantParams(scale.astype(np.float64).reshape(around), zero.astype(np.float64).reshape(around), type)

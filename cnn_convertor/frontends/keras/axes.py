@@ -38,8 +38,8 @@ class Axes(Enum):
             (axis,) = axis
         if not isinstance(axis, int) or isinstance(axis, bool) or not -self.rank <= axis < self.rank:
             return None
-        place = axis % self.rank
-        return None if place == 0 else Axis("HWC".index(self.value[place - 1]))
+        position = axis % self.rank
+        return None if position == 0 else Axis("HWC".index(self.value[position - 1]))
 
     def sizes(self, shape: Shape) -> tuple[int, ...]:
         """The tensor's sizes, without the batch."""
@@ -47,8 +47,8 @@ class Axes(Enum):
 
     def shape(self, sizes: Sequence[int]) -> Shape:
         """The map for a tensor of these sizes."""
-        given = dict(zip(self.value, sizes, strict=True))
-        return Shape(*(given.get(letter, 1) for letter in "HWC"))
+        lengths = dict(zip(self.value, sizes, strict=True))
+        return Shape(*(lengths.get(letter, 1) for letter in "HWC"))
 
 
 class Value(NamedTuple):
@@ -106,7 +106,7 @@ def _channels_first(network: KerasNetwork, tensor: LayerOutput, rank: int) -> bo
         for source in call.inputs:
             users.setdefault(source.call, []).append(call)
     weak: list[bool] = []
-    queue, seen = [tensor.call], {tensor.call}
+    queue, visited = [tensor.call], {tensor.call}
     while queue:
         for call in users.get(queue.pop(0), ()):
             expected = _expected(call, rank)
@@ -114,8 +114,8 @@ def _channels_first(network: KerasNetwork, tensor: LayerOutput, rank: int) -> bo
                 return expected
             if expected is not None:
                 weak.append(expected)
-            if call.layer.type not in _ENDS and call.number not in seen:
-                seen.add(call.number)
+            if call.layer.type not in _ENDS and call.number not in visited:
+                visited.add(call.number)
                 queue.append(call.number)
     return weak[0] if weak and rank == 4 else None
 

@@ -1,4 +1,4 @@
-"""What the constants of a model may take to compute: its nodes could ask for any memory and time."""
+"""Limits the memory and the time that computing a model's constants may take."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -11,15 +11,15 @@ TIMES: Final = 64  # that all computed arrays together may be larger
 
 
 class TooMuchError(Exception):
-    """Computing the constants takes more than the model's size explains."""
+    """Computing the constants takes more elements than the budget has."""
 
 
-class Effort:
+class ComputeBudget:
     """most: elements of a computed array."""
 
-    def __init__(self, given: Iterable[Stored]) -> None:
-        """given: the arrays that the file holds; large models may compute large arrays from them."""
-        self.most = max(LARGEST, sum(array.size for array in given))
+    def __init__(self, stored: Iterable[Stored]) -> None:
+        """stored: the arrays that the file holds; large models may compute large arrays from them."""
+        self.most = max(LARGEST, sum(array.size for array in stored))
         self._left = TIMES * self.most
 
     def check(self, dims: Sequence[int]) -> None:
