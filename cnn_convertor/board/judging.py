@@ -112,7 +112,7 @@ def _compared(
 def _layers(
     program: Program, board: Sequence[Maps], follows: Outputs, results: BoardResults, profile: Profile
 ) -> tuple[BoardLayer, ...]:
-    """Each layer of the board against the emulated device. follows: what that gives for the inputs that the board had."""
+    """Each layer of the board against the emulated device. follows: the emulated device's results for the inputs of the board's layers."""
     compared = []
     rows = zip(program.layers, board, follows.layers, follows.traffic, results.layers, strict=True)
     for layer, mine, theirs, traffic, measured in rows:

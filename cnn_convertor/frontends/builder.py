@@ -141,7 +141,7 @@ class Builder:
         parameters = {origin: sum(sizes.values()) for origin, sizes in self._parameters.items()}
         return PartialGraph(
             Graph(tuple(self._nodes), tuple(outputs)),
-            tuple(dict.fromkeys(self._problems)),  # a layer with several calls has them several times
+            tuple(dict.fromkeys(self._problems)),  # a layer with several calls reports its problems for each
             self._damaged,
             frozenset(self._placeholders),
             cut,

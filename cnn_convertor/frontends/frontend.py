@@ -93,7 +93,7 @@ class Model(NamedTuple):
         opened: set[Path] = set()
         if self.frontend.finds_weights and self.options.custom_layers is None:
             with suppress(ConvertorError, OSError), warnings.catch_warnings(), recorded() as opened:
-                warnings.simplefilter("ignore", ConvertorWarning)  # who reads it next says what is wrong
+                warnings.simplefilter("ignore", ConvertorWarning)  # the next reader of the files reports the problem
                 self.read()
         return tuple(dict.fromkeys((*filter(None, named), *sorted(opened))))
 

@@ -20,15 +20,15 @@ class MappedFile:
 
 
 def check_file(path: Path, what: str) -> None:
-    """Raise ModelError when the file is missing or empty, or what is there is no file."""
+    """Raise ModelError when the file is missing, empty, or not a regular file."""
     origin = Origin(str(path))
     try:
         if path.is_dir():
             raise ModelError.of("DV201", f"the file of the {what} is a folder", origin, "name the file inside it")
-        if path.exists() and not path.is_file():  # opening a pipe may have no end
+        if path.exists() and not path.is_file():  # opening a pipe may wait forever
             raise ModelError.of("DV201", f"the file of the {what} is a device or a pipe", origin, "name a file")
         with path.open("rb") as file:
-            empty = not file.read(1) or not path.stat().st_size  # files of the system may give bytes and have no size
+            empty = not file.read(1) or not path.stat().st_size  # files under /proc report size 0 but have contents
     except OSError as error:
         reason = error.strerror or str(error)
         problem = f"the file of the {what} cannot be read: {reason}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def near_name(word: str, known: Iterable[str]) -> str | None:
-    """The known name that the word misspells; None for what is more likely another name.
+    """The known name that the word misspells; None if it is more likely a different name.
 
     A name with further words or digits, such as YoloDetectionOutput or Pooling3D, means something else.
     """

@@ -16,7 +16,7 @@ class WireType(IntEnum):
 
 
 class WireError(ValueError):
-    """The bytes are not a message. offset: the place of the error."""
+    """The bytes are not a message. offset: of the error."""
 
     def __init__(self, message: str, offset: int) -> None:
         self.offset = offset

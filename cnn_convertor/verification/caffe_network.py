@@ -21,7 +21,7 @@ from cnn_convertor.verification.formulas import FORMULAS, Blob, FormulaLayer
 Top: TypeAlias = tuple[str, int]  # layer, position
 
 PACKAGE = "cnn_convertor.caffe"
-OWN_PACKAGE = f"{PACKAGE}.formulas"  # the same names with other types must not meet in one pool
+OWN_PACKAGE = f"{PACKAGE}.formulas"  # its own pool: the frontend's schema has the same names with other types
 DATA, DOUBLE_DATA = 5, 8  # fields of a blob, which the schema declares as bytes: numbers that are packed
 LARGE = 1 << 20  # numbers that stay in FP32, to save memory
 V1_TYPE = re.compile(r"\btype\s*:\s*([A-Z0-9_]+)")  # a word without quotes; forks have words that the schema lacks
@@ -178,7 +178,7 @@ def _held_weights(path: Path) -> Iterator[tuple[str, tuple[Blob, ...]]]:
     net = _message("NetParameter")
     try:
         net.ParseFromString(path.read_bytes())
-    except Exception as error:  # protobuf's DecodeError has another home in each of its versions
+    except Exception as error:  # protobuf's versions define DecodeError in different modules
         raise ValueError(f"{path.name}: {error}") from error
     for layer in (*net.layer, *net.layers):
         if layer.blobs:
@@ -209,7 +209,7 @@ def _not_packed(blob: Any) -> NDArray[Any]:
 
 
 def _shared(messages: Iterable[Any], held: Mapping[str, tuple[Blob, ...]]) -> dict[str, tuple[Blob, ...]]:
-    """Layer -> blobs. Blobs with one name are one: the file's last layer that has it sets its values."""
+    """Layer -> blobs. Blobs of one name share their values: those of the last layer in the file that has the name."""
     names = {message.name: [spec.name for spec in message.param] for message in messages}
     by_name: dict[str, Blob] = {}
     for layer, blobs in held.items():

@@ -33,7 +33,7 @@ def detect(op: DetectionOutput, locations: Maps, confidences: Maps, priors: Maps
 
 
 def as_rows(detections: Maps, rows: int) -> Maps:
-    """Rows of OpenCV or of Caffe's formula as (rows, 7, 1), as DetectionOutput describes them. Others than detections are dropped."""
+    """Rows of OpenCV or of Caffe's formula as (rows, 7, 1), as DetectionOutput describes them. Other rows are dropped."""
     detections = detections.reshape(-1, ROW)
     detections = detections[detections[:, 2] > 0]
     result = np.zeros((rows, ROW, 1), np.float32)
@@ -55,7 +55,7 @@ def _dims(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _definition(op: DetectionOutput, inputs: dict[str, tuple[int, ...]]) -> str:
-    """A network of the layer alone. inputs: name -> dims."""
+    """A network of this one layer. inputs: name -> dims."""
     declarations = (f'input: "{name}" input_shape {{ dim: {[*dims]} }}' for name, dims in inputs.items())
     bottoms = " ".join(f'bottom: "{name}"' for name in inputs)
     text = {True: "true", False: "false"}

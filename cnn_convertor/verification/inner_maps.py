@@ -70,7 +70,7 @@ def alone(
 ) -> dict[str, float]:
     """Framework layer -> the SQNR of its map in dB when the layers before it give the framework's maps, rounded to FP16.
 
-    device: what the network computes by itself. A layer that the framework has no map of reads, and passes on, its own.
+    device: what the network computes by itself. A layer without a map in the framework gets, and passes on, the device's own values.
     """
     program = network.program
     known = pairs(program, device.layers, reference.layers, reference.order)

@@ -83,7 +83,7 @@ def load_model(
 
 
 def reason_of(error: Exception) -> str:
-    """The first line of what went wrong. Keras puts it behind an account of the whole configuration."""
+    """The first line of the reason, which Keras writes after the whole configuration."""
     said = str(error).rpartition(ENCOUNTERED)[2].strip()
     return said.splitlines()[0] if said else type(error).__name__
 

@@ -95,7 +95,7 @@ def _results(
 
 
 def _batches(count: int, size: int) -> Iterator[tuple[int, int]]:
-    """Where batches begin and end. None reaches into another part, so that parts give the same alone."""
+    """Where batches begin and end. No batch crosses the border of a part, so that a part alone gives the same results."""
     for begin in range(0, count, PART):
         end = min(begin + PART, count)
         yield from ((start, min(start + size, end)) for start in range(begin, end, size))
@@ -179,7 +179,7 @@ def _calls(model: Tensor) -> list[Call]:
 
 
 class _Lost(NamedTuple):
-    """What has no right result in Keras. layers: each with the reason; tensors: the ids of those that custom layers affect."""
+    """Layers and tensors without a valid result in Keras. layers: each with the reason; tensors: the ids of those that custom layers affect."""
 
     layers: dict[str, str]
     tensors: set[int]

@@ -1,4 +1,4 @@
-"""ONNX networks on the emulated device, judged by onnxruntime."""
+"""ONNX networks on the emulated device, compared with onnxruntime."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cnn_convertor.trials.verify import verify
 from examples import zoo
 
 onnx = pytest.importorskip("onnx", reason="the networks come with the onnx package")
-pytest.importorskip("onnxruntime", reason="onnxruntime judges the results")
+pytest.importorskip("onnxruntime", reason="onnxruntime computes the reference")
 
 from development.benchmarks import onnx_light  # noqa: E402  # it needs the onnx package
 

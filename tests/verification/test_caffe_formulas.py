@@ -1,4 +1,4 @@
-"""Caffe's formulas give what real Caffe gave, and judge where OpenCV differs from Caffe."""
+"""Caffe's formulas give what real Caffe gave, and are the reference where OpenCV differs from Caffe."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ def network(folder: Path, text: str, weights: Weights) -> Any:
     return config(definition, data)
 
 
-def judged(chosen: Any) -> tuple[str, list[float]]:
-    """Who judges, and the largest error of each of its outputs against the tests' own reading of the graph."""
+def compared(chosen: Any) -> tuple[str, list[float]]:
+    """The reference runner, and the largest error of each of its outputs against the tests' own reading of the graph."""
     pytest.importorskip("cv2")
     graph = caffe.load(chosen.definition, chosen.data)
     inputs = random_samples(shapes_of(graph), Preparation(), samples=2, seed=3).inputs
@@ -120,8 +120,8 @@ def judged(chosen: Any) -> tuple[str, list[float]]:
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
-def test_the_formulas_judge_where_opencv_differs(name: str, tmp_path: Path) -> None:
-    framework, errors = judged(network(tmp_path, *DIFFERENT[name]))
+def test_the_formulas_are_the_reference_where_opencv_differs(name: str, tmp_path: Path) -> None:
+    framework, errors = compared(network(tmp_path, *DIFFERENT[name]))
     assert max(errors) < 1e-4
     assert framework == BY_FORMULAS
 
@@ -129,7 +129,7 @@ def test_the_formulas_judge_where_opencv_differs(name: str, tmp_path: Path) -> N
 def test_every_output_of_a_slice_is_compared_with_its_own_top(tmp_path: Path) -> None:
     text = """layer { name: "cut" type: "Slice" bottom: "data" top: "a" top: "b" slice_param { slice_point: 3 } }
         layer { name: "relu" type: "ReLU" bottom: "a" top: "relu" }"""
-    framework, errors = judged(network(tmp_path, text, []))
+    framework, errors = compared(network(tmp_path, text, []))
     assert framework == BY_FORMULAS and len(errors) == 2 and max(errors) < 1e-6
 
 
@@ -137,12 +137,12 @@ def test_stages_count(tmp_path: Path) -> None:
     text = """layer { name: "abs" type: "AbsVal" bottom: "data" top: "abs" }
         layer { name: "op" type: "Power" bottom: "abs" top: "abs" power_param { shift: 1 } include { stage: "other" } }
         layer { name: "relu" type: "ReLU" bottom: "abs" top: "relu" }"""
-    framework, errors = judged(network(tmp_path, text, []))
+    framework, errors = compared(network(tmp_path, text, []))
     assert framework == BY_FORMULAS and max(errors) < 1e-6
 
 
-def test_opencv_judges_where_it_agrees(tmp_path: Path) -> None:
-    framework, errors = judged(network(tmp_path, 'type: "LRN" lrn_param { local_size: 3 alpha: 0.5 }', []))
+def test_opencv_is_the_reference_where_it_agrees(tmp_path: Path) -> None:
+    framework, errors = compared(network(tmp_path, 'type: "LRN" lrn_param { local_size: 3 alpha: 0.5 }', []))
     assert framework == "OpenCV" and max(errors) < 1e-5
 
 

@@ -1,4 +1,4 @@
-"""The command `verify` judges the vectors of real Caffe without a false alarm; `--random-networks 2000` takes all of them."""
+"""The command `verify` checks the vectors of real Caffe without a false alarm; `--random-networks 2000` takes all of them."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,7 @@ def converted(folder: Path, work: Path) -> list[str]:
     return ["verify", str(ini), "--inputs", str(work / "inputs.npz")]
 
 
-def test_vectors_of_caffe_are_judged_without_a_false_alarm(
+def test_vectors_of_caffe_are_verified_without_a_false_alarm(
     shared: Path, tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
     every = sorted(path.parent for path in shared.glob("vectors/caffe/*/case.json"))

@@ -1,4 +1,4 @@
-"""What judges a network with detections: those of Caffe's formula, and rows in any order."""
+"""The reference of a network with detections: those of Caffe's formula, with rows in any order."""
 
 from __future__ import annotations
 

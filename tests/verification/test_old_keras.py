@@ -1,4 +1,4 @@
-"""Files of Keras 2 are judged by tf_keras where Keras 3 refuses them, and a refusal gives Keras's own reason."""
+"""Files of Keras 2 are run by tf_keras where Keras 3 refuses them, and a refusal gives Keras's own reason."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def as_a_list(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [separable, dropout, nested, slashed, plain_list, base_class])
-def test_a_file_of_keras_2_is_judged(make: Callable[[Any], Any], tmp_path: Path) -> None:
+def test_a_file_of_keras_2_is_verified(make: Callable[[Any], Any], tmp_path: Path) -> None:
     keras_models.import_keras()  # first of all: it sets what TensorFlow reads when it is imported
     tf_keras = pytest.importorskip("tf_keras")
     tf_keras.utils.set_random_seed(0)

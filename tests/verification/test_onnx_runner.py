@@ -71,10 +71,10 @@ def test_a_refusal_names_the_place_where_the_model_is_now(tmp_path: Path, monkey
     SMALL.write(path)
     frontend, graph = recognize(path), load(path)
     assert frontend is not None
-    judge = onnx_runner.opened(Model(frontend, path, path), graph)
+    run = onnx_runner.opened(Model(frontend, path, path), graph)
     elsewhere = path.rename(tmp_path / "elsewhere.onnx")
     with pytest.raises(ModelError, match=rf"DV712: onnxruntime refuses the model: no memory\n  --> {elsewhere}\n"):
-        judge(Model(frontend, elsewhere, elsewhere), {"x": SAMPLES})
+        run(Model(frontend, elsewhere, elsewhere), {"x": SAMPLES})
 
 
 @pytest.mark.parametrize("external", [False, True], ids=["embedded", "beside the model"])

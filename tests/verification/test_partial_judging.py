@@ -175,7 +175,9 @@ def test_layers_that_are_called_twice_are_listed(keras: Any, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("dims", [(10, 6), (8, 8), (5, 6, 7), (8, 8, 8)], ids=str)
-def test_inputs_whose_channels_an_axis_puts_first_are_judged(keras: Any, dims: tuple[int, ...], tmp_path: Path) -> None:
+def test_inputs_whose_channels_an_axis_puts_first_are_verified(
+    keras: Any, dims: tuple[int, ...], tmp_path: Path
+) -> None:
     source = keras.Input(dims)
     x = keras.layers.BatchNormalization(axis=1)(source)
     model = keras.Model(source, [x, keras.layers.Flatten()(x)])

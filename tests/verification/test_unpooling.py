@@ -1,4 +1,4 @@
-"""What judges a network with unpoolings: OpenCV, which goes by the device's maxima, and how large these are in its own map."""
+"""The reference of a network with unpoolings: OpenCV with the device's maxima, and the values of its own map there."""
 
 from __future__ import annotations
 

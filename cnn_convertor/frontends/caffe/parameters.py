@@ -28,19 +28,19 @@ RAW_TYPES: Mapping[int, np.dtype[Any]] = {0: np.dtype("<f8"), 1: np.dtype("<f4")
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """An array in the file. parts: views of its numbers in the mapped file, in their order; most blobs have one."""
+    """An array in the file. pieces: views of its numbers in the mapped file, in their order; most blobs have one."""
 
     shape: tuple[int, ...]
-    parts: tuple[Numbers, ...]
+    pieces: tuple[Numbers, ...]
     file: MappedFile
 
     def numbers(self, start: int, stop: int) -> Array:
         """The numbers from start to stop, in the file's order; a view of the file where possible."""
         self.file.forget_pages()
-        if len(self.parts) == 1:
-            return self.parts[0][start:stop].astype(np.float32, copy=False)
+        if len(self.pieces) == 1:
+            return self.pieces[0][start:stop].astype(np.float32, copy=False)
         pieces, offset = [], 0
-        for piece in self.parts:
+        for piece in self.pieces:
             pieces.append(piece[max(start - offset, 0) : max(stop - offset, 0)])
             offset += len(piece)
         return np.concatenate([np.empty(0, np.float32), *pieces]).astype(np.float32, copy=False)
@@ -57,7 +57,7 @@ class WeightsFile:
 
     @staticmethod
     def open(path: Path) -> WeightsFile:
-        """Index a .caffemodel. Raises ModelError when it is none."""
+        """Index a .caffemodel. Raises ModelError if it is not one."""
         check_file(path, "weights")
         file = MappedFile(path)
         try:
@@ -110,7 +110,7 @@ def _index(data: wire.Data) -> dict[str, tuple[Field, ...]]:
 
 
 def _read_blob(data: wire.Data, message: Field) -> tuple[tuple[int, ...], tuple[Numbers, ...]]:
-    """Shape and numbers of the BlobProto at a place."""
+    """Shape and numbers of a BlobProto."""
     legacy: dict[int, int] = {}
     shape: list[int] = []
     raw_type = 0

@@ -127,7 +127,7 @@ class _TextReader:
     open_enums: Container[str]
     token: TextToken
     line: int = 1
-    place: tuple[str, int] = ("", 0)
+    field_key: tuple[str, int] = ("", 0)
     lines: dict[tuple[str, int], int] = field(default_factory=dict)
     unknown: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     words: dict[tuple[str, int, str], str] = field(default_factory=dict)
@@ -184,8 +184,8 @@ class _TextReader:
             return
         if depth == 0:
             index = len(getattr(message, name.text)) if is_repeated(described) else 0
-            self.place = (name.text, index)
-            self.lines.setdefault(self.place, name.line)
+            self.field_key = (name.text, index)
+            self.lines.setdefault(self.field_key, name.line)
         colon = self.take_mark(":")
         if described.message_type is None and not colon:
             raise self.error(f'a colon is missing after "{name.shown}"')
@@ -265,7 +265,7 @@ class _TextReader:
                 if plain(value.name) == plain(word):
                     return int(value.number)
             if described.full_name in self.open_enums:
-                field, index = self.place
+                field, index = self.field_key
                 self.words[field, index, name.text] = word
                 return None
         elif token.kind == "number" and not minus:

@@ -11,7 +11,9 @@ from cnn_convertor.errors import ModelError, Origin
 Json: TypeAlias = Any  # what json.loads gives; every use checks it
 FUNCTIONAL = ("Functional", "Model")
 SEQUENTIAL = "Sequential"
-MOST_CALLS = 20_000  # of layers; models in models that are called twice each double them, and no network has as many
+MOST_CALLS = (
+    20_000  # of layers; nested models that are each called twice double the number; no real network has as many
+)
 MAKE_FUNCTIONAL = (
     "make a functional model of it, with its weights loaded: x = keras.Input(shape=(height, width, channels)); "
     "keras.Model(x, model.call(x)).save('model.keras')"
@@ -33,15 +35,15 @@ class TensorRef(NamedTuple):
     output: int
 
 
-class TensorPlace(NamedTuple):
-    """Stands for a tensor among the arguments of a call: the number of the call's input."""
+class TensorIndex(NamedTuple):
+    """A tensor among the arguments of a call, by the index of the call's input."""
 
     input: int
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments of a layer or function: JSON, where a TensorPlace stands for each tensor."""
+    """The arguments of a layer or function: JSON, where a TensorIndex stands for each tensor."""
 
     positional: tuple[Json, ...] = ()
     keywords: Mapping[str, Json] = field(default_factory=dict)
@@ -55,7 +57,7 @@ class Arguments:
 
 def _holds_tensors(value: Json) -> bool:
     match value:
-        case TensorPlace():
+        case TensorIndex():
             return True
         case list():
             return any(map(_holds_tensors, value))
@@ -210,7 +212,7 @@ class _Parser:
                     keywords |= next((rest for rest in entry[3:4] if isinstance(rest, dict)), {})
                 arguments = Arguments((first[0] if len(first) == 1 else first,), self.old_argument(keywords, inputs))
             case _:
-                self.fail(f"{_short(data)} is no call of a layer")
+                self.fail(f"{_short(data)} is not a call of a layer")
         return NodeConfig(tuple(inputs), arguments)
 
     def argument(self, data: Json, inputs: list[TensorRef]) -> Json:
@@ -218,7 +220,7 @@ class _Parser:
         match data:
             case {"class_name": "__keras_tensor__", "config": {"keras_history": history}}:
                 inputs += self.refs(history)
-                return TensorPlace(len(inputs) - 1)
+                return TensorIndex(len(inputs) - 1)
             case list():
                 return [self.argument(item, inputs) for item in data]
             case dict():
@@ -233,9 +235,9 @@ class _Parser:
                 return value
             case [str(), int(), int(), *_]:
                 inputs += self.refs(data)
-                return TensorPlace(len(inputs) - 1)
+                return TensorIndex(len(inputs) - 1)
             case _:
-                self.fail(f"{_short(data)} is no call of a layer")
+                self.fail(f"{_short(data)} is not a call of a layer")
 
     def old_argument(self, data: Json, inputs: list[TensorRef]) -> Json:
         """Another argument as Keras 2 writes it."""
@@ -244,7 +246,7 @@ class _Parser:
                 return value
             case [str(), int(), int()]:
                 inputs += self.refs(data)
-                return TensorPlace(len(inputs) - 1)
+                return TensorIndex(len(inputs) - 1)
             case list():
                 return [self.old_argument(item, inputs) for item in data]
             case dict():

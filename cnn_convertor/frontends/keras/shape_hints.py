@@ -25,7 +25,7 @@ def known_shapes(model: Json) -> dict[str, Sizes]:
     }
 
 
-# The place of the input channels in the shape of a layer's first array.
+# The axis of the input channels in a layer's first array.
 _FROM_THE_END: Mapping[str, int] = {
     **dict.fromkeys(("Conv1D", "Conv2D", "DepthwiseConv1D", "DepthwiseConv2D"), -2),
     **dict.fromkeys(("SeparableConv1D", "SeparableConv2D", "Dense"), -2),

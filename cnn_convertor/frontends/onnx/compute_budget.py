@@ -7,7 +7,7 @@ from typing import Final
 from cnn_convertor.frontends.onnx.stored import Stored
 
 LARGEST: Final = 1 << 23  # elements of a computed array in any model, far more than shapes and masks have
-TIMES: Final = 64  # that all computed arrays together may be larger
+TIMES: Final = 64  # all computed arrays together may have this many times the elements of the largest one
 
 
 class TooMuchError(Exception):

@@ -1,4 +1,4 @@
-"""How integers stand for numbers: by a scale and a zero point, for a whole array or for each index along an axis."""
+"""Quantization parameters: a scale and a zero point, for a whole array or for each index along an axis."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cnn_convertor.frontends.onnx.tensors import TYPES
 
 
 def range_of(type: np.dtype[Any]) -> tuple[int, int]:
-    """The least and the largest number of an integer type, or of booleans."""
+    """The smallest and the largest number of an integer type, or of booleans."""
     return (0, 1) if type.kind == "b" else (int(np.iinfo(type).min), int(np.iinfo(type).max))
 
 
@@ -29,12 +29,12 @@ class QuantParams:
 
     @property
     def low(self) -> Numbers:
-        """The least numbers that there are integers for."""
+        """The smallest numbers that the integers represent."""
         return np.asarray((np.iinfo(self.type).min - self.zero) * self.scale)
 
     @property
     def high(self) -> Numbers:
-        """The largest numbers that there are integers for."""
+        """The largest numbers that the integers represent."""
         return np.asarray((np.iinfo(self.type).max - self.zero) * self.scale)
 
     def is_same(self, other: QuantParams) -> bool:
@@ -54,7 +54,7 @@ def quant_params_of(
 ) -> QuantParams:
     """Of a QuantizeLinear or DequantizeLinear on an array of these dims. type: None for that of a QuantizeLinear.
 
-    Raises ValueError for what makes no sense, or is not supported.
+    Raises ValueError for parameters that are invalid or not supported.
     """
     axis, wanted = attributes.get("axis", 1), attributes.get("output_dtype", 0)
     if attributes.get("block_size", 0):

@@ -71,7 +71,7 @@ class TensorFile:
 
 
 def read_tensor(file: TensorFile, message: Field) -> tuple[str, Stored]:
-    """The name and the array of the message at a place. External data is opened when it is read."""
+    """The name and the array of a TensorProto. External data is opened when it is read."""
     data = file.mapped.data
     dims: list[int] = []
     type, external, name = 0, False, ""

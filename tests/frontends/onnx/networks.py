@@ -64,7 +64,7 @@ def load(path: Path, **options: Any) -> Graph:
 
 def agreeing(network: Network, path: Path, tolerance: float = 1e-4) -> Graph:
     """The network's graph, which computes what onnxruntime does."""
-    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime judges the results")
+    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime computes the reference")
     network.write(path)
     (wanted,) = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, network.inputs)
     graph = load(path)

@@ -14,7 +14,7 @@ import pytest
 from cnn_convertor.frontends.onnx.operators import onnx as registry
 from frontends.onnx.networks import Network, helper, load, results_of, to_map
 
-onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime judges the results")
+onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime computes the reference")
 
 PAGE = Path(__file__).parents[3] / "docs/onnx.md"
 RANDOM = np.random.default_rng(15)

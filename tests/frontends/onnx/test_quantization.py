@@ -54,7 +54,7 @@ QUANTIZED: Mapping[str, tuple[Any, Any, Mapping[str, Any]]] = {
 @pytest.mark.parametrize("name", QUANTIZED)
 def test_of_quantization_only_the_rounding_is_left_out(name: str, tmp_path: Path) -> None:
     """Numbers outside of the integers' range are limited to it, which may be an activation."""
-    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime judges the results")
+    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime computes the reference")
     scale, zero, attributes = QUANTIZED[name]
     path = rounded(tmp_path / "net.onnx", scale, zero, **attributes)
     with pytest.warns(ConvertorWarning, match="DV310"):

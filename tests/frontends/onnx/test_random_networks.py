@@ -17,7 +17,7 @@ from cnn_convertor.verification.compare import sqnr
 from frontends.onnx.networks import load, onnx, results_of, to_map
 from frontends.onnx.random_networks import network
 
-onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime judges the results")
+onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime computes the reference")
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")]
 

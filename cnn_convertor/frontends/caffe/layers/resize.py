@@ -123,7 +123,7 @@ def _resized(reading: CaffeReading, x: CaffeBlob, size: Pair, sampling: Sampling
 
 def _check_size(reading: CaffeReading, height: int, width: int) -> None:
     if min(height, width) < 1 or max(height, width) > LARGEST:
-        raise reading.wrong(f"{height}x{width} is no size of a map")
+        raise reading.wrong(f"{height}x{width} is not a size of a map")
 
 
 @caffe.reads(

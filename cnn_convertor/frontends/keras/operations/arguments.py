@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cnn_convertor.frontends.keras.axes import Value
-from cnn_convertor.frontends.keras.model import TensorPlace
+from cnn_convertor.frontends.keras.model import TensorIndex
 from cnn_convertor.frontends.keras.reading import KerasReading, plain
 
 NO_BATCH = "not along the batch"  # a limit, in words
@@ -28,7 +28,7 @@ def argument(reading: KerasReading, position: int, *names: str, default: Any = M
 def tensor(reading: KerasReading, position: int = 0, *names: str) -> Value:
     """An argument that is a tensor of the network."""
     value = argument(reading, position, *names, *TENSORS)
-    if not isinstance(value, TensorPlace):
+    if not isinstance(value, TensorIndex):
         reading.refuse(f"the operation works on {value!r}, which is not a tensor of the network", "use a layer instead")
     return reading.inputs[value.input]
 

@@ -8,7 +8,7 @@ from cnn_convertor.frontends.keras.activations import (
     add_function,
 )
 from cnn_convertor.frontends.keras.merge import ALIKE, combined
-from cnn_convertor.frontends.keras.model import TensorPlace
+from cnn_convertor.frontends.keras.model import TensorIndex
 from cnn_convertor.frontends.keras.normalizations import scale_and_shift
 from cnn_convertor.frontends.keras.operations.arguments import (
     argument,
@@ -36,12 +36,12 @@ ARITHMETIC: Mapping[str, BinaryOp] = {
 def arithmetic(reading: KerasReading) -> Value:
     operation = ARITHMETIC[function_of(reading)]
     operands = [argument(reading, 0, "x1", "x"), argument(reading, 1, "x2", "y")]
-    tensors = [reading.inputs[operand.input] for operand in operands if isinstance(operand, TensorPlace)]
+    tensors = [reading.inputs[operand.input] for operand in operands if isinstance(operand, TensorIndex)]
     if len(tensors) == 2:
         return combined(reading, operation, tensors, widen=False)
     if not tensors:
         reading.refuse("the operation is on constants only", "leave it out")
-    swapped = not isinstance(operands[0], TensorPlace)
+    swapped = not isinstance(operands[0], TensorIndex)
     numbers = reading.numbers("the constant", operands[0] if swapped else operands[1])
     rank = len(reading.sizes(tensors[0]))
     if numbers.ndim == rank + 1 and len(numbers) == 1:
@@ -85,7 +85,7 @@ def _with_constant(reading: KerasReading, operation: BinaryOp, value: Value, num
 )  # fmt: skip
 def power(reading: KerasReading) -> Value:
     value, exponent = argument(reading, 0, "x1", "x"), argument(reading, 1, "x2", "y")
-    if not isinstance(value, TensorPlace) or isinstance(exponent, TensorPlace):
+    if not isinstance(value, TensorIndex) or isinstance(exponent, TensorIndex):
         reading.refuse("an exponent that is a tensor is not supported", "use a number")
     number = reading.numbers("the exponent", exponent)
     if number.size != 1:

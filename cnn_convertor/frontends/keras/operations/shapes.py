@@ -9,7 +9,7 @@ import numpy as np
 from cnn_convertor.frontends.arithmetic import crop
 from cnn_convertor.frontends.keras.axes import Axes, Value
 from cnn_convertor.frontends.keras.merge import ALIKE, joined
-from cnn_convertor.frontends.keras.model import TensorPlace
+from cnn_convertor.frontends.keras.model import TensorIndex
 from cnn_convertor.frontends.keras.operations.arguments import (
     NO_BATCH,
     TENSORS,
@@ -162,7 +162,7 @@ def concatenate(reading: KerasReading) -> Value:
 def _listed(reading: KerasReading) -> list[Value]:
     """The tensors of an argument that is a list of them."""
     tensors = argument(reading, 0, "xs", "values", *TENSORS)
-    if not isinstance(tensors, list) or not all(isinstance(item, TensorPlace) for item in tensors):
+    if not isinstance(tensors, list) or not all(isinstance(item, TensorIndex) for item in tensors):
         reading.refuse("constants among the tensors that are joined are not supported", "join only tensors")
     return [reading.inputs[item.input] for item in tensors]
 

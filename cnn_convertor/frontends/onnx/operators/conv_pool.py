@@ -132,7 +132,7 @@ def _padding(reading: OnnxReading, x: OnnxTensor, window: Window, *, transposed:
 
 
 def _check_same(reading: OnnxReading, x: OnnxTensor, window: Window) -> None:
-    """Refuse forms of SAME of which onnxruntime makes something else than ONNX says, or nothing."""
+    """Refuse forms of SAME for which onnxruntime deviates from ONNX, or fails."""
     hint, is_pool = "give the padding as pads in place of auto_pad", "Pool" in reading.node.type
     for n, s, e in zip(reading.shape(x)[:2], window.stride, window.extent, strict=True):
         skipped = n - (n - 1) // s * s - e  # at the end
