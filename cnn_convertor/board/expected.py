@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.board.blocks import BlockCommand
 from cnn_convertor.board.fp64 import Map, compute, from_memory, operand_of, rounded, to_memory
-from cnn_convertor.board.probe_steps import ProbeCommand
+from cnn_convertor.board.probe_commands import ProbeCommand
 from cnn_convertor.board.random_numbers import FRACTIONS, INTEGERS, draw, draw_bytes
 
 Elements: TypeAlias = NDArray[np.float16] | NDArray[np.uint8]

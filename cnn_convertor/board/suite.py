@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from cnn_convertor.board.aspects import Aspect, Feature
-from cnn_convertor.board.probe_steps import (
+from cnn_convertor.board.probe_commands import (
     UPSAMPLE,
     ProbeCommand,
     RunBuilder,

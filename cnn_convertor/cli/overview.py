@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import replace
 from pathlib import Path
 
-from cnn_convertor.board.judging import verify_board
+from cnn_convertor.board.board_comparison import verify_board
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.program import Program

@@ -181,7 +181,7 @@ def verify(
         save(json_file, result.to_json())
         console.verification(result)
     else:
-        from cnn_convertor.board.judging import verify_board
+        from cnn_convertor.board.board_comparison import verify_board
 
         kept = {name: options.pop(name) for name in ("inputs", "min_sqnr", "sources")}
         if on != HERE or any(options.pop(name) for name in ("labels", "layers", "attribute", "sensitivity")):

@@ -72,7 +72,7 @@ def cost(command: list[str]) -> Cost:
 def weight_places(path: Path) -> list[tuple[int, int]]:
     """Offset in bytes and count of the numbers of each blob; the zoo writes a blob's numbers at its end."""
     weights = WeightsFile.open(path)
-    counts = {name: [sum(map(len, blob.parts)) for blob in weights.blobs(name)] for name in weights.layers}
+    counts = {name: [sum(map(len, blob.pieces)) for blob in weights.blobs(name)] for name in weights.layers}
     return [
         (field.stop - 4 * count, count)
         for name, fields in weights.layers.items()

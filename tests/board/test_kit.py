@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from board.building import build
-from cnn_convertor.board.judging import verify_board
+from cnn_convertor.board.board_comparison import verify_board
 from cnn_convertor.board.kit import Inputs, write_kit
 from cnn_convertor.cli import main
 from cnn_convertor.config import Config

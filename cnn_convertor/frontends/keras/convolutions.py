@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from cnn_convertor.frontends.arithmetic import same_padding
-from cnn_convertor.frontends.keras.axes import Axes, Value
 from cnn_convertor.frontends.keras.activations import add_activated, take_activation
+from cnn_convertor.frontends.keras.axes import Axes, Value
 from cnn_convertor.frontends.keras.hdf5 import Index, Variable
 from cnn_convertor.frontends.keras.reading import KerasReading, constant, keras
 from cnn_convertor.frontends.keras.versions import warn_of_theano

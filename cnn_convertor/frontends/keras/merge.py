@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from cnn_convertor.frontends.keras.axes import Axes, Value
 from cnn_convertor.frontends.keras.activations import scaled
+from cnn_convertor.frontends.keras.axes import Axes, Value
 from cnn_convertor.frontends.keras.reading import KerasReading, keras
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import BinaryOp, Op

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 
-from cnn_convertor.frontends.keras.axes import Value
 from cnn_convertor.frontends.keras.activations import (
     NAMED,
     RELU_LIMITS,
@@ -15,6 +14,7 @@ from cnn_convertor.frontends.keras.activations import (
     relu,
     softmax,
 )
+from cnn_convertor.frontends.keras.axes import Value
 from cnn_convertor.frontends.keras.normalizations import scale_and_shift
 from cnn_convertor.frontends.keras.operations.arguments import argument, function_of, tensor
 from cnn_convertor.frontends.keras.reading import KerasReading, operations

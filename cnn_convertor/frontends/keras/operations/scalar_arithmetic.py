@@ -3,10 +3,10 @@
 import math
 from collections.abc import Mapping
 
-from cnn_convertor.frontends.keras.axes import Value
 from cnn_convertor.frontends.keras.activations import (
     add_function,
 )
+from cnn_convertor.frontends.keras.axes import Value
 from cnn_convertor.frontends.keras.merge import ALIKE, combined
 from cnn_convertor.frontends.keras.model import TensorIndex
 from cnn_convertor.frontends.keras.normalizations import scale_and_shift
