@@ -48,9 +48,9 @@ def to_memory(values: Map, *, transposed: bool) -> Map:
 
 def from_memory(elements: Map, shape: tuple[int, ...], *, transposed: bool) -> Map:
     """The inverse of to_memory."""
-    places = to_memory(np.arange(elements.size, dtype=np.float64).reshape(shape), transposed=transposed)
+    indices = to_memory(np.arange(elements.size, dtype=np.float64).reshape(shape), transposed=transposed)
     values = np.empty(elements.size)
-    values[places.astype(np.intp)] = elements
+    values[indices.astype(np.intp)] = elements
     return values.reshape(shape)
 
 

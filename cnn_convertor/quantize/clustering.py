@@ -300,7 +300,7 @@ def _best_choice(line: _Line, totals: Real, sources: Positions) -> tuple[Positio
     reached = _Reached(sources, totals[sources], line.sums.take(sources, axis=1))
     best = np.zeros(count + 2, np.int64)  # indices of sources; one more at each end
     best[-1] = sources.size - 1
-    least = np.empty(count)
+    lowest = np.empty(count)
     step = 1 << count.bit_length()
     while step:
         chosen = np.arange(step, count + 1, 2 * step)
@@ -308,9 +308,9 @@ def _best_choice(line: _Line, totals: Real, sources: Positions) -> tuple[Positio
             low = best[chosen - step]
             high = np.minimum(best[np.minimum(chosen + step, count + 1)], last[chosen - 1])
             stops = positions[chosen - 1]
-            best[chosen], least[chosen - 1] = _least_between(line, reached, stops, low, high)
+            best[chosen], lowest[chosen - 1] = _least_between(line, reached, stops, low, high)
         step >>= 1
-    return positions, sources[best[1:-1]], least
+    return positions, sources[best[1:-1]], lowest
 
 
 class _Reached(NamedTuple):
@@ -335,8 +335,8 @@ def _least_between(
     left = np.searchsorted(reached.positions, line.zero, side="right")
     costs = _errors(between, (candidates < left) & np.repeat(stops > line.zero, lengths))
     costs += reached.totals.take(candidates)
-    least = np.minimum.reduceat(costs, begins)
-    equal = np.flatnonzero(costs == np.repeat(least, lengths))
+    lowest = np.minimum.reduceat(costs, begins)
+    equal = np.flatnonzero(costs == np.repeat(lowest, lengths))
     if equal.size > begins.size:  # ties
         equal = equal[np.searchsorted(equal, begins)]
-    return candidates[equal], least
+    return candidates[equal], lowest

@@ -91,9 +91,11 @@ def transform(weights: Array, precision: Precision, *, stride: int = 1) -> Array
         return result.astype(np.float16)
     limits = np.iinfo(precision.element)
     cut = np.trunc(result)
-    least, most = cut.min(initial=0), cut.max(initial=0)
-    if least < limits.min or most > limits.max:
-        refuse("DV833", f"transformed weights from {least:g} to {most:g} do not fit {precision.value}", "scale them")
+    smallest, largest = cut.min(initial=0), cut.max(initial=0)
+    if smallest < limits.min or largest > limits.max:
+        refuse(
+            "DV833", f"transformed weights from {smallest:g} to {largest:g} do not fit {precision.value}", "scale them"
+        )
     return np.asarray(cut, precision.element)
 
 
