@@ -149,7 +149,7 @@ def _of_parts(name: str) -> Layout:
 
 
 def _parts(name: str, body: str) -> tuple[list[tuple[str, bool, int]], list[tuple[str, int, int]]]:
-    """The axes, and whether each counts slices; the blocks of axes, and their sizes. All with their places in the name."""
+    """The axes, and whether each counts slices; the blocks of axes, and their sizes. All with their positions in the name."""
     outer: list[tuple[str, bool, int]] = []
     inner: list[tuple[str, int, int]] = []
     at = 0

@@ -136,7 +136,7 @@ def element_of(name: str) -> DType | None:
 
 
 def check_unique(text: str, axes: str, start: int = 0) -> None:
-    """Raise UsageError for an axis that is there twice. start: the position of the axes in the text."""
+    """Raise UsageError for a duplicate axis. start: the position of the axes in the text."""
     for at, letter in enumerate(axes):
         if letter in axes[:at]:
             wrong_at(text, start + at, f'duplicate axis "{letter}"')

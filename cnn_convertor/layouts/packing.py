@@ -81,7 +81,7 @@ def pack(
 
 
 def _is_masked(array: object) -> bool:
-    """Nothing is before numpy.ma is imported, which takes long."""
+    """Whether the array is masked. Checks without importing numpy.ma, which takes long."""
     masked = sys.modules.get("numpy.ma")
     return masked is not None and isinstance(array, masked.MaskedArray)
 

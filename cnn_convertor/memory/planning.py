@@ -16,7 +16,7 @@ from cnn_convertor.memory.validity import check
 NODES = 2_000  # node limit of the complete search: about a second
 _REPAIRS = 20  # repair rounds of a greedy plan per order; fewer with more than
 _MANY = 200  # pieces
-_STEPS = 32  # steps with a birth, looked at together when a free place is searched
+_STEPS = 32  # steps with a birth, looked at together when a free offset is searched
 _SHOWN = 4  # names of a peak's buffers in messages
 
 

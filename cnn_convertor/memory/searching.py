@@ -155,7 +155,7 @@ class _State:
         return _State(*(getattr(self, name).copy() for name in self.__slots__))
 
     def reasons(self, buffers: Iterable[int]) -> Choices:
-        """The choices behind the floors or places of the buffers."""
+        """The choices behind the floors or offsets of the buffers."""
         return reduce(operator.or_, (self.why[b] for b in buffers), 0)
 
 

@@ -20,7 +20,7 @@ class _Claim(NamedTuple):
 def check(placed: Sequence[tuple[Buffer, int]], *, size: int, alignment: int) -> None:
     """Raise AssertionError unless the plan is valid.
 
-    Offsets are aligned and within `size` bytes; parts lie at their places inside their containers; live buffers share bytes
+    Offsets are aligned and within `size` bytes; parts lie at their offsets inside their containers; live buffers share bytes
     only where one contains the other; bytes that container and part share stay reserved from the first step of both to the
     last.
     """
