@@ -25,7 +25,7 @@ from cnn_convertor.trials.run import Install, installing
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.inner_maps import alone, causes_of, compare_layers, held_layers
-from cnn_convertor.verification.outputs import accuracies, beside, compare_outputs, unjudged_layers
+from cnn_convertor.verification.outputs import accuracies, beside, compare_outputs, sensitivities, unjudged_layers
 from cnn_convertor.verification.reference import first_samples, run_both, run_device
 from cnn_convertor.verification.results import (
     Beside,
@@ -36,7 +36,6 @@ from cnn_convertor.verification.results import (
     Unjudged,
     Verification,
 )
-from cnn_convertor.verification.sensitivity import sensitivities
 from cnn_convertor.verification.unpooling import unpoolings
 from cnn_convertor.workers.processes import HERE, Workers
 

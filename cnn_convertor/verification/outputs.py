@@ -1,9 +1,9 @@
-"""Compares the outputs of a network on both sides."""
+"""Compares the outputs of a network on both sides, also with other palettes."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from cnn_convertor.devices.dv700.program import LayerType, Program
 from cnn_convertor.emulation.execution import Maps, Outputs, as_maps
 from cnn_convertor.emulation.network import EmulatedNetwork
+from cnn_convertor.emulation.variants import Variants
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import DetectionOutput
 from cnn_convertor.verification.compare import (
@@ -22,7 +23,7 @@ from cnn_convertor.verification.compare import (
 )
 from cnn_convertor.verification.framework_maps import GIVEN, Reference
 from cnn_convertor.verification.inner_maps import pairs
-from cnn_convertor.verification.results import Accuracy, Beside, Comparison, Unjudged
+from cnn_convertor.verification.results import Accuracy, Beside, Comparison, Sensitivity, Unjudged, least_sqnr
 
 
 def compare_outputs(network: EmulatedNetwork, device: Outputs, reference: Reference) -> tuple[Comparison, ...]:
@@ -173,3 +174,19 @@ def beside(
         Beside(one, other, direct[one.name].agreement if one.name in direct else None)
         for one, other in zip(each, outputs, strict=True)
     )
+
+
+def sensitivities(
+    variants: Variants, compared: Callable[[EmulatedNetwork], Sequence[Comparison]]
+) -> tuple[Sensitivity, ...]:
+    """The outputs when one layer alone has FP16 weights, for each layer with a palette; the best first.
+
+    compared: a network's outputs, compared with the framework's.
+    """
+    measured = []
+    for layer in variants.layers:
+        with variants.with_palettes(variants.layers.keys() - {layer}) as network:
+            outputs = compared(network)
+        levels = {output.name: output.sqnr for output in outputs}
+        measured.append(Sensitivity(layer, variants.saved_bytes[layer], least_sqnr(outputs), levels))
+    return tuple(sorted(measured, key=lambda each: -each.sqnr))

@@ -23,8 +23,8 @@ from cnn_convertor.ir.ops import Pair, Shape, Window
 from cnn_convertor.pipeline import build
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification.compare import compare
+from cnn_convertor.verification.outputs import sensitivities
 from cnn_convertor.verification.results import Cause
-from cnn_convertor.verification.sensitivity import sensitivities
 from verification.trials import config
 
 pytestmark = pytest.mark.usefixtures("compiler")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cnn_convertor.devices.dv700.device import Device
+from cnn_convertor.devices.dv700.device import Cost, Device
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, read_profile
-from cnn_convertor.devices.dv700.fusion.costs import command_cost
+from cnn_convertor.devices.dv700.fusion.combining import split_runs
 from cnn_convertor.devices.dv700.fusion.levels import ALLOWED, Form, Fusion
+from cnn_convertor.devices.dv700.memory.placement import nbytes
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.rules import RULES
+from cnn_convertor.ir.graph import Graph, Node
 
 
 def device_of(profile: Profile) -> Device:
@@ -27,6 +29,13 @@ def _possible(profile: Profile, fusion: Fusion) -> frozenset[Form]:
     if profile.passed is not None:
         forms = forms & profile.passed if fusion is Fusion.NONE else profile.passed
     return forms | {Form.TILED_POOL} if profile.limits.pools_tiles else forms - {Form.TILED_POOL}
+
+
+def command_cost(graph: Graph, path: tuple[Node, ...]) -> Cost:
+    """The cost of a command with one branch."""
+    inside = {node.name for node in path[:-1]}
+    reads = [name for node in path for name in node.inputs if name not in inside]
+    return Cost(sum(nbytes(graph, name) for name in (*reads, path[-1].name)), 1, len(split_runs(path)))
 
 
 DV700 = device_of(read_profile(DEFAULT_DEVICE, Path()))
