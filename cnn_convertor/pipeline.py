@@ -319,8 +319,7 @@ def _selftest(graph: Graph, program: Program, request: Request) -> Mapping[str, 
 
     model = request.rendering.model
     low, high = request.preparation.range
-    emitted = codegen.emit(program, RenderOptions(model))
-    test = selftest.record(graph, program, emitted, low=low, high=high, device=request.options.device)
+    test = selftest.record(graph, program, low=low, high=high, device=request.options.device)
     generator = (selftest.MULTIPLIER, selftest.INCREMENT)
     return codegen.render_selftest(program, model=model, levels=test.levels, generator=generator, outputs=test.outputs)
 

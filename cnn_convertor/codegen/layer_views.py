@@ -6,9 +6,9 @@ from typing import TypeAlias
 from cnn_convertor.codegen.cpp import bool_literal, c_string
 from cnn_convertor.codegen.custom_structs import dims_of, parameters
 from cnn_convertor.codegen.description import shape_text
-from cnn_convertor.codegen.kernels import kernel_view
+from cnn_convertor.codegen.kernels import kernel_view, maximizes
 from cnn_convertor.devices.dv700.encode.registers import OUTPUT_ADDS, OUTPUT_CONCATENATES, TRANSPOSED, encode
-from cnn_convertor.devices.dv700.operators import describe, kernel_call
+from cnn_convertor.devices.dv700.operators import describe
 from cnn_convertor.devices.dv700.program import (
     CustomCall,
     ElementType,
@@ -17,7 +17,6 @@ from cnn_convertor.devices.dv700.program import (
     PoolingKind,
     Program,
     Run,
-    Tensor,
 )
 from cnn_convertor.errors import Origin
 from cnn_convertor.escaping import identifier
@@ -43,7 +42,6 @@ _COMMENT_COLUMN = 48  # fixed, so that a changed value moves no other line's com
 def layer_view(program: Program, index: int) -> dict[str, object]:
     """One layer, for the templates."""
     layer = program.layers[index]
-    first = layer.inputs[0] if layer.inputs else layer.output
     text = ", ".join(f"{shape_text(tensor)} at {tensor.offset}" for tensor in layer.inputs)
     return {
         "index": index,
@@ -55,11 +53,11 @@ def layer_view(program: Program, index: int) -> dict[str, object]:
         "input_text": ", ".join(shape_text(tensor) for tensor in layer.inputs),
         "output_text": shape_text(layer.output),
         "command": _command_view(program, layer) if layer.runs else None,
-        "rows": _layer_rows(layer, first),
+        "rows": _lines("layer", layer_rows(layer)),
         "sources": layer.sources if layer.lists_sources else (),
         "custom": None if layer.custom is None else _custom_view(program, layer, layer.custom),
-        "cpu": None if layer.cpu is None else kernel_view(layer, kernel_call(layer.cpu)),
-        "maximizes": layer.output.type is ElementType.BYTE,
+        "cpu": None if layer.cpu is None else kernel_view(layer),
+        "maximizes": maximizes(layer),
         "output_positions": [position for position, output in enumerate(program.outputs) if output == index],
     }
 
@@ -83,7 +81,9 @@ def _lines(owner: str, assignments: Sequence[Assignment]) -> list[str]:
     return [f"{code:<{_COMMENT_COLUMN}}  // {comment}" if comment else code for code, comment in codes]
 
 
-def _layer_rows(layer: Layer, first: Tensor) -> list[str]:
+def layer_rows(layer: Layer) -> list[Assignment]:
+    """What a layer's fields become, but for its name, its type and what belongs to the type."""
+    first = layer.inputs[0] if layer.inputs else layer.output
     reads_nothing = layer.cpu is not None and not layer.inputs
     rows: list[Assignment] = [
         ("input_offs", 0 if reads_nothing else first.offset, "bytes"),
@@ -102,7 +102,7 @@ def _layer_rows(layer: Layer, first: Tensor) -> list[str]:
     ]
     if layer.softmax is not None:
         rows.append(("softmax_axis", layer.softmax.axis, "of a row-major array"))
-    return _lines("layer", rows)
+    return rows
 
 
 def _dim_rows(field: str, dims: Sequence[int], names: str = "WHC") -> list[Assignment]:
@@ -114,9 +114,20 @@ def _dim_rows(field: str, dims: Sequence[int], names: str = "WHC") -> list[Assig
 
 def _command_view(program: Program, layer: Layer) -> dict[str, object]:
     """The command of a layer that runs on the device."""
+    return {
+        "rows": _lines("cmd", command_rows(program, layer)),
+        "runs": [
+            {"origins": _origin_texts(run.origins), "rows": _lines(f"cmd.run[{index}]", run_rows(run))}
+            for index, run in enumerate(layer.runs)
+        ],
+    }
+
+
+def command_rows(program: Program, layer: Layer) -> list[Assignment]:
+    """What the fields of a command become, but for its runs."""
     first = layer.runs[0].input
     adds = len(layer.inputs) > 1
-    rows: list[Assignment] = [
+    return [
         ("topo", f"0x{layer.topo:08X}", "runs that write to external memory"),
         ("w", first.width, ""),
         ("h", first.height, ""),
@@ -131,16 +142,10 @@ def _command_view(program: Program, layer: Layer) -> dict[str, object]:
         ("eltwise_buf.offs", layer.inputs[1].offset if adds else 0, ""),
         ("output_mode", OUTPUT_ADDS if adds else OUTPUT_CONCATENATES, "adds eltwise_buf" if adds else ""),
     ]
-    return {
-        "rows": _lines("cmd", rows),
-        "runs": [
-            {"origins": _origin_texts(run.origins), "rows": _run_rows(f"cmd.run[{index}]", run)}
-            for index, run in enumerate(layer.runs)
-        ],
-    }
 
 
-def _run_rows(owner: str, run: Run) -> list[str]:
+def run_rows(run: Run) -> list[Assignment]:
+    """What the fields of a run become."""
     comments = _run_comments(run)
     rows: list[Assignment] = []
     for field, value in encode(run)._asdict().items():
@@ -149,7 +154,7 @@ def _run_rows(owner: str, run: Run) -> list[str]:
             field = "weight_buf.offs"
         shown = f"0x{value:0{_HEX_DIGITS[field]}X}" if field in _HEX_DIGITS else value
         rows.append((field, shown, comments.get(field, "")))
-    return _lines(owner, rows)
+    return rows
 
 
 def _run_comments(run: Run) -> dict[str, str]:

@@ -13,13 +13,12 @@ from cnn_convertor.codegen.cpp import class_name, literal
 from cnn_convertor.codegen.custom_structs import custom_types
 from cnn_convertor.codegen.description import byte_outputs, description, map_view, output_constants, shape_text
 from cnn_convertor.codegen.dot import drawing
-from cnn_convertor.codegen.kernels import bundle, function_of
+from cnn_convertor.codegen.kernels import bundle, kernel_view
 from cnn_convertor.codegen.layer_views import layer_view
 from cnn_convertor.devices.dv700.byte_input import OWN_TABLE
 from cnn_convertor.devices.dv700.encode.registers import legend
 from cnn_convertor.devices.dv700.frame_input import LARGEST_FRAME, FrameInput, PixelConversion
-from cnn_convertor.devices.dv700.operators import kernel_call
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.program import ByteInput, Program
 from cnn_convertor.devices.dv700.weights.encoding import Observer, encode_all
 from cnn_convertor.files.replacing import Contents
 from cnn_convertor.files.templates import environment
@@ -53,7 +52,7 @@ class RenderOptions:
 
 def render(program: Program, options: RenderOptions) -> dict[str, str]:
     """File name -> contents, for all texts of the options. The same program gives the same texts."""
-    functions = [function_of(layer, kernel_call(layer.cpu)) for layer in program.layers if layer.cpu is not None]
+    functions = [kernel_view(layer).function for layer in program.layers if layer.cpu is not None]
     values = {
         "made_by": _made_by(options.model),
         "name": program.name,
@@ -163,9 +162,13 @@ def _byte_input(program: Program) -> dict[str, object] | None:
     given = program.byte_input
     if given is None:
         return None
-    values = [f"0x{bits:04X}" for entry in given.table for bits in entry]
-    rows = [", ".join(values[start : start + 12]) for start in range(0, len(values), 12)]
-    return {"policy": given.policy, "rows": rows if given.policy == OWN_TABLE else []}
+    values = byte_values(given)
+    return {"policy": given.policy, "rows": [", ".join(values[i : i + 12]) for i in range(0, len(values), 12)]}
+
+
+def byte_values(given: ByteInput) -> list[str]:
+    """The FP16 bits of an application's own table, byte by byte and channel by channel; none of the SDK's tables."""
+    return [f"0x{bits:04X}" for entry in given.table for bits in entry] if given.policy == OWN_TABLE else []
 
 
 def _frame(program: Program, given: FrameInput | None) -> dict[str, object] | None:

@@ -1,4 +1,4 @@
-"""Compiles a generated network with the emulated device into a program that runs on the PC."""
+"""Compiles what runs on the PC with the emulated device: a generated network, or the runner of programs that are data."""
 
 import hashlib
 import logging
@@ -59,6 +59,26 @@ def build(folder: Path, name: str, *, sources: Sequence[Path] = ()) -> Path:
         return program
 
     return _cached(f"{name}-{key}", make)
+
+
+def runner(kernels: str) -> Path:
+    """The program that runs any network whose program is data, compiled once for a computer.
+
+    kernels: the header of all functions that run layers on the CPU. Raises UsageError when there is no compiler.
+    """
+    compiler = find_compiler()
+    library = device_library(compiler)
+    defines = ('-DNETWORK_HEADER="program_network.h"', "-DNETWORK_CLASS=ProgramNetwork")
+
+    def make(scratch: Path) -> Path:
+        _LOG.info("compiling the runner, once for this computer")
+        (scratch / "kernels.h").write_text(kernels, encoding="utf-8")
+        program, source = scratch / "program", SOURCES / RUNNER
+        options = [*NETWORK_FLAGS, *defines, f"-I{INCLUDE}", f"-I{SOURCES}", f"-I{scratch}"]
+        _compile(compiler, ([*options, str(source), str(library), "-o", str(program)], source), scratch=scratch)
+        return program
+
+    return _cached(f"runner-{_key(compiler, (*NETWORK_FLAGS, *defines, library.stem, kernels), [])}", make)
 
 
 def cache_folder() -> Path:

@@ -65,8 +65,9 @@ def run(
     exact: bool = False,
     given: bytes | None = None,
     device: Device = DV700,
+    data: Path | None = None,
 ) -> Outputs:
-    """Run a network, built from the program's sources, on samples.
+    """Run a network on samples. executable: built from the program's sources, or the runner of `data`.
 
     inputs: input name -> (N, H, W, C). shapes: those of the outputs as the framework has them, where they differ from the
     program's (a reshape that moves nothing); None: the program's own. layers: keep every layer's map, too.
@@ -74,9 +75,17 @@ def run(
     `given_memory`: each layer reads those of the layers before it. device: what to emulate.
     Raises UsageError for inputs that do not fit the network, ConvertorError when the device refuses a command.
     """
-    data, samples = input_bytes(program, inputs), count_of(inputs)
     flat = execute(
-        executable, weights, program, data, samples=samples, layers=layers, exact=exact, given=given, device=device
+        executable,
+        weights,
+        program,
+        input_bytes(program, inputs),
+        samples=count_of(inputs),
+        layers=layers,
+        exact=exact,
+        given=given,
+        device=device,
+        data=data,
     )
     return Outputs(outputs_of(program, flat.outputs, shapes), flat.layers, flat.traffic)
 
@@ -96,17 +105,19 @@ def execute(
     executable: Path,
     weights: Path,
     program: Program,
-    data: bytes,
+    inputs: bytes,
     *,
     samples: int,
     layers: bool = False,
     exact: bool = False,
     given: bytes | None = None,
     device: Device = DV700,
+    data: Path | None = None,
 ) -> Flat:
     """Run a network on inputs as they lie in memory: the FP16 of all samples, each with all its inputs.
 
-    Reading what nothing wrote is an error. Raises ConvertorError when the device refuses a command, or when the network relies on a fault of the SDK's runtime.
+    data: the file of the program, where the executable is the runner. Reading what nothing wrote is an error.
+    Raises ConvertorError when the device refuses a command, or when the network relies on a fault of the SDK's runtime.
     """
     environment = {name: value for name, value in os.environ.items() if name != "DMP_DV_EXACT"}
     environment |= {"DMP_DV_EXACT": "1"} if exact else {}
@@ -115,8 +126,9 @@ def execute(
         f"DMP_DV_{name.upper()}": str(int(limit)) for name, limit in device.limits.of_board._asdict().items()
     }
     environment |= {"DMP_DV_BLOCKS": ",".join(_BLOCKS[block] for block in sorted(device.blocks))}
+    environment |= {"DMP_DV_PROGRAM": str(data)} if data else {}
     with temporary_folder() as folder:
-        (folder / "input.bin").write_bytes(data)
+        (folder / "input.bin").write_bytes(inputs)
         command = [str(executable), str(weights), str(folder / "input.bin"), str(folder), *["--layers"] * layers]
         if given is not None:
             assert layers, "given outputs take the place of layers' outputs"

@@ -1,26 +1,34 @@
-"""A generated network, compiled with the emulated device and ready to run."""
+"""A network on the emulated device, ready to run: compiled from its generated sources, or as data for the runner."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import numpy as np
+
+from cnn_convertor.codegen import RenderOptions, emit
+from cnn_convertor.codegen.data import program_data, runner_kernels
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.emulation.build import build
+from cnn_convertor.devices.dv700.weights.encoding import encode_all
+from cnn_convertor.emulation.build import build, runner
 from cnn_convertor.emulation.execution import Maps, Outputs, run
 from cnn_convertor.files.replacing import Contents, replace_all
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Shape
 
+_LOG = logging.getLogger(__name__)  # the command line shows it
 _BUILT: Final[dict[str, Path]] = {}  # the name of a network's executable -> the executable of this computer
 
 
 class EmulatedNetwork(NamedTuple):
     """graph: as its framework has it; program: as the device runs it. device: that it was converted for.
 
-    folder, sources: what the executable is built of. It can be pickled; the graph and the program then lose their weights.
+    folder, sources: what the executable is built of. data: the file of the program, for the runner; None: it is compiled.
+    It can be pickled; the graph and the program then lose their weights.
     """
 
     graph: Graph
@@ -30,6 +38,7 @@ class EmulatedNetwork(NamedTuple):
     device: Device
     folder: Path
     sources: tuple[Path, ...] = ()
+    data: Path | None = None
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -40,7 +49,12 @@ class EmulatedNetwork(NamedTuple):
         """The same with an executable of this computer. A process looks for it once: its name is a hash of its contents."""
         own = _BUILT.get(self.executable.name)
         if own is None or not own.exists():
-            own = _BUILT[self.executable.name] = build(self.folder, self.program.name, sources=self.sources)
+            own = (
+                build(self.folder, self.program.name, sources=self.sources)
+                if self.data is None
+                else runner(runner_kernels())
+            )
+            _BUILT[self.executable.name] = own
         return self._replace(executable=own)
 
     @property
@@ -62,6 +76,7 @@ class EmulatedNetwork(NamedTuple):
             exact=exact,
             given=given,
             device=self.device,
+            data=self.data,
         )
 
 
@@ -84,3 +99,22 @@ def install(
     return EmulatedNetwork(
         graph, program, executable, folder / f"{program.name}_weights.bin", device, folder, tuple(sources)
     )
+
+
+def install_data(
+    graph: Graph, program: Program, folder: Path, *, sources: Sequence[Path] = (), device: Device
+) -> EmulatedNetwork:
+    """Write a program as data to a folder. It gives the same bits as what `install` compiles, without a compilation.
+
+    A program with custom layers is compiled, since their code is C++. sources: the callbacks. Raises as `install` does.
+    """
+    if any(layer.custom is not None for layer in program.layers):
+        _LOG.info("%s has custom layers, whose code is C++, so it is compiled", program.name)
+        files = emit(program, RenderOptions(program.name))
+        return install(graph, program, files, folder, sources=sources, device=device)
+    data, weights = f"{program.name}.program", f"{program.name}_weights.bin"
+    contents = [np.frombuffer(program_data(program), np.uint8)]
+    replace_all(folder, {data: contents, weights: encode_all(program.weights, transposed=program.transposed)})
+    executable = runner(runner_kernels())
+    _BUILT[executable.name] = executable
+    return EmulatedNetwork(graph, program, executable, folder / weights, device, folder, data=folder / data)

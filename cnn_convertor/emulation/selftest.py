@@ -1,6 +1,5 @@
 """Records the outputs of a network for a generated input, for a test that also runs on the board."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,9 +8,8 @@ from numpy.typing import NDArray
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.execution import Maps, execute
-from cnn_convertor.emulation.network import install
+from cnn_convertor.emulation.network import install_data
 from cnn_convertor.errors import Origin, UsageError
-from cnn_convertor.files.replacing import Contents
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.graph import Graph
 
@@ -27,10 +25,8 @@ class SelfTest:
     outputs: tuple[Maps, ...]
 
 
-def record(
-    graph: Graph, program: Program, files: Mapping[str, Contents], *, low: float, high: float, device: Device
-) -> SelfTest:
-    """Run an emitted network on values from low to high.
+def record(graph: Graph, program: Program, *, low: float, high: float, device: Device) -> SelfTest:
+    """Run a network on values from low to high.
 
     Raises UsageError for networks with custom layers: only the firmware has their code.
     """
@@ -43,8 +39,10 @@ def record(
     drawn = _drawn(sum(tensor.shape.size for _, tensor in program.inputs))
     given = drawn.astype(np.uint8) if program.byte_input else levels[drawn]
     with temporary_folder() as folder:
-        network = install(graph, program, files, folder, device=device)
-        flat = execute(network.executable, network.weights, program, given.tobytes(), samples=1, device=device)
+        network = install_data(graph, program, folder, device=device)
+        flat = execute(
+            network.executable, network.weights, program, given.tobytes(), samples=1, device=device, data=network.data
+        )
     sizes = [program.layers[index].output.shape.size for index in program.outputs]
     return SelfTest(levels, tuple(np.split(flat.outputs[0], np.cumsum(sizes)[:-1])))
 

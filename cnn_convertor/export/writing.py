@@ -16,6 +16,7 @@ from cnn_convertor import __version__
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.emulation.network import install_data
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, warn
 from cnn_convertor.export import dv700, targets
 from cnn_convertor.export.loading import FORMAT, MANIFEST, json_of, read
@@ -33,7 +34,6 @@ from cnn_convertor.passes import optimize
 from cnn_convertor.pipeline import quantize, read_whole
 from cnn_convertor.progress import SURFACES, Progress, silent
 from cnn_convertor.samples import random_samples, read_samples, shapes_of
-from cnn_convertor.trials.run import prepare
 
 
 class Export(NamedTuple):
@@ -117,7 +117,8 @@ def _outputs(
 ) -> dict[str, NDArray[np.float32]]:
     """Output name -> (H, W, C), computed on the emulated device."""
     with temporary_folder() as folder:
-        network = prepare(graph, request, folder, sources=sources, progress=progress)
+        program = quantize(graph, request, progress).program
+        network = install_data(graph, program, folder, sources=sources, device=request.options.device)
         progress("run", 0, 1)
         results = network.run({name: values[np.newaxis] for name, values in inputs.items()}).outputs
     return {name: values[0] for name, values in zip(network.graph.outputs, results, strict=True)}

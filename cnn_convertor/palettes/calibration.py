@@ -18,7 +18,6 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor import codegen
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Tensor, Weights
@@ -33,7 +32,7 @@ from cnn_convertor.devices.dv700.weights.palettes import (
     without_palettes,
 )
 from cnn_convertor.emulation.execution import Maps, as_maps, count_of, from_memory, to_memory
-from cnn_convertor.emulation.network import EmulatedNetwork, install
+from cnn_convertor.emulation.network import EmulatedNetwork, install_data
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.constant import Constant
@@ -110,9 +109,8 @@ def calibrate(
     with temporary_folder() as root:
 
         def installed(made: Program, folder: str) -> EmulatedNetwork:
-            progress("calibrate: compile", 0, 1)
-            files = codegen.emit(made, codegen.RenderOptions(program.name))
-            return install(graph, made, files, root / folder, device=device)
+            progress("calibrate: prepare", 0, 1)
+            return install_data(graph, made, root / folder, device=device)
 
         plain = installed(without_palettes(program), "fp16")
         moments = measure(installed(without_palettes(unfused), "unfused"), samples, progress, on=on)

@@ -12,12 +12,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor import codegen
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.program import Program, Weights
 from cnn_convertor.devices.dv700.weights.palette_report import Choice, Reason
 from cnn_convertor.devices.dv700.weights.palettes import with_choices, without_palettes
-from cnn_convertor.emulation.network import EmulatedNetwork, install
+from cnn_convertor.emulation.network import EmulatedNetwork, install_data
 from cnn_convertor.emulation.variants import Variants, judged_layers, variants_of
 from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from cnn_convertor.files.temporary import temporary_folder
@@ -63,8 +62,7 @@ def keep_outputs(
     refuse_custom_layers(program, "quantization_output_sqnr", "use quantization_threshold")
     with temporary_folder() as folder:
         plain = without_palettes(program)
-        files = codegen.emit(plain, codegen.RenderOptions(program.name))
-        variants = variants_of(install(graph, plain, files, folder, device=device), program)
+        variants = variants_of(install_data(graph, plain, folder, device=device), program)
         meter = _Meter(variants, samples)
         names = [n for n, indices in variants.layers.items() if any(_is_open(program.weights[i]) for i in indices)]
         fixed = frozenset(variants.layers) - frozenset(names)

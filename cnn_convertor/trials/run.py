@@ -13,7 +13,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.execution import Maps
-from cnn_convertor.emulation.network import EmulatedNetwork, install
+from cnn_convertor.emulation.network import EmulatedNetwork, install, install_data
 from cnn_convertor.errors import Problem, warn
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.graph import Graph
@@ -21,7 +21,7 @@ from cnn_convertor.pipeline import quantize, read_whole
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import read_samples, shapes_of
 
-Install: TypeAlias = Callable[[Program], EmulatedNetwork]
+Load: TypeAlias = Callable[[Program], EmulatedNetwork]
 
 
 def prepare(
@@ -41,10 +41,17 @@ def _install(
 
 
 @contextmanager
-def installing(graph: Graph, request: Request, sources: Sequence[Path]) -> Iterator[Install]:
-    """A function that compiles a program of the graph, each in a temporary folder of its own."""
+def compiled(
+    graph: Graph, program: Program, request: Request, sources: Sequence[Path]
+) -> Iterator[tuple[EmulatedNetwork, Load]]:
+    """The generated sources of a program, compiled; and a function that loads other programs of the graph as data."""
     with temporary_folder() as root:
-        yield lambda program: _install(graph, program, request, Path(tempfile.mkdtemp(dir=root)), sources)
+        network = _install(graph, program, request, root / "compiled", sources)
+
+        def load(other: Program) -> EmulatedNetwork:
+            return install_data(graph, other, Path(tempfile.mkdtemp(dir=root)), sources=sources, device=network.device)
+
+        yield network, load
 
 
 def run(config: Config, given: Path, *, sources: Sequence[Path] = (), progress: Progress = silent) -> dict[str, Maps]:
@@ -54,9 +61,8 @@ def run(config: Config, given: Path, *, sources: Sequence[Path] = (), progress: 
     graph = read_whole(request)
     program = quantize(graph, request, progress).program
     samples = read_samples(given, shapes_of(graph), request.preparation)
-    with installing(graph, request, sources) as installed:
-        progress("compile", 0, 1)
-        network = installed(program)
+    progress("compile", 0, 1)
+    with compiled(graph, program, request, sources) as (network, _):
         progress("run", 0, 1)
         results = network.run(samples.inputs).outputs
     for output, name, values in zip(graph.outputs, graph.output_names, results, strict=True):

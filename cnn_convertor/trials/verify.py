@@ -21,7 +21,7 @@ from cnn_convertor.pipeline import Quantized, plan, quantize, read_whole, render
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import SAMPLES, Samples, random_samples, read_samples, shapes_of
 from cnn_convertor.trials.labels import read_classes
-from cnn_convertor.trials.run import Install, installing
+from cnn_convertor.trials.run import Load, compiled
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.inner_maps import alone, causes_of, compare_layers, held_layers
@@ -45,7 +45,7 @@ MIN_SQNR = {False: 40.0, True: 20.0}  # palette? -> dB that every output must re
 class _Trial(NamedTuple):
     """A network that has run: what it was given, and what both sides computed.
 
-    options: how its program was planned. installed: compiles other programs of the graph. on: where the samples run.
+    options: how its program was planned. loaded: loads other programs of the graph as data. on: where the samples run.
     """
 
     request: Request
@@ -54,7 +54,7 @@ class _Trial(NamedTuple):
     given: Samples
     device: Outputs
     reference: Reference
-    installed: Install
+    loaded: Load
     on: Workers
 
     @property
@@ -104,11 +104,10 @@ def verify(
         given = read_samples(inputs, shapes, preparation)
     classes = None if labels is None else read_classes(labels, given.count, graph)
     palette = has_palettes(program)
-    with installing(graph, request, sources) as installed:
-        progress("compile", 0, 1)
-        network = installed(program)
+    progress("compile", 0, 1)
+    with compiled(graph, program, request, sources) as (network, loaded):
         device, reference = run_both(request.model, network, given, on, progress)
-        trial = _Trial(request, quantized.options, network, given, device, reference, installed, on)
+        trial = _Trial(request, quantized.options, network, given, device, reference, loaded, on)
         progress("compare", 0, 1)
         outputs = compare_outputs(network, device, reference)
         result = Verification(
@@ -136,7 +135,7 @@ def verify(
 
 def _beside(trial: _Trial, outputs: tuple[Comparison, ...]) -> tuple[Beside, ...]:
     """The outputs of the same commands with FP16 weights beside those with palettes."""
-    plain = trial.installed(without_palettes(trial.program))
+    plain = trial.loaded(without_palettes(trial.program))
     device, reference = _run_beside(trial, plain)
     return beside(plain, device, trial.device, outputs, reference)
 
@@ -158,7 +157,7 @@ def _sensitivity(trial: _Trial) -> tuple[Sensitivity, ...]:
     def compared(network: EmulatedNetwork) -> tuple[Comparison, ...]:
         return compare_outputs(network, *_run_beside(trial, network))
 
-    return sensitivities(variants_of(trial.installed(without_palettes(trial.program)), trial.program), compared)
+    return sensitivities(variants_of(trial.loaded(without_palettes(trial.program)), trial.program), compared)
 
 
 def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribute: bool) -> Verification:
@@ -170,7 +169,7 @@ def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribut
         unfused_options = options._replace(fusion=Fusion.NONE)
         program = with_weights_of(trial.plan(unfused_options), trial.program)
         if len(program.layers) > len(trial.program.layers):
-            options, network = unfused_options, trial.installed(program)
+            options, network = unfused_options, trial.loaded(program)
             device = network.run(first_samples(trial.given.inputs), layers=True)
             more, its_jump = compare_layers(program, device, trial.reference, palette=result.palette, unfused=True)
             own = {row.comparison.name: row for row in compared}
@@ -180,8 +179,8 @@ def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribut
         compared = tuple(replace(row, alone=ratios.get(row.comparison.name)) for row in compared)
         result = replace(result, unjudged=(*result.unjudged, *_layers_without_a_map(network, result, compared)))
     if attribute:
-        fp16 = trial.installed(without_palettes(network.program)) if result.palette else network
-        mirrored = trial.installed(trial.plan(options._replace(transposed=not options.transposed)))
+        fp16 = trial.loaded(without_palettes(network.program)) if result.palette else network
+        mirrored = trial.loaded(trial.plan(options._replace(transposed=not options.transposed)))
         causing = {Cause.MAPS: (fp16, False), Cause.ARITHMETIC: (mirrored, True)}
         palettes = {each.layer: each.sqnr for each in result.sensitivity}
         causes = causes_of(fp16, causing, trial.given.inputs, trial.reference, palettes)

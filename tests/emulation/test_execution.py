@@ -164,14 +164,14 @@ def test_what_the_device_refuses_is_said(tmp_path: Path) -> None:
 
 @needs_compiler
 def test_the_same_network_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = network(small_graph(), tmp_path / "a").executable
+    first = network(small_graph(), tmp_path / "a", compiled=True).executable
     monkeypatch.setattr(building, "_compile", None)
-    assert network(small_graph(), tmp_path / "b").executable == first
+    assert network(small_graph(), tmp_path / "b", compiled=True).executable == first
 
 
 @needs_compiler
 def test_a_program_is_compiled_again_when_a_file_that_a_source_includes_has_changed(tmp_path: Path) -> None:
-    network(small_graph(), tmp_path)
+    network(small_graph(), tmp_path, compiled=True)
     (tmp_path / "mine.cpp").write_text('#include "value.h"\nint mine() { return VALUE; }\n')
     programs = []
     for value in (1, 2, 1):
@@ -184,7 +184,7 @@ def test_a_program_is_compiled_again_when_a_file_that_a_source_includes_has_chan
 @needs_compiler
 def test_a_process_looks_for_a_program_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Looking for it runs the preprocessor on each source. A program that has gone is made again."""
-    made = network(small_graph(), tmp_path)
+    made = network(small_graph(), tmp_path, compiled=True)
     away = made._replace(executable=tmp_path / "of another computer" / made.executable.name)
     with monkeypatch.context() as patch:
         patch.setattr(emulated_network, "_BUILT", {})
@@ -206,7 +206,7 @@ def test_a_source_that_includes_a_missing_file_is_an_error_that_names_both(tmp_p
 
 @needs_compiler
 def test_sources_that_do_not_compile_are_an_error_that_names_them(tmp_path: Path) -> None:
-    trial = network(small_graph(), tmp_path)
+    trial = network(small_graph(), tmp_path, compiled=True)
     source = tmp_path / f"{NAME}_gen.cpp"
     source.write_text(source.read_text() + "\nbroken;\n")
     with pytest.raises(ConvertorError, match=r"DV702[\s\S]*broken[\s\S]*net_gen.cpp"):
@@ -231,7 +231,7 @@ def test_a_cache_that_cannot_be_written_is_an_error(tmp_path: Path, monkeypatch:
 @needs_compiler
 def test_interrupted_builds_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = tmp_path / "cache"
-    trial = network(small_graph(), tmp_path / "net")
+    trial = network(small_graph(), tmp_path / "net", compiled=True)
     shutil.copytree(building.cache_folder(), cache)
     monkeypatch.setenv("CNN_CONVERTOR_CACHE", str(cache))
     (cache / trial.executable.name).unlink()

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cnn_convertor import codegen
 from cnn_convertor.codegen import rendering
 from cnn_convertor.config import Config
 from cnn_convertor.conversion.convert import convert
@@ -73,8 +72,7 @@ def test_the_same_network_has_the_same_selftest(tmp_path: Path) -> None:
 
 def recorded(graph: Graph, low: float, high: float) -> SelfTest:
     program = build(graph, config(Path("graph.keras")))
-    files = codegen.emit(program, codegen.RenderOptions("a graph"))
-    return record(graph, program, files, low=low, high=high, device=DV700)
+    return record(graph, program, low=low, high=high, device=DV700)
 
 
 def test_inputs_are_drawn_from_the_levels(tmp_path: Path) -> None:

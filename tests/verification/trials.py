@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cnn_convertor.codegen import RenderOptions, render
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.emulation.execution import Maps
-from cnn_convertor.emulation.network import EmulatedNetwork
+from cnn_convertor.emulation.network import EmulatedNetwork, install_data
 from cnn_convertor.files.replacing import Contents, replace_all
 from cnn_convertor.ir.graph import Graph
+from cnn_convertor.pipeline import quantize
 from cnn_convertor.trials.run import prepare
 
 NAME = "net"
@@ -35,9 +37,19 @@ def config(definition: Path, data: Path | None = None, **fields: Any) -> Config:
     return replace(made, **fields)
 
 
-def network(graph: Graph, folder: Path, *, sources: Sequence[Path] = (), **fields: Any) -> EmulatedNetwork:
-    """A graph that no frontend has read, ready to run. sources: the callbacks of custom layers."""
-    return prepare(graph, Request.of(config(Path("graph.keras"), **fields)), folder, sources=sources)
+def network(
+    graph: Graph, folder: Path, *, sources: Sequence[Path] = (), compiled: bool = False, **fields: Any
+) -> EmulatedNetwork:
+    """A graph that no frontend has read, ready to run. sources: the callbacks of custom layers.
+
+    compiled: its generated sources run. Otherwise its program does, as data, beside sources that are not compiled.
+    """
+    request = Request.of(config(Path("graph.keras"), **fields))
+    if compiled:
+        return prepare(graph, request, folder, sources=sources)
+    program = quantize(graph, request).program
+    replace_all(folder, render(program, RenderOptions("graph.keras")))
+    return install_data(graph, program, folder, sources=sources, device=request.options.device)
 
 
 def change_files(patch: pytest.MonkeyPatch, change: Callable[[Path], None]) -> None:

@@ -7,52 +7,50 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cnn_convertor.codegen.cpp import literal
-from cnn_convertor.devices.dv700.operators import Argument, CpuKernelCall
+from cnn_convertor.devices.dv700.operators import Argument, CpuKernelCall, kernel_call
 from cnn_convertor.devices.dv700.program import ElementType, Layer, Tensor
 
 _FOLDER = Path(__file__).parent
 _NAMESPACE = "dv700_cpu"  # of the headers; NAME_cpu.h puts them into its own, since each network has its own version
 _ORDER = "order.h"  # NAME_cpu.h says the order of its maps itself
+MAXIMIZER = "Maximize"  # works on a block of the device
 _TAKES_A_LIST = {"Concat"}  # functions of any number of maps
 
 
-def kernel_view(layer: Layer, call: CpuKernelCall) -> dict[str, object]:
-    """The maps that a function on the CPU works on, and its call."""
-    if layer.output.type is ElementType.BYTE:
-        return _maximizer_view(layer)
+class KernelView(NamedTuple):
+    """A call, as C++. maps: the declarations of what it works on. arguments: all of them, separated by commas."""
+
+    function: str
+    maps: tuple[str, ...]
+    arguments: str
+
+
+def kernel_view(layer: Layer) -> KernelView:
+    """The call that does the work of a layer on the CPU, or lets the device's maximizer do it."""
+    assert layer.cpu is not None
+    call = kernel_call(layer.cpu)
     names = ["x"] if len(layer.inputs) == 1 else [f"x{position}" for position in range(len(layer.inputs))]
-    maps = [f"{{{', '.join(names)}}}"] if call.function in _TAKES_A_LIST else names
-    arguments = map(_argument, call.arguments)
-    return {
-        "parameter": "*",
-        "tensors": [
-            f"Tensor {name}(io, {tensor.offset}, {', '.join(map(str, tensor.shape))}, {format_name(tensor)})"
-            for name, tensor in zip((*names, "y"), (*layer.inputs, layer.output), strict=True)
-        ],
-        "call": f"{call.function}({', '.join((*maps, 'y', *arguments))})",
-    }
+    maps = tuple(map(_declared, (*names, "y"), (*layer.inputs, layer.output)))
+    if maximizes(layer):
+        return KernelView(MAXIMIZER, maps, f"x, y, {layer.inputs[0].offset}, {layer.output.offset}")
+    inputs = [f"{{{', '.join(names)}}}"] if call.function in _TAKES_A_LIST else names
+    return KernelView(call.function, maps, ", ".join((*inputs, "y", *map(_argument, call.arguments))))
 
 
-def function_of(layer: Layer, call: CpuKernelCall) -> str:
-    """The function that does the work of a layer on the CPU."""
-    return "Maximize" if layer.output.type is ElementType.BYTE else call.function
+def maximizes(layer: Layer) -> bool:
+    """Whether the layer finds classes, which the device's maximizer can do."""
+    return layer.cpu is not None and layer.output.type is ElementType.BYTE
 
 
-def _maximizer_view(layer: Layer) -> dict[str, object]:
-    """The function that lets the device's maximizer find classes."""
-    (x,), y = layer.inputs, layer.output
-    return {
-        "parameter": "*block",
-        "tensors": [
-            f"Tensor x(io, {x.offset}, {', '.join(map(str, x.shape))}, {format_name(x)})",
-            f"Bytes y(io, {y.offset}, {', '.join(map(str, y.shape))}, kBytes)",
-        ],
-        "call": f"Maximize(*static_cast<Maximizer *>(block), x, y, {x.offset}, {y.offset})",
-    }
+def _declared(name: str, tensor: Tensor) -> str:
+    kind = "Bytes" if tensor.type is ElementType.BYTE else "Tensor"
+    return f"{kind} {name}(io, {tensor.offset}, {', '.join(map(str, tensor.shape))}, {format_name(tensor)})"
 
 
 def format_name(tensor: Tensor) -> str:
     """The C++ name of how a map lies in memory."""
+    if tensor.type is ElementType.BYTE:
+        return "kBytes"
     if tensor.type is ElementType.HALF:
         return "kHalf"
     return "kFloatPlain" if tensor.is_plain else "kFloat"
@@ -95,6 +93,31 @@ def bundle(functions: Iterable[str]) -> Bundle:
     headers = [_read(name) for name in names]
     system = sorted({include for header in headers for include in header.system})
     return Bundle(tuple(system), tuple(header.body for header in headers))
+
+
+class Kernels(NamedTuple):
+    """All functions that run layers on the CPU.
+
+    calls: each with the struct that its template takes, or "". words: the names of constants among their arguments.
+    """
+
+    bundle: Bundle
+    calls: tuple[tuple[str, str], ...]
+    words: tuple[str, ...]
+
+
+def all_kernels() -> Kernels:
+    """What the headers define: a header has the name of its function."""
+    calls: list[tuple[str, str]] = []
+    for path in sorted(_FOLDER.glob("*.h")):
+        body = _read(path.name).body
+        for prefix, function in re.findall(r"^(inline|template <class F>\n)\s?void (\w+)\(", body, re.MULTILINE):
+            if _file_of(function) == path.name:
+                structs = re.findall(r"^struct (\w+) {(?:\n  .*)*operator\(\)", body, re.MULTILINE)
+                calls += [(function, struct) for struct in ([""] if prefix == "inline" else structs)]
+    whole = bundle((*dict(calls), MAXIMIZER))
+    enums = (values for body in whole.bodies for values in re.findall(r"^enum \w+ {([^}]*)}", body, re.MULTILINE))
+    return Kernels(whole, tuple(calls), tuple(word for values in enums for word in re.findall(r"\bk[A-Z]\w*", values)))
 
 
 def _file_of(function: str) -> str:

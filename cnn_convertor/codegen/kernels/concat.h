@@ -2,7 +2,7 @@
 #ifndef DV700_CPU_CONCAT_H
 #define DV700_CPU_CONCAT_H
 
-#include <initializer_list>
+#include <vector>
 
 #include "axes.h"
 #include "tensor.h"
@@ -10,7 +10,7 @@
 namespace dv700_cpu {
 
 // All maps, one after the other along an axis.
-inline void Concat(std::initializer_list<Tensor> xs, const Tensor &y, Axes along) {
+inline void Concat(const std::vector<Tensor> &xs, const Tensor &y, Axes along) {
   int top = 0, left = 0, first = 0;
   for (const Tensor &x : xs) {
     x.ForEach([&](int h, int w, int c) { y.Set(top + h, left + w, first + c, x.Get(h, w, c)); });

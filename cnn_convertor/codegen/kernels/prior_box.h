@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <initializer_list>
+#include <vector>
 
 #include "tensor.h"
 
@@ -13,8 +13,8 @@ namespace dv700_cpu {
 
 // SSD's boxes around each pixel of a map, and their variances.
 inline void PriorBox(const Tensor &y, int map_height, int map_width, float image_height, float image_width,
-                     std::initializer_list<float> min_sizes, std::initializer_list<float> max_sizes,
-                     std::initializer_list<float> aspect_ratios, bool clip, std::initializer_list<float> variance,
+                     const std::vector<float> &min_sizes, const std::vector<float> &max_sizes,
+                     const std::vector<float> &aspect_ratios, bool clip, const std::vector<float> &variance,
                      float step_height, float step_width, float offset) {
   int next = 0;
   const auto add = [&](float i, float j, float height, float width) {
@@ -22,17 +22,17 @@ inline void PriorBox(const Tensor &y, int map_height, int map_width, float image
                              (j + width / 2.0f) / image_width, (i + height / 2.0f) / image_height};
     for (int k = 0; k < 4; ++k, ++next) {
       y.Set(next, 0, 0, clip ? std::min(std::max(corners[k], 0.0f), 1.0f) : corners[k]);
-      y.Set(next, 0, 1, variance.begin()[k]);
+      y.Set(next, 0, 1, variance[static_cast<std::size_t>(k)]);
     }
   };
   for (int h = 0; h < map_height; ++h)
     for (int w = 0; w < map_width; ++w) {
       const float i = (static_cast<float>(h) + offset) * step_height, j = (static_cast<float>(w) + offset) * step_width;
       for (std::size_t s = 0; s < min_sizes.size(); ++s) {
-        const float size = min_sizes.begin()[s];
+        const float size = min_sizes[s];
         add(i, j, size, size);
-        if (max_sizes.size()) {
-          const float between = std::sqrt(size * max_sizes.begin()[s]);
+        if (!max_sizes.empty()) {
+          const float between = std::sqrt(size * max_sizes[s]);
           add(i, j, between, between);
         }
         for (const float ratio : aspect_ratios) add(i, j, size / std::sqrt(ratio), size * std::sqrt(ratio));

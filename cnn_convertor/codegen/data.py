@@ -1,0 +1,62 @@
+"""A program as data for the prebuilt runner, which does what the generated sources of the program do."""
+
+from collections.abc import Iterator
+
+from cnn_convertor.codegen.cpp import bool_literal, c_string
+from cnn_convertor.codegen.kernels import all_kernels, kernel_view
+from cnn_convertor.codegen.layer_views import Assignment, command_rows, layer_rows, run_rows
+from cnn_convertor.codegen.rendering import byte_values, render_text
+from cnn_convertor.devices.dv700.byte_input import OWN_TABLE, POLICIES
+from cnn_convertor.devices.dv700.program import Layer, LayerType, Program
+
+RUNNER_KERNELS = "kernels.h"  # that the runner includes
+
+
+def program_data(program: Program) -> bytes:
+    """The program, but for its weights. host/src/program_network.h reads it. The program has no custom layers."""
+    return "\n".join(_statements(program)).encode(errors="surrogatepass") + b"\n"
+
+
+def runner_kernels() -> str:
+    """All functions that run layers on the CPU, and the tables by which the runner finds them."""
+    kernels = all_kernels()
+    words = (*(kind.value for kind in LayerType), *POLICIES, OWN_TABLE, *kernels.words)
+    return render_text("kernels.h.j2", "the functions of CPU layers", {"kernels": kernels, "words": words})
+
+
+def _statements(program: Program) -> Iterator[str]:
+    yield "program 1"
+    yield f"transposed {bool_literal(program.transposed)}"
+    yield f"reserve {program.weight_bytes} {program.io_bytes}"
+    yield f"layers {len(program.layers)} {len(program.outputs)}"
+    for index, layer in enumerate(program.layers):
+        yield from _layer(program, index, layer)
+    if program.byte_input is not None:
+        yield f"convert {program.byte_input.policy} {{{', '.join(byte_values(program.byte_input))}}}"
+    yield "end"
+
+
+def _layer(program: Program, index: int, layer: Layer) -> Iterator[str]:
+    assert layer.custom is None, "the code of custom layers is C++"
+    name = c_string(layer.name)
+    yield f"layer {index} {layer.type.value} {len(name.encode(errors='surrogatepass'))} {name}"
+    if layer.runs:
+        yield "command"
+        yield from _fields("cmd", command_rows(program, layer))
+        for number, run in enumerate(layer.runs):
+            yield f"run {number}"
+            yield from _fields("run", run_rows(run))
+    yield from _fields("layer", layer_rows(layer))
+    if layer.lists_sources:
+        yield f"sources {{{', '.join(map(str, layer.sources))}}}"
+    if layer.cpu is not None:
+        call = kernel_view(layer)
+        yield from (f"{declared};" for declared in call.maps)
+        yield f"call {call.function}({call.arguments});"
+    for position, output in enumerate(program.outputs):
+        if output == index:
+            yield f"output {position}"
+
+
+def _fields(owner: str, rows: list[Assignment]) -> Iterator[str]:
+    return (f"{owner}.{field} {value}" for field, value, _ in rows)
