@@ -109,9 +109,8 @@ UNPOOLED = {
 }
 
 
-@pytest.mark.parametrize("transposed", [False, True])
-def test_unpooling(tmp_path: Path, transposed: bool) -> None:
-    """Small whole numbers, so that the device makes no error, and many maxima are equal; of a layer, and of an input."""
+def unpooling() -> Graph:
+    """Unpoolings of a layer, and of an input; of small whole numbers, so that the device makes no error."""
     random = np.random.default_rng(2)
 
     def whole(*shape: int) -> Constant:
@@ -132,14 +131,20 @@ def test_unpooling(tmp_path: Path, transposed: bool) -> None:
             Node(f"{name}/for the device", COPY, (f"{name}/of the input",)),
         ]
         outputs += [f"{name}/output", f"{name}/for the device"]
-    graph = Graph(tuple(nodes), tuple(outputs))
+    return Graph(tuple(nodes), tuple(outputs))
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_unpooling(tmp_path: Path, transposed: bool) -> None:
+    """Many maxima are equal."""
+    graph, random = unpooling(), np.random.default_rng(3)
     trial = network(graph, tmp_path, transpose_weight=transposed)
     check_sources(tmp_path)
     images = random.integers(-2, 3, (2, *SHAPE)).astype(np.float32)
     results = trial.run({"x": images}).outputs
     for sample, image in enumerate(images):
         values = ir_reference.run(graph, {"x": image.astype(np.float64)})
-        for name, result in zip(outputs, results, strict=True):
+        for name, result in zip(graph.outputs, results, strict=True):
             np.testing.assert_array_equal(result[sample], values[name], err_msg=name)
 
 

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <initializer_list>
 #include <vector>
 
 #include "dmp_network.h"
@@ -134,7 +133,7 @@ struct Counter {
 };
 
 // x as an array of dims, its axes permuted, as y.
-inline void TransposeReshape(const Tensor &x, const Tensor &y, std::initializer_list<int> dims, std::initializer_list<int> axes,
+inline void TransposeReshape(const Tensor &x, const Tensor &y, const std::vector<int> &dims, const std::vector<int> &axes,
                       bool channels_first) {
   std::vector<std::size_t> size(dims.begin(), dims.end()), step(dims.size(), 1);
   for (std::size_t i = dims.size(); i-- > 1;) step[i - 1] = step[i] * size[i];
