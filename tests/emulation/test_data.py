@@ -23,7 +23,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Shape
 from cnn_convertor.pipeline import build, load
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
-from cnn_convertor.trials import prepare
+from cnn_convertor.trials.verify import prepare
 from emulation.test_byte_input import PREPARATIONS, camera
 from emulation.test_classes import ZIA_C3, segmentation
 from emulation.test_run import CALLBACK, small_graph
