@@ -1,9 +1,9 @@
-"""What the CPU does, in generated C++, is what a plain reading of the operators says: one network with all of them."""
+"""What the CPU does, in the C++ of generated sources, is what a plain reading of the operators says."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,25 +37,30 @@ EXTRA = {  # of operators that run on the CPU in some forms only
 }
 
 
-def tried() -> dict[str, Example]:
+def examples() -> dict[str, Example]:
     """The examples of each operator that has a function."""
     of_kernels = {name: example for name, example in EXAMPLES.items() if OPERATORS[type(example.op)].function}
     return {**of_kernels, **EXTRA}
+
+
+AT_A_TIME = 12  # of the examples: a network of all of them takes seconds to schedule
+BATCHES = [list(examples())[start : start + AT_A_TIME] for start in range(0, len(examples()), AT_A_TIME)]
 
 
 class Everything(NamedTuple):
     """A network, and the values of inputs that examples give: others are random."""
 
     graph: Graph
-    given: Mapping[str, NDArray[Any]]
+    values: Mapping[str, NDArray[Any]]
 
 
-def everything() -> Everything:
+def everything(chosen: Iterable[str] = examples()) -> Everything:
     """Each example's result as an output; and once more, from other inputs, after the device has copied it."""
     inputs: dict[str, Node] = {}
-    nodes, outputs, given = [], [], {}
+    nodes, outputs, values = [], [], {}
     for again in ("", ", again"):
-        for name, (op, sources) in tried().items():
+        for name in chosen:
+            op, sources = examples()[name]
             names = []
             for position, source in enumerate(sources):
                 shape = source if isinstance(source, Shape) else Shape(*source.shape)
@@ -63,22 +68,23 @@ def everything() -> Everything:
                 names.append(f"{shape} {position}{again}" if is_shared else f"{name} {position}{again}")
                 inputs[names[-1]] = Node(names[-1], ops.Input(shape))
                 if not isinstance(source, Shape):
-                    given[names[-1]] = source
+                    values[names[-1]] = source
             nodes.append(Node(f"{name}{again}", op, tuple(names)))
             outputs.append(f"{name}{again}")
             if again:
                 outputs[-1] = f"{name}, for the device"
                 nodes.append(Node(outputs[-1], COPY, (f"{name}{again}",)))
-    return Everything(Graph((*inputs.values(), *nodes), tuple(outputs)), given)
+    return Everything(Graph((*inputs.values(), *nodes), tuple(outputs)), values)
 
 
 @pytest.mark.parametrize("transposed", [False, True])
-def test_every_function_on_the_cpu(tmp_path: Path, transposed: bool) -> None:
-    graph, given = everything()
+@pytest.mark.parametrize("chosen", BATCHES, ids=lambda names: f"from {names[0]}")
+def test_every_function_on_the_cpu(tmp_path: Path, chosen: Sequence[str], transposed: bool) -> None:
+    graph, fixed = everything(chosen)
     random = np.random.default_rng(0)
     trial = network(graph, tmp_path, transpose_weight=transposed)
     inputs = {
-        node.name: np.array([given.get(node.name, random.normal(size=graph.shape(node.name))) for _ in range(2)])
+        node.name: np.array([fixed.get(node.name, random.normal(size=graph.shape(node.name))) for _ in range(2)])
         .astype(np.float16)
         .astype(np.float32)
         for node in graph.inputs
@@ -178,7 +184,8 @@ DETECTING = [
 def test_the_sources_pass_the_audit_and_every_warning(tmp_path: Path, transposed: bool) -> None:
     """Under an older standard. tests/emulation/test_data.py runs them."""
     flags = ["-std=c++11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror", "-fsyntax-only", f"-I{INCLUDE}"]
-    for number, graph in enumerate((everything().graph, unpooling(), *DETECTING)):
+    graphs = (everything(chosen).graph for chosen in BATCHES)
+    for number, graph in enumerate((*graphs, unpooling(), *DETECTING)):
         folder = tmp_path / str(number)
         network(graph, folder, transpose_weight=transposed)
         assert audit(folder / f"{NAME}_gen.cpp", None).findings == ()
