@@ -372,7 +372,7 @@ ENTRIES: Mapping[str, Entry] = {
     # --- trials on the PC ---
     "DV701": Entry(
         "No compiler",
-        "`run` and `verify` compile the generated sources, and g++ is missing.",
+        "`run` and `verify` compile the generated sources, other features the emulated device, and g++ is missing.",
         "Install g++, or set CXX.",
     ),
     "DV702": Entry(
