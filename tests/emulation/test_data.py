@@ -29,7 +29,7 @@ from emulation.test_classes import ZIA_C3, segmentation
 from emulation.test_run import CALLBACK, small_graph
 from end_to_end.test_examples_and_models import EXAMPLES, INIS, ZOO
 from examples import zoo
-from verification.test_cpu_layers import DETECTING, everything, unpooling
+from verification.test_cpu_layers import BATCHES, DETECTING, everything, unpooling
 from verification.trials import config, network
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -108,10 +108,11 @@ def test_the_zoo_gives_the_same_bits(name: str, tmp_path: Path) -> None:
 def test_the_promise_covers_every_function_of_the_runner() -> None:
     """Each function, with each struct that its template takes, is in a program that both forms run."""
     called = set()
-    for graph, fields in GRAPHS.values():
-        for call in re.findall(
-            r"^call (.*);$", program_data(build(graph(), config(Path("g.keras"), **fields))).decode(), re.MULTILINE
-        ):
+    on_the_cpu = [
+        build(graph, config(Path("g.keras"))) for graph in (*map(everything, BATCHES), unpooling(), *DETECTING)
+    ]
+    for program in (*on_the_cpu, build(segmentation(9), config(Path("g.keras"), device=ZIA_C3))):
+        for call in re.findall(r"^call (.*);$", program_data(program).decode(), re.MULTILINE):
             called.add((call.partition("(")[0], re.sub(r"{.*", "", call.rpartition("y, ")[2])))
     functions = {function for function, _ in called}
     for function, struct in all_kernels().calls:
