@@ -14,19 +14,21 @@ import pytest
 from cnn_convertor.codegen.data import program_data
 from cnn_convertor.codegen.kernels import MAXIMIZER, all_kernels
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.profiles import DV700
+from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation import build as building
 from cnn_convertor.emulation.network import EmulatedNetwork, install_data
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Shape
-from cnn_convertor.pipeline import build, load
-from cnn_convertor.samples import Preparation, random_samples, shapes_of
-from cnn_convertor.trials.verify import prepare
+from cnn_convertor.pipeline import quantize, read_whole
+from cnn_convertor.samples import random_samples, shapes_of
+from cnn_convertor.trials.run import prepare
 from emulation.test_byte_input import PREPARATIONS, camera
 from emulation.test_classes import ZIA_C3, segmentation
-from emulation.test_run import CALLBACK, small_graph
+from emulation.test_execution import CALLBACK, small_graph
 from end_to_end.test_examples_and_models import EXAMPLES, INIS, ZOO
 from examples import zoo
 from verification.test_cpu_layers import BATCHES, DETECTING, everything, unpooling
@@ -55,11 +57,19 @@ GRAPHS: dict[str, tuple[Callable[[], Graph], dict[str, Any]]] = {
 SLOW = {name for name in GRAPHS if name.partition(",")[0] in ON_THE_CPU}
 
 
-def assert_same_bits(compiled: EmulatedNetwork, folder: Path, given: Config, *, exact: bool = False) -> None:
+def requested(**fields: Any) -> Request:
+    return Request.of(config(Path("graph.keras"), **fields))
+
+
+def built(graph: Graph, **fields: Any) -> Program:
+    return quantize(graph, requested(**fields)).program
+
+
+def assert_same_bits(compiled: EmulatedNetwork, folder: Path, request: Request, *, exact: bool = False) -> None:
     """All layers, outputs and traffic of a compiled network and of its program as data."""
     data = install_data(compiled.graph, compiled.program, folder, device=compiled.device)
     assert data.data is not None and data.executable != compiled.executable
-    inputs = random_samples(shapes_of(compiled.graph), Preparation.of(given), samples=2, seed=1).inputs
+    inputs = random_samples(shapes_of(compiled.graph), request.preparation, samples=2, seed=1).inputs
     expected, results = (each.run(inputs, layers=True, exact=exact) for each in (compiled, data))
     for layer, theirs, mine in zip(compiled.program.layers, expected.layers, results.layers, strict=True):
         assert theirs.tobytes() == mine.tobytes(), layer.name
@@ -74,25 +84,25 @@ def assert_same_bits(compiled: EmulatedNetwork, folder: Path, given: Config, *, 
 def test_a_program_as_data_gives_the_bits_of_its_sources(name: str, tmp_path: Path) -> None:
     graph, fields = GRAPHS[name]
     compiled = network(graph(), tmp_path / "compiled", compiled=True, **fields)
-    assert_same_bits(compiled, tmp_path / "data", config(Path("graph.keras"), **fields))
+    assert_same_bits(compiled, tmp_path / "data", requested(**fields))
 
 
 def test_maps_in_fp32_have_the_same_bits(tmp_path: Path) -> None:
     compiled = network(small_graph(), tmp_path / "compiled", compiled=True)
-    assert_same_bits(compiled, tmp_path / "data", config(Path("graph.keras")), exact=True)
+    assert_same_bits(compiled, tmp_path / "data", requested(), exact=True)
 
 
 def test_the_maximizer_works_only_where_there_is_one(tmp_path: Path) -> None:
     compiled = network(segmentation(9), tmp_path / "compiled", compiled=True, device=ZIA_C3)
     without = compiled._replace(device=compiled.device._replace(blocks=frozenset({"conv"})))
-    assert_same_bits(without, tmp_path / "data", config(Path("graph.keras")))
+    assert_same_bits(without, tmp_path / "data", requested())
 
 
 @slow
 @pytest.mark.parametrize("ini", INIS)
 def test_the_examples_give_the_same_bits(ini: str, tmp_path: Path) -> None:
-    chosen = Config.read(EXAMPLES / ini)
-    assert_same_bits(prepare(load(chosen), chosen, tmp_path / "compiled"), tmp_path / "data", chosen)
+    chosen = Request.of(Config.read(EXAMPLES / ini))
+    assert_same_bits(prepare(read_whole(chosen), chosen, tmp_path / "compiled"), tmp_path / "data", chosen)
 
 
 @slow
@@ -101,17 +111,15 @@ def test_the_examples_give_the_same_bits(ini: str, tmp_path: Path) -> None:
     ["caffe_lenet", "caffe_googlenet", "caffe_ssd_mobilenet", "caffe_enet", "caffe_segnet_basic", "keras_mobilenet"],
 )
 def test_the_zoo_gives_the_same_bits(name: str, tmp_path: Path) -> None:
-    chosen = Config.read(zoo.build(name, tmp_path, size=ZOO[name]))
-    assert_same_bits(prepare(load(chosen), chosen, tmp_path / "compiled"), tmp_path / "data", chosen)
+    chosen = Request.of(Config.read(zoo.build(name, tmp_path, size=ZOO[name])))
+    assert_same_bits(prepare(read_whole(chosen), chosen, tmp_path / "compiled"), tmp_path / "data", chosen)
 
 
 def test_the_promise_covers_every_function_of_the_runner() -> None:
     """Each function, with each struct that its template takes, is in a program that both forms run."""
     called = set()
-    on_the_cpu = [
-        build(graph, config(Path("g.keras"))) for graph in (*map(everything, BATCHES), unpooling(), *DETECTING)
-    ]
-    for program in (*on_the_cpu, build(segmentation(9), config(Path("g.keras"), device=ZIA_C3))):
+    on_the_cpu = [built(graph) for graph in (*map(everything, BATCHES), unpooling(), *DETECTING)]
+    for program in (*on_the_cpu, built(segmentation(9), device=ZIA_C3)):
         for call in re.findall(r"^call (.*);$", program_data(program).decode(), re.MULTILINE):
             called.add((call.partition("(")[0], re.sub(r"{.*", "", call.rpartition("y, ")[2])))
     functions = {function for function, _ in called}
@@ -174,7 +182,7 @@ def test_names_of_layers_may_be_anything(tmp_path: Path) -> None:
     for name in names:
         nodes.append(Node(name, ops.Unary(ops.Absolute()), (nodes[-1].name,)))
     graph = Graph(tuple(nodes), (nodes[-1].name,))
-    program = build(graph, config(Path("g.keras")))
+    program = built(graph)
     made = install_data(graph, program, tmp_path, device=DV700)
     inputs = {"x": -np.ones((1, 2, 3, 8), np.float32)}
     np.testing.assert_array_equal(made.run(inputs).outputs[0], np.ones((1, 2, 3, 8)))
