@@ -35,8 +35,8 @@ class Interval:
         return Interval(dividend / self.high, dividend / self.low)
 
     def text(self, form: str) -> str:
-        """Both ends in a number's form, such as ",.1f"; once where they read the same."""
-        low, high = format(self.low, form), format(self.high, form)
+        """Both ends in a number's form, such as ",.1f", never with an exponent for a large number; once where they read the same."""
+        low, high = _written(self.low, form), _written(self.high, form)
         return low if low == high else f"{low} to {high}"
 
 
@@ -52,3 +52,8 @@ def total(numbers: Iterable[Interval]) -> Interval:
 def milliseconds(usec: Interval) -> str:
     """Microseconds in words: in milliseconds."""
     return (usec / 1e3).text(".3g")
+
+
+def _written(number: float, form: str) -> str:
+    text = format(number, form)
+    return f"{float(text):,.0f}" if "e+" in text else text

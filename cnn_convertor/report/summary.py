@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 from cnn_convertor.devices.dv700.weights.palette_report import Reason
-from cnn_convertor.devices.intervals import milliseconds
+from cnn_convertor.devices.intervals import Interval, milliseconds
 from cnn_convertor.memory import Peak, Plan
 from cnn_convertor.report.values import DeviceFacts, KeptPrecision, Report
 
@@ -57,11 +57,11 @@ def _estimated(report: Report) -> Iterator[tuple[str, str]]:
         yield "estimate", report.device.provenance
     if (board := report.board) is not None:
         usec = board.whole.usec
-        commands = "not measured" if usec is None else f"{usec / 1e3:.3g} ms"
+        commands = "not measured" if usec is None else f"{milliseconds(Interval.of(usec))} ms"
         verdict = "computes the same" if board.passed else "computes something else"
         yield (
             "board",
-            f"{commands} for the commands, {board.cpu_usec / 1e3:.3g} ms on the CPU; {board.device} {verdict}",
+            f"{commands} for the commands, {milliseconds(Interval.of(board.cpu_usec))} ms on the CPU; {board.device} {verdict}",
         )
     if size := report.palette_command_bytes:
         yield "command buffer", f"about {size:,} bytes more for palettes, which the driver expands"
