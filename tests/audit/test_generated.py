@@ -210,4 +210,6 @@ def test_a_max_pool_in_several_strips_needs_a_late_driver_and_late_hardware(tmp_
     assert "a user driver from 7.2.20201106 on and hardware from 2019-07-29 on" in finding.message
     sources = tmp_path / "Net_gen.cpp", tmp_path / "Net_weights.bin"
     assert not audit(*sources, AuditedDevice(pools_tiles=True)).findings
+    too_small = audit(*sources, AuditedDevice(ub_size=1024)).findings
+    assert too_small and "DV631" not in {each.code for each in too_small}, "no number of strips is enough"
     assert not generate(network).audit(tmp_path).findings
