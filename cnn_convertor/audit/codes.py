@@ -141,7 +141,8 @@ CODES: dict[str, Entry] = {
     "DV631": Entry(
         "Refused by the device's revision or driver",
         "The device's revision refuses this: a deconvolution, an uneven pool, or padding larger than the map. Or its user driver "
-        "(before 7.2.20201106) or hardware (before 2019-07-29) refuses a max pool behind a convolution of several strips.",
+        "(before 7.2.20201106) refuses a max pool behind a convolution of several strips, or its hardware (before 2019-07-29) "
+        "computes it wrongly, without an error.",
         "Convert for this device: `device` in the ini file.",
     ),
     # --- layers and their places ---

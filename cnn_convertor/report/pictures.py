@@ -90,7 +90,7 @@ def _arrows(steps: Sequence[Step], first_input: int, nodes: int) -> Iterator[tup
 
 
 def _step_node(key: str, number: int, step: Step, corner: Point, most: float) -> Box:
-    """most: the shortest time of the most expensive command, in microseconds,, which is reddest."""
+    """most: the shortest time of the most expensive command, in microseconds, which is reddest."""
     names, size, heat = ", ".join(step.layers) or step.name, _size(step.output.shape), ""
     if step.cost is not None and most:
         size += f"  {step.cost.usec.text(',.0f')} us"

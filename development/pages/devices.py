@@ -21,8 +21,8 @@ lists all or the given devices, with their figures and sources. An *assumed* fig
 multipliers, bandwidth (MB are 10^6 bytes) and the time of a command change estimated times, never results. Where sources differ or
 know only a bound, a figure is an interval, and estimates show both ends; the clock is the largest that a board can be set to. No
 public source has the bandwidth of any board: it is assumed for all. An assumed revision can allow commands that an older board
-refuses: if your board is older, set it in a file. The user driver is the one that the SDK pins, and the hardware is taken for old:
-if your board has newer ones, a file with both can save commands.
+refuses: if your board is older, set it in a file. The user driver is the one that the SDK pins, and hardware without a date is
+treated as older than {TILED_POOL_HARDWARE}: if both are newer on your board, a file that says so can save commands.
 
 | figure | {" | ".join(NAMES)} |
 |---|{"---|" * len(NAMES)}

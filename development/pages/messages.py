@@ -110,7 +110,7 @@ ENTRIES: Mapping[str, Entry] = {
     "DV116": Entry(
         "Invalid shape of a custom layer",
         "The shape function of a custom layer fails, or does not return a shape.",
-        "Return (width, height, channels), all greater than 0. A layer with one input hands over its shape, one with several a list of their shapes.",
+        "Return (width, height, channels), all greater than 0. The function gets the shape of the input; of several inputs, a list of shapes.",
     ),
     "DV117": Entry(
         "No such layer",

@@ -18,7 +18,7 @@ T = TypeVar("T")
 BLOCKS = ("conv", "fc", "maximizer", "ipu")  # what a device can have
 USUAL_MULTIPLIERS = 576  # for which cycles are counted: 72 for each of 8 output channels
 UNRESTRICTED = 93  # first revision with deconvolutions and with pools of any width and height
-UNKNOWN = "unknown"  # a date of the hardware that nobody can tell
+UNKNOWN = "unknown"  # in place of a date of the hardware, which then counts as older than all dates here
 # A max pool behind a convolution in several tiles: the first user driver that does not refuse it (the check was removed on
 # 2019-09-20), and the first hardware that computes it. Older hardware behind a newer driver computes wrongly, without an error.
 TILED_POOL_DRIVER = "7.2.20201106"
