@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from cnn_convertor.audit.sdk import BOOL, HANDLE, POINTER, TEXT, UNKNOWN, Array, Scalar, Struct, Type
-from cnn_convertor.audit.tokens import NotUnderstoodError
+
+
+class NotUnderstoodError(Exception):
+    """A construct that the reader does not know; the text names it."""
 
 
 class Cell:

@@ -23,7 +23,7 @@ CODES: dict[str, Entry] = {
     ),
     "DV602": Entry(
         "Statement not understood",
-        "The audit does not understand a statement, and ignores it.",
+        "The audit does not understand a statement, and ignores it. It refuses a source that is no C++.",
         "Assign one field after the other, as the SDK's tools do. Where the preprocessor decides, audit the output of g++ -E.",
     ),
     "DV603": Entry(

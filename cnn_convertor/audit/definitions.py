@@ -1,12 +1,25 @@
-"""Finds the functions, variables and macros that a source defines."""
+"""Parses a source, and finds the functions and variables that it defines."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import tree_sitter_cpp
+from tree_sitter import Language, Node, Parser, Point
+
 from cnn_convertor.audit.codes import hint
-from cnn_convertor.audit.tokens import Cursor, NotUnderstoodError, Token, shown, tokenize
-from cnn_convertor.errors import Origin, Problem
+from cnn_convertor.audit.preprocessor import Preprocessor
+from cnn_convertor.errors import ModelError, Origin, Problem
+
+_LANGUAGE = Language(tree_sitter_cpp.language())
+_IGNORED = {
+    "alias_declaration", "class_specifier", "enum_specifier", "static_assert_declaration", "struct_specifier",
+    "type_definition", "union_specifier", "using_declaration",
+}  # fmt: skip
+_LONGEST = 1 << 16  # characters of a statement without lists of numbers
+_DEEPEST = 20  # namespaces in namespaces
+_CHUNK = 256  # bytes; the text of a node is read in these too
 
 
 class Parameter(NamedTuple):
@@ -20,7 +33,7 @@ class Function(NamedTuple):
     name: str
     owner: str
     parameters: tuple[Parameter, ...]
-    body: Sequence[Token]
+    body: Node
     line: int
 
 
@@ -30,8 +43,7 @@ class Definitions:
 
     file: str
     functions: dict[str, Function] = field(default_factory=dict)
-    macros: dict[str, list[Token]] = field(default_factory=dict)
-    variables: list[Sequence[Token]] = field(default_factory=list)
+    variables: list[Node] = field(default_factory=list)
     findings: list[Problem] = field(default_factory=list)
 
     def refuse(self, what: str, line: int) -> None:
@@ -40,118 +52,111 @@ class Definitions:
 
 
 def definitions(text: str, file: str) -> Definitions:
-    made = Definitions(file)
-    _collect(Cursor(list(_preprocessed(text, made))), made)
-    return made
+    """Raises ModelError for a text that is not C++."""
+    source = Definitions(file)
+    _collect(_parsed(Preprocessor(source.refuse).run(text), file), source)
+    return source
 
 
-def _preprocessed(text: str, made: Definitions) -> Iterator[Token]:
-    """The tokens that the compiler sees; macros without parameters are noted."""
-    taken: list[bool] = []  # one for each condition around the present line
-    for token in tokenize(text):
-        if token.kind != "directive":
-            if all(taken):
-                yield token
-            continue
-        word, _, rest = token.text[1:].strip().partition(" ")
-        match word, rest.strip():
-            case (("ifdef" | "ifndef"), name):
-                taken.append((name in made.macros) == (word == "ifdef"))
-            case "if", value:
-                if value not in {"0", "1"} and all(taken):
-                    made.refuse(token.text, token.line)
-                taken.append(value != "0")
-            case "else", _ if taken:
-                taken[-1] = not taken[-1]
-            case "endif", _ if taken:
-                taken.pop()
-            case "define", rest if all(taken):
-                words = list(tokenize(rest))
-                if words and not rest[len(words[0].text) :].startswith("("):
-                    made.macros[words[0].text] = words[1:]
-            case "undef", name if all(taken):
-                made.macros.pop(name, None)
-            case (("include" | "pragma" | "line" | "define" | "undef" | ""), _):
+def line_of(node: Node) -> int:
+    return int(node.start_point.row) + 1
+
+
+def text_of(node: Node | None) -> str:
+    return "" if node is None or node.text is None else node.text.decode("utf-8", "replace")
+
+
+def shown(node: Node, most: int = 80) -> str:
+    text = " ".join(text_of(node)[: 4 * most].split())
+    return text[:most] + "..." * (len(text) > most)
+
+
+# --- parsing ---
+
+
+def _parsed(text: str, file: str) -> Node:
+    """The root of a tree without errors. The parser's steps are bounded, since some texts take more time than in proportion."""
+    at, steps = 0, 0
+
+    def is_too_much(offset: int, _has_error: bool) -> bool:
+        """The parser calls it every 100 steps. C++ of any density takes at most 3.5 steps a byte."""
+        nonlocal at, steps
+        at, steps = offset, steps + 1
+        return steps > 200 + offset // 20
+
+    for piece in re.finditer(r"[^;{}]+", text):
+        if piece.end() - piece.start() > _LONGEST and re.search(r"[^\w\s,.'+-]", piece[0]):
+            raise _refusal(
+                f"a statement of more than {_LONGEST:,} characters", file, text.count("\n", 0, piece.start())
+            )
+    source = text.encode("utf-8", "replace")
+
+    def read(offset: int, _point: Point) -> bytes:
+        return source[offset : offset + _CHUNK]
+
+    try:
+        root = Parser(_LANGUAGE).parse(read, progress_callback=is_too_much).root_node
+    except ValueError:
+        raise _refusal("this is no C++ that the audit can parse", file, source.count(b"\n", 0, at)) from None
+    if root.has_error:
+        error = _first_error(root)
+        row = error.start_point.row
+        raise _refusal(f"{text.split(chr(10))[row].strip()[:80]}: this is no C++", file, row)
+    return root
+
+
+def _refusal(what: str, file: str, row: int) -> ModelError:
+    return ModelError.of("DV602", f"not understood: {what}", Origin(file, line=row + 1), hint("DV602"))
+
+
+def _first_error(node: Node) -> Node:
+    while not node.is_error and not node.is_missing:
+        node = next(child for child in node.children if child.has_error or child.is_missing)
+    return node
+
+
+# --- the top level ---
+
+
+def _collect(scope: Node, source: Definitions, depth: int = 0) -> None:
+    for node in scope.named_children:
+        match node.type:
+            case "function_definition":
+                _function(node, source)
+            case "declaration":
+                if any(child.type == "init_declarator" for child in node.children_by_field_name("declarator")):
+                    source.variables.append(node)
+            case "template_declaration":
+                _collect(node, source, depth)
+            case "namespace_definition" | "linkage_specification" if depth < _DEEPEST:
+                body = node.child_by_field_name("body")
+                if body is not None:
+                    _collect(body if body.type == "declaration_list" else node, source, depth + 1)
+            case "expression_statement" if not node.named_child_count:
                 pass
-            case _ if all(taken) or word == "elif":
-                made.refuse(token.text, token.line)
+            case kind if kind not in _IGNORED:
+                source.refuse(shown(node), line_of(node))
 
 
-def _collect(cursor: Cursor, made: Definitions, depth: int = 0) -> None:
-    while not cursor.done:
-        start = cursor.at
-        try:
-            _definition(cursor, made, depth)
-        except NotUnderstoodError as error:
-            cursor.at = start
-            line, statement = cursor.peek().line, cursor.statement()
-            made.refuse(f"{shown(statement)}: {error}", line)
-
-
-def _definition(cursor: Cursor, made: Definitions, depth: int) -> None:
-    """One definition at the top level, or in a namespace."""
-    start, head = cursor.at, set[str]()
-    while not cursor.done:
-        is_type = bool(head & {"class", "struct", "union", "enum"})
-        if cursor.take(";"):
-            return  # only declared
-        if cursor.sees("=") or (cursor.sees("{") and is_type):
-            is_variable = cursor.sees("=") and not head & {"using", "typedef"}
-            cursor.statement()
-            if cursor.peek(-1).text != ";":
-                raise NotUnderstoodError("it does not end")
-            if is_variable:
-                made.variables.append(cursor.tokens[start : cursor.at])
-            return
-        if cursor.sees("{") and head & {"namespace", "extern"}:
-            if depth > 20:
-                raise NotUnderstoodError("nested too deep")
-            _collect(Cursor(cursor.brackets()), made, depth + 1)
-            return
-        if cursor.sees("(") and cursor.at > start and cursor.peek(-1).kind == "name":
-            _function(cursor, start, made)
-            return
-        token = cursor.next()
-        head.add(token.text)
-        if token.kind in {"unknown", "number"} or token.text in {"{", "}", ")", "]"}:
-            raise NotUnderstoodError(f"unexpected {token.text}")
-    raise NotUnderstoodError("it does not end")
-
-
-def _function(cursor: Cursor, start: int, made: Definitions) -> None:
-    """At the parenthesis of a function's parameters."""
-    name, before = cursor.peek(-1), [token.text for token in cursor.tokens[start : cursor.at - 1]]
-    owner = before[-2] if before[-1:] == ["::"] and len(before) > 1 else ""
-    parameters = tuple(_parameters(cursor.brackets()))
-    while cursor.take("const", "override", "final", "noexcept"):
-        pass
-    if cursor.sees(";", "="):  # declared only, or = default
-        cursor.statement()
+def _function(node: Node, source: Definitions) -> None:
+    body, declarator = node.child_by_field_name("body"), node.child_by_field_name("declarator")
+    while declarator is not None and declarator.type in {"pointer_declarator", "reference_declarator"}:
+        declarator = declarator.named_children[-1]
+    if body is None or declarator is None or declarator.type != "function_declarator":
+        return  # = default, or an operator
+    owner, _, name = text_of(declarator.child_by_field_name("declarator")).rpartition("::")
+    if name.startswith("~"):
         return
-    if cursor.take(":"):
-        while not cursor.done and cursor.next().kind == "name":  # name(value), name{value}, ... of a constructor
-            if cursor.sees("(", "{"):
-                cursor.brackets()
-            if not cursor.take(","):
-                break
-    if not cursor.sees("{"):
-        raise NotUnderstoodError("a function without body")
-    body = cursor.brackets()
-    if before[-1:] == ["~"]:
+    if name in source.functions:
+        source.refuse(f"{shown(node)}: {name} is defined a second time", line_of(declarator))
         return
-    if name.text in made.functions:
-        raise NotUnderstoodError(f"{name.text} is defined a second time")
-    made.functions[name.text] = Function(name.text, owner, parameters, body, name.line)
+    parameters = tuple(_parameters(declarator.child_by_field_name("parameters")))
+    owner = owner.rpartition("::")[2]
+    source.functions[name] = Function(name, owner, parameters, body, line_of(declarator))
 
 
-def _parameters(tokens: list[Token]) -> Iterator[Parameter]:
-    """A parameter's name is the last word before a comma or the end."""
-    part: list[Token] = []
-    for token in [*tokens, Token("sign", ",", 0)]:
-        if token.text != ",":
-            part.append(token)
-            continue
-        names = [t.text for t in part if t.kind == "name"]
-        if names and names != ["void"]:
-            yield Parameter(names[-1], any(t.text == "&" for t in part))
-        part = []
+def _parameters(parameters: Node | None) -> Iterator[Parameter]:
+    for node in () if parameters is None else parameters.named_children:
+        words = re.findall(r"[^\W\d]\w*", text_of(node).partition("=")[0])
+        if words and words != ["void"]:
+            yield Parameter(words[-1], "&" in text_of(node))

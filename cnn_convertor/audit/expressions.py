@@ -1,11 +1,27 @@
 """Evaluates C++ expressions, as far as generated sources use them."""
 
 import operator
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from cnn_convertor.audit.cells import Cell, Pointer, Symbol, Text, Value, describe, load, number, pointed, wrap
+from tree_sitter import Node
+
+from cnn_convertor.audit.cells import (
+    Cell,
+    NotUnderstoodError,
+    Pointer,
+    Symbol,
+    Text,
+    Value,
+    describe,
+    load,
+    number,
+    pointed,
+    wrap,
+)
+from cnn_convertor.audit.definitions import line_of, text_of
 from cnn_convertor.audit.sdk import (
     BOOL,
     CONSTANTS,
@@ -20,12 +36,13 @@ from cnn_convertor.audit.sdk import (
     Struct,
     Type,
 )
-from cnn_convertor.audit.tokens import Cursor, NotUnderstoodError, Token, integer
 
-QUALIFIERS = {"const", "constexpr", "static", "struct", "class", "enum", "inline", "volatile", "register"}
 _HANDLES = {"io_mem_", "weights_mem_", "io_ptr_", "ctx_"}
-_ASSIGNMENTS = {"=", "|=", "&=", "^=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>="}
-_DEEPEST = 80
+_CASTS = {"static_cast", "reinterpret_cast", "const_cast"}
+_TYPES: dict[str, Type] = {"void": UNKNOWN, "string": UNKNOWN, "pointer": POINTER, **SCALARS, **STRUCTS}
+_DEEPEST = 200
+_ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9a-fA-F]+)|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
+_ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v", b"\n": b""}
 
 
 def _shifted(shift: Callable[[int, int], int]) -> Callable[[int, int], int]:
@@ -44,21 +61,11 @@ def _quotient(a: int, b: int) -> int:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-# From the loosest to the tightest.
-_LEVELS: tuple[dict[str, Callable[[int, int], int]], ...] = (
-    {"||": lambda a, b: a != 0 or b != 0},
-    {"&&": lambda a, b: a != 0 and b != 0},
-    {"|": operator.or_},
-    {"^": operator.xor},
-    {"&": operator.and_},
-    {"==": operator.eq, "!=": operator.ne},
-    {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge},
-    {"<<": _shifted(operator.lshift), ">>": _shifted(operator.rshift)},
-    {"+": operator.add, "-": operator.sub},
-    {"*": operator.mul, "/": _quotient, "%": lambda a, b: a - b * _quotient(a, b)},
-)
-_OPERATORS = {sign: compute for level in _LEVELS for sign, compute in level.items()}
-_PRECEDENCE = {sign: level for level, signs in enumerate(_LEVELS) for sign in signs}
+_OPERATORS: dict[str, Callable[[int, int], int]] = {
+    "|": operator.or_, "^": operator.xor, "&": operator.and_, "==": operator.eq, "!=": operator.ne, "<": operator.lt,
+    ">": operator.gt, "<=": operator.le, ">=": operator.ge, "<<": _shifted(operator.lshift), ">>": _shifted(operator.rshift),
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": _quotient, "%": lambda a, b: a - b * _quotient(a, b),
+}  # fmt: skip
 
 
 def compute(sign: str, left: Value, right: Value) -> Value:
@@ -68,6 +75,8 @@ def compute(sign: str, left: Value, right: Value) -> Value:
         return Text(left.text + right.text, is_temporary=True)
     if sign in {"==", "!="} and not (isinstance(left, int) and isinstance(right, int)):
         return int((left == right) == (sign == "=="))
+    if sign not in _OPERATORS:
+        raise NotUnderstoodError(f"the operator {sign}")
     value = int(_OPERATORS[sign](number(left), number(right)))
     if abs(value) >> 64:
         raise NotUnderstoodError(f"{sign} gives more than 64 bits")
@@ -75,16 +84,14 @@ def compute(sign: str, left: Value, right: Value) -> Value:
 
 
 class Expressions(ABC):
-    """Evaluates at a cursor. A name is looked up in the scopes, then among macros, members of the network and constants."""
+    """Evaluates nodes: those of a kind by the method _KIND. A name is looked up in the scopes, then among members and constants."""
 
-    def __init__(self, macros: dict[str, list[Token]]) -> None:
+    def __init__(self) -> None:
         self.layers, self.outputs = Cell(Array(LAYER, None), "layers_"), Cell(Array(POINTER, None), "output_layers_")
         self.is_transposed = Cell(BOOL, "is_weight_transposed")
         self.scopes: list[dict[str, Value]] = [{}]
-        self.cursor = Cursor(())
         self.effects = 0  # assignments and calls so far
         self._members = {cell.name: cell for cell in (self.layers, self.outputs, self.is_transposed)}
-        self._macros = macros
         self._depth = 0
 
     @abstractmethod
@@ -96,7 +103,7 @@ class Expressions(ABC):
         """Note a finding."""
 
     @contextmanager
-    def nested(self, levels: int = 1) -> Iterator[None]:
+    def nested(self, levels: int) -> Iterator[None]:
         """So many levels deeper. Raises NotUnderstoodError when there are too many."""
         if self._depth + levels > _DEEPEST:
             raise NotUnderstoodError("nested too deep")
@@ -106,30 +113,41 @@ class Expressions(ABC):
         finally:
             self._depth -= levels
 
+    def evaluate(self, node: Node) -> Value:
+        while node.type == "parenthesized_expression":
+            node = node.named_children[0]
+        evaluator: Callable[[Node], Value] | None = getattr(self, f"_{node.type}", None)
+        if evaluator is None:
+            raise NotUnderstoodError(f"unexpected {text_of(node)[:40]}")
+        if self._depth >= _DEEPEST:
+            raise NotUnderstoodError("nested too deep")
+        self._depth += 1
+        try:
+            return evaluator(node)
+        finally:
+            self._depth -= 1
+
     # --- assignments ---
 
-    def expression(self) -> Value:
-        value = self.assignment()
-        while self.cursor.take(","):
-            value = self.assignment()
-        return value
+    def _comma_expression(self, node: Node) -> Value:
+        """The last of some values. The grammar nests their rest to the right."""
+        while node.type == "comma_expression":
+            self.evaluate(part(node, "left"))
+            node = part(node, "right")
+        return self.evaluate(node)
 
-    def assignment(self) -> Value:
-        with self.nested():
-            left = self._conditional()
-            token = self.cursor.peek()
-            if token.text not in _ASSIGNMENTS:
-                return left
-            self.cursor.next()
-            if not isinstance(left, Cell):
-                raise NotUnderstoodError(f"{describe(left)} cannot be assigned to")
-            if token.text == "=" and self.cursor.sees("{"):
-                self.initialize(left, token.line)
-            elif token.text == "=":
-                self.assign(left, self.assignment(), token.line)
-            else:
-                self.assign(left, compute(token.text[:-1], left, self.assignment()), token.line)
-            return left
+    def _assignment_expression(self, node: Node) -> Value:
+        left, right, sign = self.evaluate(part(node, "left")), part(node, "right"), part(node, "operator")
+        if not isinstance(left, Cell):
+            raise NotUnderstoodError(f"{describe(left)} cannot be assigned to")
+        line, calculation = line_of(sign), text_of(sign).removesuffix("=")
+        if right.type == "initializer_list" and not calculation:
+            self.initialize(left, right)
+        elif calculation:
+            self.assign(left, compute(calculation, left, self.evaluate(right)), line)
+        else:
+            self.assign(left, self.evaluate(right), line)
+        return left
 
     def assign(self, cell: Cell, value: Value, line: int) -> None:
         self.effects += 1
@@ -146,89 +164,63 @@ class Expressions(ABC):
         if wrong:
             self.report("DV604", wrong, line)
 
-    def initialize(self, cell: Cell, line: int) -> None:
+    def initialize(self, cell: Cell, braces: Node) -> None:
         """Braces: one value for each element of an array, zeros for a structure, one value for anything else."""
         self.effects += 1
-        if cell.type is UNKNOWN:
-            start = self.cursor.at
-            try:
-                self._members_of(cell, line)
-            except NotUnderstoodError:  # a custom layer's parameters may be anything
-                self.cursor.at = start
-                self.cursor.brackets()
-            return
-        self.cursor.expect("{")
-        values = self._list("}")
+        line, values = line_of(braces), braces.named_children
         match cell.type:
             case Array():
                 cell.clear()
                 for index, value in enumerate(values):
-                    self.assign(cell.element(index), value, line)
+                    self._initial(cell.element(index), value)
             case Struct():
-                if any(value != 0 for value in values):
+                if any(load(self.evaluate(value)) != 0 for value in values):
                     raise NotUnderstoodError(f"values of {cell.name} without their names")
                 cell.clear()
+            case _ if cell.type is UNKNOWN:  # members are numbered
+                with suppress(NotUnderstoodError):  # a custom layer's parameters may be anything
+                    for value in values:
+                        self._initial(cell.element(len(cell.parts)), value)
             case _ if len(values) > 1:
                 raise NotUnderstoodError(f"{cell.name} holds one value")
             case _:
-                self.assign(cell, values[0] if values else 0, line)
+                self.assign(cell, self.evaluate(values[0]) if values else 0, line)
 
-    def _members_of(self, cell: Cell, line: int) -> None:
-        """Braces in braces: the members of a structure of unknown type are numbered."""
-        with self.nested():
-            self.cursor.expect("{")
-            while not self.cursor.take("}"):
-                member = cell.element(len(cell.parts))
-                if self.cursor.sees("{"):
-                    self._members_of(member, line)
-                else:
-                    self.assign(member, self.assignment(), line)
-                if not self.cursor.sees("}"):
-                    self.cursor.expect(",")
-
-    def _list(self, end: str) -> list[Value]:
-        """Values up to the closing bracket."""
-        values: list[Value] = []
-        while not self.cursor.take(end):
-            values.append(self.assignment())
-            if not self.cursor.sees(end):
-                self.cursor.expect(",")
-        return values
+    def _initial(self, cell: Cell, value: Node) -> None:
+        if value.type == "initializer_list":
+            with self.nested(1):
+                self.initialize(cell, value)
+        else:
+            self.assign(cell, self.evaluate(value), line_of(value))
 
     # --- operators ---
 
-    def _conditional(self) -> Value:
-        value = self._binary(0)
-        if not self.cursor.take("?"):
-            return value
-        condition = number(value)
-        first = self.assignment()
-        self.cursor.expect(":")
-        second = self.assignment()
-        return first if condition else second
+    def _conditional_expression(self, node: Node) -> Value:
+        """The value that the condition chooses."""
+        is_true = self.is_true(part(node, "condition"))
+        return self.evaluate(part(node, "consequence" if is_true else "alternative"))
 
-    def _binary(self, loosest: int) -> Value:
-        """Operands joined by operators that bind at least that tightly."""
-        value = self._unary()
-        while (level := _PRECEDENCE.get(self.cursor.peek().text, -1)) >= loosest:
-            sign = self.cursor.next().text
-            value = compute(sign, value, self._binary(level + 1))
+    def is_true(self, node: Node) -> bool:
+        value = load(self.evaluate(node))
+        return isinstance(value, Pointer) or number(value) != 0
+
+    def _binary_expression(self, node: Node) -> Value:
+        """Operands joined by operators. The grammar nests them to the left, however many there are."""
+        operations = []
+        while node.type == "binary_expression":
+            operations.append((text_of(part(node, "operator")), part(node, "right")))
+            node = part(node, "left")
+        value = self.evaluate(node)
+        for sign, right in reversed(operations):
+            if sign in {"||", "&&"}:
+                is_left = number(value) != 0
+                value = int(is_left if is_left == (sign == "||") else number(self.evaluate(right)) != 0)
+            else:
+                value = compute(sign, value, self.evaluate(right))
         return value
 
-    def _unary(self) -> Value:
-        with self.nested():
-            sign = self.cursor.peek().text
-            if self.cursor.take("-", "+", "~", "!", "&", "*"):
-                return self._signed(sign, self._unary())
-            if self.cursor.take("sizeof"):
-                return self._sizeof()
-            if self.cursor.take("new"):
-                return self._new()
-            if self.cursor.sees("(") and (type := self._cast()) is not None:
-                return _converted(self._unary(), type)
-            return self._postfix(self._primary())
-
-    def _signed(self, sign: str, operand: Value) -> Value:
+    def _unary_expression(self, node: Node) -> Value:
+        sign, operand = text_of(part(node, "operator")), self.evaluate(part(node, "argument"))
         if sign == "*":
             return pointed(operand)
         if sign == "&":
@@ -243,153 +235,119 @@ class Expressions(ABC):
         value = number(operand)
         return {"-": -value, "+": value, "~": ~value, "!": int(not value)}[sign]
 
+    _pointer_expression = _unary_expression
+
     # --- types ---
 
-    def type_name(self) -> Type | None:
-        """The type at the cursor; None, and the cursor stays, when it is not a known one. It ends with * or & if it has them."""
-        start, words = self.cursor.at, list[str]()
-        known = {"void", *SCALARS, *STRUCTS}
-        while self.cursor.sees("std", "::", *QUALIFIERS) or self.cursor.peek().text in known:
-            words.append(self.cursor.next().text)
-        words = [word for word in words if word in known]
-        if not words:
-            self.cursor.at = start
-            return None
-        stars = 0
-        while self.cursor.sees("*", "&", "const"):
-            stars += self.cursor.next().text == "*"
-        return POINTER if stars else _named(words)
+    def _cast_expression(self, node: Node) -> Value:
+        return _converted(self.evaluate(part(node, "value")), _cast_type(part(node, "type")))
 
-    def _cast(self) -> Type | None:
-        start = self.cursor.at
-        self.cursor.next()
-        type = self.type_name()
-        if type is not None and self.cursor.take(")"):
-            return type
-        self.cursor.at = start
-        return None
-
-    def _sizeof(self) -> int:
-        type = self._cast() if self.cursor.sees("(") else None
+    def _sizeof_expression(self, node: Node) -> Value:
+        inner = node.child_by_field_name("type") or part(node, "value")
+        while inner.type == "parenthesized_expression":
+            inner = inner.named_children[0]
+        is_type = inner.type in {"type_descriptor", "identifier", "qualified_identifier"}
+        type = type_of(text_of(inner)) if is_type else None
         if type is None:
-            value = self._unary()
+            value = self.evaluate(inner)
             type = value.type if isinstance(value, Cell) else UNKNOWN
         if not type.size:
             raise NotUnderstoodError(f"the size of {type.name} is not known")
         return type.size
 
-    def _new(self) -> Value:
-        type = self.type_name()
-        if type is None:
+    def _new_expression(self, node: Node) -> Value:
+        type = type_of(text_of(part(node, "type")))
+        if type is None or node.child_by_field_name("placement") is not None:
             raise NotUnderstoodError("new, of a type that is not known")
-        if self.cursor.take("["):
-            length = None if self.cursor.sees("]") else number(self.assignment())
-            self.cursor.expect("]")
-            type = Array(type, length)
+        declarator, arguments = node.child_by_field_name("declarator"), node.child_by_field_name("arguments")
+        if declarator is not None:
+            if declarator.named_child_count > 1:
+                raise NotUnderstoodError("new, of more than one dimension")
+            length = declarator.child_by_field_name("length")
+            type = Array(type, None if length is None else number(self.evaluate(length)))
         cell = Cell(type, "new")
-        if self.cursor.sees("{"):
-            self.initialize(cell, self.cursor.peek().line)
-        elif self.cursor.take("("):
-            self.cursor.expect(")")
+        if arguments is not None and arguments.type == "initializer_list":
+            self.initialize(cell, arguments)
+        elif arguments is not None and arguments.named_child_count:
+            raise NotUnderstoodError("new, with arguments")
         return Pointer(cell)
 
-    # --- names, fields, elements ---
+    # --- literals, names, fields, elements ---
 
-    def _primary(self) -> Value:
-        token = self.cursor.next()
-        if token.kind == "number":
-            value = integer(token.text)
-            return Symbol(token.text) if value is None else value
-        if token.kind == "string":
-            text = token.text[1:]
-            while self.cursor.peek().kind == "string":
-                text += self.cursor.next().text[1:]
-            return Text(text)
-        if token.kind == "name":
-            return self._name(token.text)
-        if token.text == "(":
-            inner = self.expression()
-            self.cursor.expect(")")
-            return inner
-        if token.text == "::":
-            return self._primary()
-        raise NotUnderstoodError(f"unexpected {token.text or 'end'}")
+    @staticmethod
+    def _number_literal(node: Node) -> Value:
+        """The grammar counts a sign to the number."""
+        text = text_of(node)
+        value = integer(text.lstrip("+-"))
+        return Symbol(text) if value is None else -value if text.startswith("-") else value
 
-    def _name(self, name: str) -> Value:
-        while self.cursor.sees("::") and self.cursor.peek(1).kind == "name":
-            self.cursor.next()
-            name = self.cursor.next().text
-        if name == "this":
-            self.cursor.expect("->")
-            return self._name(self.cursor.next().text)
-        if name in {"static_cast", "reinterpret_cast", "const_cast"}:
-            self.cursor.expect("<")
-            type = self.type_name()
-            self.cursor.expect(">")
-            if type is None:
-                raise NotUnderstoodError("a cast to a type that is not known")
-            return _converted(self._parenthesis(), type)
-        if not self.cursor.sees("("):
-            return self._lookup(name)
-        if name in {"string", *SCALARS}:
-            value = self._parenthesis()
-            text = load(value)
-            return Text(text.text, is_temporary=True) if isinstance(text, Text) else _converted(value, _named([name]))
-        line = self.cursor.next().line
-        return self.call(name, self._list(")"), line)
+    @staticmethod
+    def _char_literal(node: Node) -> Value:
+        text = unescape(text_of(node).partition("'")[2][:-1])
+        if len(text) != 1:
+            raise NotUnderstoodError(f"{text_of(node)} is not one character")
+        return ord(text)
 
-    def _parenthesis(self) -> Value:
-        self.cursor.expect("(")
-        value = self.expression()
-        self.cursor.expect(")")
-        return value
+    def _string_literal(self, node: Node) -> Value:
+        """A literal, or several."""
+        text = ""
+        for literal in node.named_children if node.type == "concatenated_string" else [node]:
+            inside = text_of(literal).partition('"')[2][:-1]
+            text += inside.partition("(")[2].rpartition(")")[0] if "raw" in literal.type else unescape(inside)
+        return Text(text)
 
-    def _lookup(self, name: str) -> Value:
+    _raw_string_literal = _concatenated_string = _string_literal
+
+    def _identifier(self, node: Node) -> Value:
+        name = text_of(node).rpartition("::")[2]
         for scope in reversed(self.scopes):
             if name in scope:
                 return scope[name]
-        if name in self._macros:
-            return self._expanded(name)
         if name in CONSTANTS:
             return CONSTANTS[name]
         return Symbol(name) if name in _HANDLES else self._members.setdefault(name, Cell(UNKNOWN, name))
 
-    def _expanded(self, name: str) -> Value:
-        outer, self.cursor = self.cursor, Cursor(self._macros[name])
-        try:
-            value = self.assignment()
-            if not self.cursor.done:
-                raise NotUnderstoodError(f"the macro {name} is not an expression")
-        finally:
-            self.cursor = outer
-        return value
+    _qualified_identifier = _type_identifier = _true = _false = _null = _identifier
 
-    def _postfix(self, value: Value) -> Value:
-        while True:
-            if self.cursor.take("."):
-                value = self._member(value)
-            elif self.cursor.take("->"):
-                value = self._member(pointed(value))
-            elif self.cursor.take("["):
-                index = number(self.expression())
-                self.cursor.expect("]")
-                value = self._element(value, index)
-            elif self.cursor.sees("++", "--", "("):
-                raise NotUnderstoodError(f"{self.cursor.peek().text} after {describe(value)}")
-            else:
-                return value
+    def _call_expression(self, node: Node) -> Value:
+        function, arguments = part(node, "function"), part(node, "arguments")
+        values = [self.evaluate(argument) for argument in arguments.named_children]
+        name = text_of(function).rpartition("::")[2]
+        match function.type:
+            case "identifier" | "qualified_identifier" | "primitive_type" if name in {"string", *SCALARS}:
+                (value,) = values if len(values) == 1 else [Symbol("")]
+                text = load(value)
+                return Text(text.text, is_temporary=True) if isinstance(text, Text) else _converted(value, _TYPES[name])
+            case "identifier" | "qualified_identifier":
+                return self.call(name, values, line_of(node))
+            case "field_expression" if part(function, "argument").type == "this":
+                return self.call(text_of(part(function, "field")), values, line_of(node))
+            case "field_expression" if text_of(part(function, "field")) == "at" and len(values) == 1:
+                array = self.evaluate(part(function, "argument"))
+                if isinstance(array, Cell) and isinstance(array.type, Array):
+                    return array.element(number(values[0]))
+            case "template_function" if text_of(part(function, "name")) in _CASTS and len(values) == 1:
+                return _converted(values[0], _cast_type(part(function, "arguments").named_children[0]))
+        raise NotUnderstoodError(f"a call of {text_of(function)[:40]}, with {len(values)} arguments")
 
-    def _member(self, value: Value) -> Value:
-        token = self.cursor.next()
-        if not isinstance(value, Cell) or token.kind != "name":
+    def _field_expression(self, node: Node) -> Value:
+        argument, field = part(node, "argument"), part(node, "field")
+        if argument.type == "this":
+            return self._identifier(field)
+        value, name = self.evaluate(argument), text_of(field)
+        if text_of(part(node, "operator")) == "->":
+            value = pointed(value)
+        if not isinstance(value, Cell):
             raise NotUnderstoodError(f"a field of {describe(value)}")
-        if isinstance(value.type, Array) and token.text == "at":
-            return self._element(value, number(self._parenthesis()))
-        if value.type is UNKNOWN and token.text in FIELD_NAMES and value.root in self._members.values():
-            raise NotUnderstoodError(f"{value.name} has no known field {token.text}")
-        return value.field(token.text)
+        if value.type is UNKNOWN and name in FIELD_NAMES and value.root in self._members.values():
+            raise NotUnderstoodError(f"{value.name} has no known field {name}")
+        return value.field(name)
 
-    def _element(self, value: Value, index: int) -> Cell:
+    def _subscript_expression(self, node: Node) -> Value:
+        value, indices = self.evaluate(part(node, "argument")), part(node, "indices").named_children
+        if len(indices) != 1:
+            raise NotUnderstoodError(f"an element of {describe(value)}")
+        index = number(self.evaluate(indices[0]))
         if isinstance(value, Cell) and (value.type is not UNKNOWN or value.value is not None):
             value = load(value)
         if isinstance(value, Pointer):
@@ -402,11 +360,34 @@ class Expressions(ABC):
         return self.layers.element(number(index))
 
 
-def _named(words: list[str]) -> Type:
+def part(node: Node, field: str) -> Node:
+    """A part that the grammar promises."""
+    child = node.child_by_field_name(field)
+    if child is None:
+        raise NotUnderstoodError(f"unexpected {text_of(node)[:40]}")
+    return child
+
+
+def type_of(text: str) -> Type | None:
+    """The type that C++ names so; None when it is not known."""
+    if "*" in text:
+        return POINTER
+    words = [word for word in re.findall(r"\w+", text) if word in _TYPES]
+    if "<" in text or not words:
+        return None
+    return _TYPES[words[-1]] if len(words) == 1 else _integer_type(words)
+
+
+def _cast_type(node: Node) -> Type:
+    type = type_of(text_of(node))
+    if type is None:
+        raise NotUnderstoodError("a cast to a type that is not known")
+    return type
+
+
+def _integer_type(words: list[str]) -> Type:
     """The type of some words like unsigned long."""
-    if words[-1] in STRUCTS:
-        return STRUCTS[words[-1]]
-    if "void" in words or "string" in words:
+    if not SCALARS.keys() >= set(words):
         return UNKNOWN
     size = SCALARS[next((word for word in words if word not in {"unsigned", "signed", "int"}), "int")].size
     if "unsigned" in words:
@@ -417,3 +398,27 @@ def _named(words: list[str]) -> Type:
 def _converted(value: Value, type: Type) -> Value:
     loaded = load(value)
     return wrap(loaded, type) if isinstance(type, Scalar) and isinstance(loaded, int) else value
+
+
+def unescape(text: str) -> str:
+    """The characters that the inside of a literal stands for; octal and hexadecimal escapes are bytes of UTF-8."""
+    return _ESCAPE.sub(_meaning, text.encode("utf-8", "replace")).decode("utf-8", "replace")
+
+
+def _meaning(match: re.Match[bytes]) -> bytes:
+    octal, hexadecimal, *wide, other = match.groups()
+    if octal or hexadecimal:
+        return bytes([(int(octal, 8) if octal else int(hexadecimal, 16)) & 0xFF])
+    if other is None:
+        number = int(wide[0] or wide[1], 16)
+        return (chr(number) if number < 0x110000 else "\ufffd").encode("utf-8", "replace")
+    return _ESCAPED.get(other, other)
+
+
+def integer(text: str) -> int | None:
+    """The value of an integer literal with its suffixes and separators; None for another literal."""
+    match = re.fullmatch(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9][0-9]*)[uUlLzZ]{0,3}", text.replace("'", ""))
+    if match is None or len(text) > 40:
+        return None
+    is_octal = match[1].isdigit() and match[1].startswith("0")
+    return int(match[1], 8 if is_octal else 0)

@@ -7,7 +7,7 @@ from pathlib import Path
 from cnn_convertor.audit.source_network import Map, SourceLayer, SourceNetwork, SourceTensor
 from cnn_convertor.errors import Problem
 
-_FUNCTION = re.compile(r"^inline void Layer_(\d{1,9})\(.*?^\}", re.MULTILINE | re.DOTALL)
+_HEAD = re.compile(r"^inline void Layer_(\d{1,9})\(", re.MULTILINE)
 _TENSOR = re.compile(r"const (?:Tensor|Bytes) \w+\(io, (\d{1,18}), (\d{1,9}), (\d{1,9}), (\d{1,9}), (\w+)\);")
 _ELEMENTS = {"kHalf": 2, "kBytes": 1}  # bytes of an element, by format; FP32 otherwise
 
@@ -19,8 +19,9 @@ def read_functions(source: Path) -> dict[int, list[SourceTensor]]:
         return {}
     if f'#include "{header.name}"' not in source.read_text(encoding="utf-8", errors="replace"):
         return {}  # left over from an earlier conversion
-    functions = _FUNCTION.finditer(header.read_text(encoding="utf-8", errors="replace"))
-    return {int(found[1]): _tensors(found[0]) for found in functions}
+    _, *pieces = _HEAD.split(header.read_text(encoding="utf-8", errors="replace"))
+    bodies = ((index, body.partition("\n}")) for index, body in zip(pieces[::2], pieces[1::2], strict=True))
+    return {int(index): _tensors(body) for index, (body, end, _) in bodies if end}
 
 
 def check_processor(network: SourceNetwork, functions: Mapping[int, list[SourceTensor]]) -> Iterator[Problem]:

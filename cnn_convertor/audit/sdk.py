@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from cnn_convertor.audit.tokens import Cursor, tokenize
-
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
@@ -61,6 +59,7 @@ def _integer(name: str, bits: int, *, signed: bool) -> Scalar:
     return Scalar(name, bits // 8, least, least + (1 << bits) - 1)
 
 
+MAX_RUNS = 32
 BOOL = Scalar("bool", 1, 0, 1)
 TEXT = Opaque("std::string", 32)
 HANDLE = Opaque("dmp_dv_mem")
@@ -77,74 +76,6 @@ _ALIASES = {
 }  # fmt: skip
 SCALARS |= {alias: SCALARS[name] for alias, name in _ALIASES.items()}
 
-_HEADER = """
-struct dmp_dv_cmdraw { uint32_t size; uint8_t device_type, version, rsvd[2]; };
-struct dmp_dv_buf { dmp_dv_mem mem; uint64_t offs; };
-struct dmp_dv_cmdraw_conv_v0_run {
-  dmp_dv_buf weight_buf;
-  uint32_t conv_pad, pool_pad;
-  uint16_t m, conv_enable, p, pz, conv_stride, conv_dilation, weight_fmt, pool_enable, pool_avg_param, pool_size, pool_stride,
-           actfunc, actfunc_param, rectifi_en, lrn, rsvd;
-};
-struct dmp_dv_cmdraw_conv_v0 {
-  dmp_dv_cmdraw header;
-  dmp_dv_buf input_buf, output_buf, eltwise_buf;
-  uint32_t topo;
-  uint16_t w, h, z, c, input_circular_offset, output_mode;
-  dmp_dv_cmdraw_conv_v0_run run[32];
-};
-struct dmp_dv_cmdraw_conv_v1 {
-  dmp_dv_cmdraw header;
-  dmp_dv_buf u8tofp16_table;
-  uint16_t to_bgr, rsvd[3];
-  dmp_dv_cmdraw_conv_v0 conv_cmd;
-};
-struct fpga_layer {
-  layer_type type;
-  string name;
-  union {
-    dmp_dv_cmdraw_conv_v0 conv_conf;
-    dmp_dv_cmdraw_conv_v1 conv_conf_v1;
-    int softmax_axis;
-    struct { int input_layer_num; pointer input_layers; };
-    struct { pointer custom_proc_ptr, custom_param; };
-  };
-  size_t input_offs, output_offs, output_size;
-  int input_dim[3], input_dim_size, output_dim[3], output_dim_size;
-  vector output;
-  bool is_output, is_f32_output, is_input_hw_layout;
-  pointer cmdlist;
-  int cmdlist_pos, cmdlist_size;
-};
-"""
-
-
-def _declared(cursor: Cursor, name: str, types: Mapping[str, Type]) -> Struct:
-    """The structure whose members follow, with natural alignment on a 64-bit machine."""
-    members: dict[str, Type] = {}
-    size, alignment = 0, 1
-    while not cursor.take("}"):
-        found: dict[str, Type] = {}
-        word = cursor.next().text
-        if word in {"union", "struct"}:
-            cursor.expect("{")
-            unnamed = _declared(cursor, word, types)
-            members |= unnamed.members
-            found[""] = unnamed
-            cursor.expect(";")
-        while not found.get("") and not cursor.take(";"):
-            member = cursor.next().text
-            members[member] = found[member] = types[word]
-            if cursor.take("["):
-                members[member] = found[member] = Array(types[word], int(cursor.next().text))
-                cursor.expect("]")
-            cursor.take(",")
-        for type in found.values():
-            step = _alignment(type)
-            alignment = max(alignment, step)
-            size = max(size, type.size) if name == "union" else _up(size, step) + type.size
-    return Struct(name, members, _up(size, alignment), alignment)
-
 
 def _up(number: int, multiple: int) -> int:
     return -(-number // multiple) * multiple
@@ -160,29 +91,72 @@ def _alignment(type: Type) -> int:
             return alignment
 
 
-def _structures() -> dict[str, Struct]:
-    """The structures of the header, each made of those before it."""
-    types: dict[str, Type] = {
-        "string": TEXT,
-        "vector": Opaque("std::vector", 24),
-        "dmp_dv_mem": HANDLE,
-        "pointer": POINTER,
-    }
-    types |= SCALARS
-    cursor, found = Cursor(list(tokenize(_HEADER))), dict[str, Struct]()
-    while cursor.take("struct"):
-        name = cursor.next().text
-        cursor.expect("{")
-        types[name] = found[name] = _declared(cursor, name, types)
-        cursor.expect(";")
-    return found
+def _struct(name: str, *members: tuple[Type, str], is_union: bool = False) -> Struct:
+    """A structure with natural alignment on a 64-bit machine. Each type has its names, or none if it lends its own members."""
+    fields: dict[str, Type] = {}
+    size, alignment = 0, 1
+    for type, names in members:
+        step = _alignment(type)
+        alignment = max(alignment, step)
+        for name_of_member in names.split() or [""]:
+            size = max(size, type.size) if is_union else _up(size, step) + type.size
+            fields |= {name_of_member: type} if names else type.members if isinstance(type, Struct) else {}
+    return Struct(name, fields, _up(size, alignment), alignment)
 
 
-STRUCTS = _structures()
-LAYER = STRUCTS["fpga_layer"]
+_U8, _U16, _U32, _U64, _INT = (SCALARS[name] for name in ("uint8_t", "uint16_t", "uint32_t", "uint64_t", "int"))
+_RAW = _struct("dmp_dv_cmdraw", (_U32, "size"), (_U8, "device_type version"), (Array(_U8, 2), "rsvd"))
+_BUF = _struct("dmp_dv_buf", (HANDLE, "mem"), (_U64, "offs"))
+_RUN = _struct(
+    "dmp_dv_cmdraw_conv_v0_run",
+    (_BUF, "weight_buf"),
+    (_U32, "conv_pad pool_pad"),
+    (_U16, "m conv_enable p pz conv_stride conv_dilation weight_fmt pool_enable pool_avg_param pool_size pool_stride"),
+    (_U16, "actfunc actfunc_param rectifi_en lrn rsvd"),
+)
+_V0 = _struct(
+    "dmp_dv_cmdraw_conv_v0",
+    (_RAW, "header"),
+    (_BUF, "input_buf output_buf eltwise_buf"),
+    (_U32, "topo"),
+    (_U16, "w h z c input_circular_offset output_mode"),
+    (Array(_RUN, MAX_RUNS), "run"),
+)
+_V1 = _struct(
+    "dmp_dv_cmdraw_conv_v1",
+    (_RAW, "header"),
+    (_BUF, "u8tofp16_table"),
+    (_U16, "to_bgr"),
+    (Array(_U16, 3), "rsvd"),
+    (_V0, "conv_cmd"),
+)
+_UNION = _struct(
+    "",
+    (_V0, "conv_conf"),
+    (_V1, "conv_conf_v1"),
+    (_INT, "softmax_axis"),
+    (_struct("", (_INT, "input_layer_num"), (POINTER, "input_layers")), ""),
+    (_struct("", (POINTER, "custom_proc_ptr custom_param")), ""),
+    is_union=True,
+)
+LAYER = _struct(
+    "fpga_layer",
+    (_INT, "type"),
+    (TEXT, "name"),
+    (_UNION, ""),
+    (_U64, "input_offs output_offs output_size"),
+    (Array(_INT, 3), "input_dim"),
+    (_INT, "input_dim_size"),
+    (Array(_INT, 3), "output_dim"),
+    (_INT, "output_dim_size"),
+    (Opaque("std::vector", 24), "output"),
+    (BOOL, "is_output is_f32_output is_input_hw_layout"),
+    (POINTER, "cmdlist"),
+    (_INT, "cmdlist_pos cmdlist_size"),
+)
+STRUCTS = {struct.name: struct for struct in (_RAW, _BUF, _RUN, _V0, _V1, LAYER)}
 COMMANDS = {version: STRUCTS[f"dmp_dv_cmdraw_conv_v{version}"] for version in (0, 1)}
 FIELD_NAMES = {name for struct in STRUCTS.values() for name in struct.members}
-MAX_RUNS = 32
 
 LAYER_TYPES = ("LT_INPUT", "LT_CONV", "LT_FC", "LT_FLATTEN", "LT_CONCAT", "LT_COPY_CONCAT", "LT_SOFTMAX", "LT_CUSTOM")
 CONSTANTS = {

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cnn_convertor.audit.cells import Cell, Pointer, Symbol, Text
+from cnn_convertor.audit.cells import Cell, NotUnderstoodError, Pointer, Symbol, Text
 from cnn_convertor.audit.codes import hint
 from cnn_convertor.audit.definitions import Definitions, definitions
 from cnn_convertor.audit.sdk import LAYER_TYPES, MAX_RUNS
@@ -17,7 +17,6 @@ from cnn_convertor.audit.source_network import (
     as_map,
 )
 from cnn_convertor.audit.statements import Statements
-from cnn_convertor.audit.tokens import NotUnderstoodError
 from cnn_convertor.errors import ModelError, Origin, Problem
 from cnn_convertor.files.limited import TooLargeError, contents
 
@@ -51,7 +50,7 @@ def read(path: Path) -> tuple[SourceNetwork, list[Problem]]:
 
 def read_text(text: str, file: str) -> tuple[SourceNetwork, list[Problem]]:
     """As read; file is named in findings."""
-    found = definitions(text, file)
+    found = definitions(text, file) if "Initialize" in text else Definitions(file)
     if "Initialize" not in found.functions:
         raise ModelError.of("DV600", "no generated network: there is no Initialize()", Origin(file), hint("DV600"))
     followed = Statements(found)

@@ -2,19 +2,18 @@
 
 from collections.abc import Sequence
 
-from cnn_convertor.audit.cells import Cell, Pointer, Text, Value, load, number
+from tree_sitter import Node
+
+from cnn_convertor.audit.cells import Cell, NotUnderstoodError, Pointer, Text, Value, load, number
 from cnn_convertor.audit.codes import hint
-from cnn_convertor.audit.definitions import Definitions, Function
-from cnn_convertor.audit.expressions import QUALIFIERS, Expressions
-from cnn_convertor.audit.sdk import POINTER, SCALARS, STRUCTS, UNKNOWN, Array, Type
-from cnn_convertor.audit.tokens import Cursor, NotUnderstoodError, Token, shown
+from cnn_convertor.audit.definitions import Definitions, Function, line_of, shown, text_of
+from cnn_convertor.audit.expressions import Expressions, part, type_of
+from cnn_convertor.audit.sdk import POINTER, STRUCTS, UNKNOWN, Array, Type
 from cnn_convertor.errors import Origin, Problem
 
 _SETUP = {"ReserveMemory": 2, "set_num_layers": 1, "set_num_output_layers": 1}  # calls and their numbers of arguments
 _HARMLESS_CALLS = {"printf", "fprintf", "puts", "assert", "fflush"}
-_BEYOND = {
-    "for", "while", "do", "switch", "case", "default", "goto", "break", "continue", "try", "throw", "delete", "asm", "else",
-}  # fmt: skip
+_WITHOUT_EFFECT = {"using_declaration", "alias_declaration", "type_definition", "static_assert_declaration"}
 _MOST = 1_000_000  # statements
 
 
@@ -22,15 +21,14 @@ class Statements(Expressions):
     """Executes functions. setup: the arguments of the base class's methods, and the line. findings: what it cannot follow."""
 
     def __init__(self, found: Definitions) -> None:
-        super().__init__(found.macros)
+        super().__init__()
         self.findings: list[Problem] = []
         self.called: set[str] = set()
         self.setup: dict[str, tuple[list[int], int]] = {}
         self._functions, self._file = found.functions, found.file
         self._running: list[str] = []
         self._left = _MOST
-        for group in found.variables:
-            self._follow(group)
+        self._follow(found.variables)
 
     def report(self, code: str, message: str, line: int) -> None:
         self.findings.append(Problem(code, message, Origin(self._file, line=line), hint(code)))
@@ -89,7 +87,7 @@ class Statements(Expressions):
         outer, self.scopes = self.scopes, [self.scopes[0], scope]
         self._running.append(function.name)
         try:
-            returned = self._follow(function.body)
+            returned = self._follow(function.body.named_children)
         finally:
             self.scopes = outer
             self._running.pop()
@@ -97,144 +95,120 @@ class Statements(Expressions):
 
     # --- statements ---
 
-    def _follow(self, tokens: Sequence[Token]) -> Value | None:
+    def _follow(self, nodes: Sequence[Node]) -> Value | None:
         """Execute statements to the end, or to a return; gives what is returned."""
-        outer, self.cursor = self.cursor, Cursor(tokens)
-        cursor = self.cursor
-        try:
-            with self.nested(4):
-                while not cursor.done:
-                    start, returned = cursor.at, None
-                    self._left -= 1
-                    if self._left < 0:
-                        raise NotUnderstoodError("more statements than any network needs")
-                    try:
-                        returned = self._statement()
-                    except NotUnderstoodError as error:
-                        self._skip(start, str(error))
-                    if returned is not None:
-                        if not cursor.done:
-                            self._skip(cursor.at, "statements after a return are never reached")
-                        return returned
-        finally:
-            self.cursor = outer
+        with self.nested(10):
+            for index, node in enumerate(nodes):
+                self._left -= 1
+                if self._left < 0:
+                    raise NotUnderstoodError("more statements than any network needs")
+                try:
+                    returned = self._statement(node)
+                except NotUnderstoodError as error:
+                    self._refuse(node, str(error))
+                    continue
+                if returned is not None:
+                    if index + 1 < len(nodes):
+                        self._refuse(nodes[index + 1], "statements after a return are never reached")
+                    return returned
         return None
 
-    def _skip(self, start: int, why: str) -> None:
-        """Go past a statement that is not understood."""
-        self.cursor.at = start
-        line, statement = self.cursor.peek().line, self.cursor.statement()
-        self.report("DV602", f"not understood: {shown(statement)}: {why}", line)
+    def _refuse(self, node: Node, why: str) -> None:
+        self.report("DV602", f"not understood: {shown(node)}: {why}", line_of(node))
 
-    def _statement(self) -> Value | None:
-        cursor, word = self.cursor, self.cursor.peek().text
-        if cursor.take(";"):
-            return None
-        if cursor.sees("{"):
-            return self._inner(cursor.brackets())
-        if cursor.take("if"):
-            return self._if()
-        if word in _BEYOND:
-            raise NotUnderstoodError(f"the audit does not follow {word}")
-        if word in {"using", "typedef", "static_assert"}:
-            cursor.statement()
-            return None
-        if cursor.take("return"):
-            returned = 1 if cursor.sees(";") else load(self.expression())
-            cursor.expect(";")
-            if returned == 0 and self._running[-1:] == ["Initialize"]:
-                raise NotUnderstoodError("Initialize() always fails")
-            return returned
-        if self._is_declaration():
-            self._declaration()
-        else:
-            before = self.effects
-            self.expression()
-            if self.effects == before:
-                raise NotUnderstoodError("it does nothing")
-        cursor.expect(";")
+    def _statement(self, node: Node) -> Value | None:
+        match node.type:
+            case "expression_statement":
+                before = self.effects
+                for expression in node.named_children:  # one, or none
+                    self.evaluate(expression)
+                    if self.effects == before:
+                        raise NotUnderstoodError("it does nothing")
+            case "declaration":
+                self._declare(node)
+            case "compound_statement":
+                return self._inner(node)
+            case "if_statement":
+                return self._if(node)
+            case "return_statement":
+                returned = load(self.evaluate(node.named_children[0])) if node.named_child_count else 1
+                if returned == 0 and self._running[-1:] == ["Initialize"]:
+                    raise NotUnderstoodError("Initialize() always fails")
+                return returned
+            case kind if kind not in _WITHOUT_EFFECT:
+                raise NotUnderstoodError(f"the audit does not follow {text_of(node).partition(' ')[0][:40]}")
         return None
 
-    def _inner(self, tokens: Sequence[Token]) -> Value | None:
+    def _inner(self, node: Node) -> Value | None:
         """Execute a block, or a branch, in a scope of its own."""
         self.scopes = [*self.scopes, {}]
         try:
-            return self._follow(tokens)
+            return self._follow(node.named_children if node.type == "compound_statement" else [node])
         finally:
             self.scopes = self.scopes[:-1]
 
-    def _if(self) -> Value | None:
+    def _if(self, node: Node) -> Value | None:
         """Take the branch that the condition chooses; its value must be known."""
-        self.cursor.expect("(")
-        condition = load(self.expression())
-        self.cursor.expect(")")
-        is_true = isinstance(condition, Pointer) or number(condition) != 0
-        first = self.cursor.statement()
-        second = self.cursor.statement() if self.cursor.take("else") else ()
-        return self._inner(first if is_true else second)
+        condition = part(node, "condition")
+        if condition.named_child_count != 1:
+            raise NotUnderstoodError("a condition with a declaration")
+        if self.is_true(part(condition, "value")):
+            return self._inner(part(node, "consequence"))
+        alternative = node.child_by_field_name("alternative")
+        return None if alternative is None else self._inner(alternative.named_children[0])
 
     # --- declarations ---
 
-    def _is_declaration(self) -> bool:
-        """Whether the statement starts with a type: a word of its own, or a name before another name."""
-        before = self.cursor.peek()
-        if before.text in QUALIFIERS or before.text in SCALARS or before.text in {"auto", "float", "double", "void"}:
-            return True
-        if before.kind != "name":
-            return False
-        ahead = 1
-        while (token := self.cursor.peek(ahead)).text in {"::", "*", "&", "const"} or before.text == "::":
-            if token.kind != "name" and before.text == "::":
-                return False
-            before = token
-            ahead += 1
-        return token.kind == "name"
+    def _declare(self, node: Node) -> None:
+        text = text_of(part(node, "type"))
+        if "<" in text or "{" in text:
+            raise NotUnderstoodError(f"the type {text[:40]}")
+        for declarator in node.children_by_field_name("declarator"):
+            self._declarator(declarator, type_of(text) or UNKNOWN)
 
-    def _declaration(self) -> None:
-        type = self.type_name() or self._unknown_type()
-        is_reference = self.cursor.peek(-1).text == "&"
-        while True:
-            self._declarator(type, is_reference=is_reference)
-            if not self.cursor.take(","):
-                return
-            is_reference = self.cursor.sees("&")
-            while self.cursor.take("*", "&"):
-                pass
-
-    def _unknown_type(self) -> Type:
-        """auto, or a type that the audit does not know."""
-        stars = 0
-        while self.cursor.peek(1).kind == "name" or self.cursor.peek(1).text in {"::", "*", "&"}:
-            stars += self.cursor.next().text == "*"
-        while self.cursor.sees("*", "&"):
-            stars += self.cursor.next().text == "*"
-        return POINTER if stars else UNKNOWN
-
-    def _declarator(self, type: Type, *, is_reference: bool) -> None:
-        cursor, name = self.cursor, self.cursor.next()
-        if name.kind != "name":
-            raise NotUnderstoodError("a declaration without a name")
-        if is_reference:
-            cursor.expect("=")
-            self.scopes[-1][name.text] = self.assignment()
+    def _declarator(self, node: Node, type: Type) -> None:
+        """One variable. The grammar takes T x(y) for a function."""
+        value, is_reference = node.child_by_field_name("value"), False
+        name = part(node, "declarator") if node.type == "init_declarator" else node
+        while name.type != "identifier":
+            match name.type:
+                case "pointer_declarator":
+                    type = POINTER
+                case "reference_declarator":
+                    is_reference = True
+                case "array_declarator":
+                    size = name.child_by_field_name("size")
+                    type = Array(type, None if size is None else number(self.evaluate(size)))
+                case "function_declarator" if value is None:
+                    value = part(name, "parameters")
+                case _:
+                    raise NotUnderstoodError("a declaration without a name")
+            name = name.child_by_field_name("declarator") or name.named_children[-1]
+        if is_reference and (value is None or value.type in {"initializer_list", "argument_list", "parameter_list"}):
+            raise NotUnderstoodError("a reference without =")
+        if is_reference and value is not None:
+            self.scopes[-1][text_of(name)] = self.evaluate(value)
             return
-        if cursor.take("["):
-            length = None if cursor.sees("]") else number(self.assignment())
-            cursor.expect("]")
-            type = Array(type, length)
-        cell = Cell(type, name.text)
-        if cursor.take("=") or cursor.sees("{", "("):
-            self._initial(cell, name.line)
-        self.scopes[-1][name.text] = cell
+        cell = Cell(type, text_of(name))
+        if value is not None:
+            self._start(cell, value)
+        self.scopes[-1][text_of(name)] = cell
 
-    def _initial(self, cell: Cell, line: int) -> None:
-        if self.cursor.sees("{"):
-            self.initialize(cell, line)
+    def _start(self, cell: Cell, value: Node) -> None:
+        """Give a variable its first value."""
+        if value.type == "initializer_list":
+            self.initialize(cell, value)
             return
-        value = load(self.assignment())
-        if cell.type is UNKNOWN and isinstance(value, Cell):
-            raise NotUnderstoodError(f"a copy of {value.name}, where a reference may be meant")
-        self.assign(cell, value, line)
+        if value.type in {"argument_list", "parameter_list"}:
+            if value.named_child_count != 1:
+                raise NotUnderstoodError(f"{value.named_child_count} values")
+            value = value.named_children[0]
+            if value.type == "parameter_declaration" and value.named_child_count == 1:
+                value = value.named_children[0]
+        first = load(self.evaluate(value))
+        if cell.type is UNKNOWN and isinstance(first, Cell):
+            raise NotUnderstoodError(f"a copy of {first.name}, where a reference may be meant")
+        self.assign(cell, first, line_of(value))
 
 
 def _whole(target: Value, size: Value) -> Cell:

@@ -87,7 +87,11 @@ def test_any_text_behind_the_start_of_a_function_is_read_or_refused(text: str) -
     audited(Written(f"bool CNet::Initialize() {{ {body}", b""))
 
 
-LONG = ["(", "{", 'if(a<b){"', "a<", "a*", "f(", "if(1)", "else ", ".a", "}", "int x = ", "int f("]
+LONG = [
+    "(", "{", 'if(a<b){"', "a<", "a<b,", "a*", "f(", "if(1)", "else ", ".a", "}", "int x = ", "int f(", "/*", "/*a*/", "'a'",
+    'R"(', "#if 1\n", "#define A A A\nA ", "new ", "new a*", "\\\n", "\0", "\ufffd", "*; ", "***; ", "a[", "1,", "9",
+    "if(1);else ", "a=", "a|", "~", "@; ",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("piece", LONG)
@@ -96,4 +100,11 @@ def test_long_text_takes_time_in_proportion(piece: str) -> None:
     begin = time.process_time()
     audited(Written(f"bool CNet::Initialize() {{ int q; x{piece * 20_000}; }}", b""))
     audited(Written(piece * 20_000, b""))
+    assert time.process_time() - begin < 5
+
+
+def test_macros_that_grow_are_refused() -> None:
+    lines = [f"#define A{i} A{i + 1} A{i + 1}\n" for i in range(40)]
+    begin = time.process_time()
+    audited(Written(f"{''.join(lines)}bool CNet::Initialize() {{ A0; A25; }}", b""))
     assert time.process_time() - begin < 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,14 @@ def test_a_damaged_header_does_not_end_the_audit(damage: str, folder: Path) -> N
     text = header.read_text(encoding="utf-8").replace("const Tensor x(io, ", damage)
     header.write_bytes(text.encode("latin-1", "replace"))
     assert "DV666" in codes(folder)
+
+
+def test_long_headers_take_time_in_proportion(folder: Path) -> None:
+    header = folder / "net_cpu.h"
+    header.write_text(header.read_text(encoding="utf-8") + "inline void Layer_0(\n" * 50_000, encoding="utf-8")
+    begin = time.process_time()
+    codes(folder)
+    assert time.process_time() - begin < 5
 
 
 def test_a_header_that_the_source_does_not_include_is_left_alone(folder: Path) -> None:

@@ -258,7 +258,6 @@ NOT_UNDERSTOOD = [
     ("get_layer(0).conv_conf_v1.conv_cmd.w = 1 << 99;", "a shift by 99"),
     ("get_layer(0).conv_conf_v1.conv_cmd.w = 1 / 0;", "division by zero"),
     ("get_layer(0).conv_conf_v1.conv_cmd.w = 1.5;", "1.5 is not"),
-    ("get_layer(0).conv_conf_v1.conv_cmd.w = 08;", "08 is not"),
     ("if (fast()) get_layer(0).output_size = 1; else get_layer(0).output_size = 2;", "a call of fast"),
     ("memset(&get_layer(0).conv_conf_v1, 0xff, sizeof(dmp_dv_cmdraw_conv_v1));", "to 255"),
     ("memset(&get_layer(0).conv_conf_v1, 0, 1864);", "1864 bytes of"),
@@ -268,15 +267,16 @@ NOT_UNDERSTOOD = [
     ("get_layer(0).name = 3;", "is std::string"),
     ("get_layer(0).input_offs = \"a\";", "is not"),
     ("get_layer(0).conv_conf_v1 = get_layer(0).conv_conf;", "dmp_dv_cmdraw_conv_v1"),
-    ("get_layer(0).output_size = (1;", "expected )"),
-    ("get_layer(0).output_size = 1 get_layer(0).output_offs = 2;", "expected ;"),
     ("get_layer(0).conv_conf_v1.conv_cmd.topo == 1;", "does nothing"),
+    ("if (int one = 1) get_layer(0).output_size = one;", "unexpected int one"),
+    ("if (int one = 1; one) get_layer(0).output_size = one;", "a condition"),
+    ("std::vector<int> sizes;", "the type"),
+    ("auto &first{get_layer(0)};", "a reference"),
     ("auto copy = get_layer(0); copy.output_size = 1;", "a reference may be meant"),
     ("return; get_layer(0).output_size = 1;", "never reached"),
-    ("get_layer(0).output_size = " + "(" * 500 + "1" + ")" * 500 + ";", "nested too deep"),
+    ("get_layer(0).output_size = " + "~(" * 500 + "1" + ")" * 500 + ";", "nested too deep"),
     ("{" * 100 + "get_layer(0).output_size = 1;" + "}" * 100, "nested too deep"),
     ("ReserveMemory(1, 1);", "a second time"),
-    ("@", "unexpected @"),
 ]  # fmt: skip
 
 
@@ -290,12 +290,68 @@ def test_what_is_not_understood_is_said_with_its_line(statement: str, why: str) 
     assert found[0].where is not None and found[0].where.line == line
 
 
+# Values of output_size behind some statements, as C++ computes them.
+VALUES = [
+    ("#define N 1 + 1\nget_layer(0).output_size = 2 * N;", 3),
+    ("#define M (N)\n#define N 4\nget_layer(0).output_size = M;", 4),
+    ("#define N N\nint N = 5; get_layer(0).output_size = N;", 5),
+    ("#if 1\n#if 0\nget_layer(0).output_size = 1;\n#else\nget_layer(0).output_size = 2;\n#endif\n#else\n@\n#endif", 2),
+    ("#if 0\n#if 1\n@\n#else\n@\n#endif\n#else\nget_layer(0).output_size = 3;\n#endif", 3),
+    ("int n = 1; true ? n = 2 : n = 3; get_layer(0).output_size = n;", 2),
+    ("int n = 1; if (false && (n = 2)) { } get_layer(0).output_size = n;", 1),
+    ("get_layer(0).output_size = 10 - 4 - 3;", 3),
+    ("int *p, n = 7; get_layer(0).output_size = n;", 7),
+    ("int a[2][2] = {{1, 2}, {3, 4}}; get_layer(0).output_size = a[1][0];", 3),
+    ("get_layer(0).output_size = " + " + ".join(["1"] * 5000) + ";", 5000),
+    ("int n(6); get_layer(0).output_size = n;", 6),
+    ("const int k = 8; int n(k); get_layer(0).output_size = n;", 8),
+    ("get_layer(0).output_size = '\\x41' + sizeof(uint32_t);", 69),
+    ("std::string u = \"/* #if 1 @ \"; get_layer(0).output_size = 2'0 /* } */ + 1; // { */", 21),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("statements", "value"), VALUES)
+def test_values_are_those_of_cpp(statements: str, value: int) -> None:
+    network, findings = read(PLAIN.replace("  get_layer(0).output_size = 64;\n", f"{statements}\n"))
+    assert not findings
+    assert network.layers[0].output_size == value
+
+
 def test_a_function_inside_itself_is_said() -> None:
     _, findings = read(PLAIN.replace("void CTiny::Layer_0() {\n", "void CTiny::Layer_0() {\n  Layer_0();\n"))
     assert "Layer_0 is called inside itself" in findings[0].message
 
 
-TOP_LEVEL = ["#if FAST\n#endif\n", "}\n", "int x\n", "struct { \n", "@\n"]
+# A statement in Layer_0 that is no C++.
+NO_CPP = [
+    "get_layer(0).conv_conf_v1.conv_cmd.w = 08;",
+    "get_layer(0).output_size = (1;",
+    "get_layer(0).output_size = 1 get_layer(0).output_offs = 2;",
+    "@",
+    "get_layer(0).output_size = 1 +;",
+    'get_layer(0).name = "a;',
+]
+
+
+@pytest.mark.parametrize("statement", NO_CPP)
+def test_what_is_no_cpp_is_refused_with_its_line(statement: str) -> None:
+    text = PLAIN.replace("void CTiny::Layer_0() {\n", f"void CTiny::Layer_0() {{\n  {statement}\n")
+    with pytest.raises(ModelError) as refusal:
+        read(text)
+    (problem,) = refusal.value.problems
+    assert problem.code == "DV602"
+    assert problem.where is not None and problem.where.line == text[: text.index(statement)].count("\n") + 1
+
+
+@pytest.mark.parametrize("text", ["}\n", "int x\n", "struct { \n", "@\n"])
+def test_what_is_no_cpp_outside_of_functions_is_refused(text: str) -> None:
+    with pytest.raises(ModelError, match="DV602") as refusal:
+        read(PLAIN + text)
+    where = refusal.value.problems[0].where
+    assert where is not None and where.line is not None and where.line >= PLAIN.count("\n")
+
+
+TOP_LEVEL = ["#if FAST\n#endif\n", "#if 1\n", "/* no end", "Layer_0();\n"]
 
 
 @pytest.mark.parametrize("text", TOP_LEVEL)

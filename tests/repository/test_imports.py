@@ -49,8 +49,10 @@ HOMES = {
     "onnxruntime": {"verification"},
     "dask": {"workers"},
     "distributed": {"workers"},
+    "tree_sitter": {"audit"},
+    "tree_sitter_cpp": {"audit"},
 }
-IMPORTED_AS = {"protobuf": "google"}
+IMPORTED_AS = {"protobuf": "google", "tree-sitter": "tree_sitter", "tree-sitter-cpp": "tree_sitter_cpp"}
 OPTIONAL = {"dask", "distributed", "fast_sugiyama", "tensorflow", "keras", "cv2", "onnx", "onnxruntime"}
 
 
