@@ -162,7 +162,7 @@ def provenance(profile: Profile) -> str:
         "clock": profile.conv_freq,
         "bandwidth": profile.bandwidth,
         "multipliers": profile.multipliers,
-        "start of commands": profile.command_usec,
+        "time of a command": profile.command_usec,
     }
     assumed = [name for name, figure in figures.items() if figure.is_assumed]
     return "; ".join(["model", LEFT_OUT, *([f"assumes {', '.join(assumed)}"] if assumed else [])])

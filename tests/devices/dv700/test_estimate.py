@@ -160,8 +160,8 @@ def test_the_commands_of_a_list_take_their_time_each() -> None:
 def test_estimates_say_what_they_leave_out_and_assume() -> None:
     assert provenance(PROFILE) == f"model; {LEFT_OUT}"
     c2, c3 = (provenance(read_profile(name, Path())) for name in ("zia-c2", "zia-c3"))
-    assert c2 == f"model; {LEFT_OUT}; assumes clock, bandwidth, start of commands"
-    assert c3 == f"model; {LEFT_OUT}; assumes bandwidth, multipliers, start of commands"
+    assert c2 == f"model; {LEFT_OUT}; assumes clock, bandwidth, time of a command"
+    assert c3 == f"model; {LEFT_OUT}; assumes bandwidth, multipliers, time of a command"
 
 
 def test_the_dv740_needs_memory_for_expanded_palettes() -> None:
@@ -178,7 +178,7 @@ def test_the_summary_has_the_sum_and_the_memory_for_palettes() -> None:
     report = report_of(program, Request.of(chosen))
     time, explained = (text for label, text in summary(report) if label == "estimate")
     assert time.endswith(" MB for the commands on dv740; 0.001 to 0.02 ms of it to start and end them")
-    assert explained == f"model; {LEFT_OUT}; assumes clock, bandwidth, multipliers, start of commands"
+    assert explained == f"model; {LEFT_OUT}; assumes clock, bandwidth, multipliers, time of a command"
     assert report.usec == total_usec(estimates(program, chosen.profile))
     rows = dict(summary(report))
     assert rows["command buffer"] == "about 320 bytes more for palettes, which the driver expands"
