@@ -29,7 +29,7 @@ COMMANDS = {  # its arguments -> the steps that it shows; OUT is a folder
     f"draw {INI} --memory OUT/a.svg": ["draw"],
     f"init {DIGITS / 'digits.keras'}": ["read"],
     f"kit {INI} --out OUT": ["read", "weights"],
-    f"export {INI} --target nvdla-fp16 --output OUT --run": ["read", "compile", "run", "surfaces"],
+    f"export {INI} --target nvdla-fp16 --output OUT --run": ["read", "run", "surfaces"],
     f"sweep {INI} --vary fusion=none,full": ["variants"],
     f"audit {MADE}": ["audit"],
     "plan OUT/table.csv": ["plan"],
@@ -69,7 +69,7 @@ def test_v_names_the_steps_of_a_calibration_and_a_self_test(tmp_path: Path, caps
     ini.write_text(f"[INPUT]\nname = digits\ndefinition = {DIGITS / 'digits.keras'}\n{output}")
     assert cli.main([str(ini), "-v", "--calibrate", str(Path(IMAGE).parent)]) == 0
     steps = list(dict.fromkeys(re.findall(r"^digits: (.*) took", capsys.readouterr().err, re.MULTILINE)))
-    of_calibration = ["compile", "measure", "palettes", "compare"]
+    of_calibration = ["prepare", "measure", "palettes", "compare"]
     assert steps == [
         "read",
         "palettes",
