@@ -84,7 +84,7 @@ def _features_of(run: Run) -> Iterator[Feature]:
     if convolution is not None:
         if convolution.kind.is_transposed:
             yield Feature.DECONVOLUTION
-        if convolution.dilation != ONE:
+        if convolution.dilation != ONE and not convolution.kind.is_depthwise:  # a form of its own
             yield Feature.DILATION
         if convolution.weights.packed.palette:
             yield Feature.PALETTE

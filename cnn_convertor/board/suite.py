@@ -186,6 +186,13 @@ def _dilations(_: Limits) -> _Rows:
     return rows
 
 
+def _dilated_depthwise(_: Limits) -> _Rows:
+    rows = _Rows()
+    for kernel, dilation in ((3, 2), (3, 4), (5, 2)):
+        rows.add(f"depthwise {_by(kernel)}, dilation {dilation}", _MAP, [depthwise(16, kernel, dilation=dilation)])
+    return rows
+
+
 def _palettes(_: Limits) -> _Rows:
     rows = _Rows()
     for kernel in (1, 3, 5, 7, (2, 3)):
@@ -471,6 +478,7 @@ _MAKERS: dict[Aspect, Callable[[Limits], _Rows]] = {
     Form.BRANCHES: _branches,
     Form.INCEPTION_BRANCH: _inception,
     Form.TILED_POOL: _tiled_max_pools,
+    Form.DILATED_DEPTHWISE: _dilated_depthwise,
     Form.TILED_ADDITION: _tiled_additions,
     Form.DECONV_RUN: _deconv_runs,
     Form.CHAIN: _chains,

@@ -70,7 +70,8 @@ class Aspects {
       add(tiled ? "tiled_addition" : by_1x1 ? "addition" : "conv_addition", true);
     }
     add("deconvolution", run.deconvolution);
-    add("dilation", run.convolves && run.dilated());
+    add("dilation", run.convolves && run.dilated() && !run.depthwise);
+    add("dilated_depthwise", run.convolves && run.dilated() && run.depthwise);
     add("palette", run.convolves && run.weight_format == dv::WeightFormat::kPalette);
     add("tiled_pool", tiled && pools);
     add("prelu", run.activation == dv::Activation::kPrelu);

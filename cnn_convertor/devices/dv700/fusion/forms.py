@@ -43,6 +43,8 @@ def _run_forms(run: Run, *, adds: bool, limits: Limits) -> Iterator[Form]:
         if adds and pooling != _BARE_ADDITION:
             yield Form.ADDITION
         return
+    if convolution.kind.is_depthwise and convolution.dilation != ONE:
+        yield Form.DILATED_DEPTHWISE
     is_tiled = strips(run, ub_size=limits.ub_size) != 1
     if is_tiled and pooling is not None:
         yield Form.TILED_POOL

@@ -69,6 +69,11 @@ class Form(Enum):
         Evidence.ACCEPTED,
         f"{_CHECK}, from 7.2.20201106 on; earlier ones refuse it",
     )
+    DILATED_DEPTHWISE = (
+        "a dilated depthwise convolution",
+        Evidence.ACCEPTED,
+        f"{_CHECK}; dv-user-driver's test_conv leaves it out, as one of the limitations of dilation",
+    )
     TILED_ADDITION = ("an addition behind a convolution, in several tiles", Evidence.ACCEPTED, _CHECK)
     DECONV_RUN = ("an addition or a max pool behind a deconvolution", Evidence.ACCEPTED, _CHECK)
     CHAIN = ("a chain of runs outside branches", Evidence.ACCEPTED, _CHECK)

@@ -2,11 +2,11 @@
 
 from cnn_convertor.devices.dv700.commands import is_view
 from cnn_convertor.devices.dv700.device import Device
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
 from cnn_convertor.devices.dv700.legalize import decompose_conv as convolutions
 from cnn_convertor.devices.dv700.legalize.assign_cpu import on_cpu, pools_on_cpu
 from cnn_convertor.devices.dv700.legalize.clamp_strides import clamp_strides
-from cnn_convertor.devices.dv700.legalize.decompose_conv import Rule
+from cnn_convertor.devices.dv700.legalize.decompose_conv import DilationRule, Rule
 from cnn_convertor.devices.dv700.legalize.maximizers import classes_in_bytes
 from cnn_convertor.devices.dv700.legalize.memory_views import (
     channel_slices,
@@ -60,6 +60,11 @@ def legalization(
     def each(rule: Rule) -> Rewrite:
         return each_node(lambda graph, node: rule(graph, node, device.limits))
 
+    dilates = Form.DILATED_DEPTHWISE in device.forms[fusion]
+
+    def with_dilations(rule: DilationRule) -> Rewrite:
+        return each_node(lambda graph, node: rule(graph, node, device.limits, dilates_depthwise=dilates))
+
     small = settled("no pool is a chain of smaller ones", each(small_pools))
     split = settled("no activation needs a run of its own", lambda graph: split_activations(graph, device, fusion))
     softmax = settling(
@@ -86,7 +91,7 @@ def legalization(
         ),
         settling(
             "split-groups",
-            each(convolutions.groups),
+            with_dilations(convolutions.groups),
             "no groups of a convolution fill whole chunks of channels",
             "before the rewrites that expect one group",
         ),
@@ -98,7 +103,7 @@ def legalization(
         ),
         settling(
             "fill-kernels",
-            each(convolutions.dense_kernels),
+            with_dilations(convolutions.dense_kernels),
             "groups are depthwise, and no dilation is better filled with zeros",
             "before the rewrites that expect dense kernels",
         ),

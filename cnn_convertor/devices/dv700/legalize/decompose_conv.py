@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -16,24 +16,46 @@ from cnn_convertor.ir.ops import NO_PADDING, ONE, Order, Padding, Pair, Shape, W
 
 Rule: TypeAlias = Callable[[Graph, Node, Limits], "Iterable[Node] | None"]
 
+_DENSE = 64  # channels of a slice whose depthwise kernels become dense: the device reads weights of 64 input channels at once
 
-def groups(graph: Graph, node: Node, _limits: Limits) -> Iterable[Node] | None:
-    """Split groups into convolutions of a few groups, which fill whole chunks of channels: their slices are views."""
+
+class DilationRule(Protocol):
+    """A rule that depends on whether commands may have dilated depthwise convolutions."""
+
+    def __call__(
+        self, graph: Graph, node: Node, limits: Limits, *, dilates_depthwise: bool
+    ) -> Iterable[Node] | None: ...
+
+
+def groups(graph: Graph, node: Node, limits: Limits, *, dilates_depthwise: bool) -> Iterable[Node] | None:
+    """Split groups into convolutions of a few groups, which fill whole chunks of channels: their slices are views.
+
+    dilates_depthwise: whether commands may have dilated depthwise convolutions. Otherwise `dense_kernels` gives the slices of
+    those dense kernels, so a slice has few channels.
+    """
     op = node.op
-    if not isinstance(op, ops.Conv2d | ops.ConvTranspose2d) or op.groups == 1 or op.is_depthwise:
+    if not isinstance(op, ops.Conv2d | ops.ConvTranspose2d) or op.groups == 1:
         return None
     out, per_group = op.weight.shape[0], op.weight.shape[1]
-    together = math.lcm(*(CHUNK // math.gcd(CHUNK, n) for n in (per_group, out // op.groups)))
-    count = op.groups // together
-    if op.groups % together or count == 1:
+    if op.is_depthwise:
+        most, window = limits.max_kernel_size, op.window
+        if dilates_depthwise or window.dilation == ONE or max(window.extent) <= most or max(window.kernel) > most:
+            return None  # dense_kernels fills the last two with zeros
+        together = _DENSE
+    else:
+        together = math.lcm(*(CHUNK // math.gcd(CHUNK, n) for n in (per_group, out // op.groups)))
+        if op.groups % together:
+            return None
+    if op.groups <= together:
         return None
     parts: list[Node] = []
-    for index in range(count):
-        rows = np.arange(index * out // count, (index + 1) * out // count)
-        channels = slice(index * per_group * together, (index + 1) * per_group * together)
+    for index, first in enumerate(range(0, op.groups, together)):
+        last = min(first + together, op.groups)
+        rows = np.arange(first * out // op.groups, last * out // op.groups)
+        channels = slice(first * per_group, last * per_group)
         x = graph.shape(node.inputs[0])
         part = replace(node, name=graph.fresh(f"{node.name}/slice{index}"), op=_channels(x, channels))
-        group = replace(ops.with_outputs(op, rows), groups=together)
+        group = replace(ops.with_outputs(op, rows), groups=last - first)
         parts += (
             part,
             replace(node, name=graph.fresh(f"{node.name}/group{index}"), op=group, inputs=(part.name,)),
@@ -45,8 +67,11 @@ def _channels(x: Shape, channels: slice) -> ops.Crop:
     return ops.Crop(Shape(0, 0, channels.start), Shape(x.height, x.width, channels.stop))
 
 
-def dense_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
-    """Turn groups into a block-diagonal kernel, and dilations that the device refuses into zeros in the kernel."""
+def dense_kernels(graph: Graph, node: Node, limits: Limits, *, dilates_depthwise: bool) -> Iterable[Node] | None:
+    """Turn groups into a block-diagonal kernel, and dilations that the device refuses into zeros in the kernel.
+
+    dilates_depthwise: whether commands may have dilated depthwise convolutions.
+    """
     op = node.op
     if not isinstance(op, ops.Conv2d | ops.ConvTranspose2d):
         return None
@@ -55,11 +80,12 @@ def dense_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | 
     if isinstance(op, ops.Conv2d):
         window = _padded_for_any_stride(window, graph.shape(node.inputs[0]), graph.shape(node.name), limits)
     weight, groups = op.weight, op.groups
-    if groups > 1 and not op.is_depthwise:
-        weight, groups = _ungrouped(weight, groups), 1
     fits, small = (max(size) <= limits.max_kernel_size for size in (window.extent, window.kernel))
+    is_refused = op.is_depthwise and window.dilation != ONE and not dilates_depthwise
+    if groups > 1 and (not op.is_depthwise or (is_refused and small and not fits)):
+        weight, groups = _ungrouped(weight, groups), 1
     if window.dilation != ONE and (
-        (fits and not dilation_runs(op, window, graph.shape(node.inputs[0])))
+        (fits and (is_refused or not dilation_runs(op, window, graph.shape(node.inputs[0]))))
         or (not small and isinstance(op, ops.Conv2d))  # large_kernels splits it
     ):
         weight, window = _with_holes(weight, window), window._replace(kernel=window.extent, dilation=ONE)

@@ -37,8 +37,10 @@ def conv(kernel: int = 1, out: int = 8, channels: int = 8, stride: int = 1, func
     return ops.Conv2d(Constant.of(np.ones((out, channels, kernel, kernel))), None, window, activation=function)
 
 
-def depthwise(kernel: int = 1) -> Op:
-    window = Window(Pair(kernel, kernel), padding=Padding(*[kernel // 2] * 4))
+def depthwise(kernel: int = 1, dilation: int = 1) -> Op:
+    window = Window(
+        Pair(kernel, kernel), dilation=Pair(dilation, dilation), padding=Padding(*[kernel // 2 * dilation] * 4)
+    )
     return ops.Conv2d(Constant.of(np.ones((8, 1, kernel, kernel))), None, window, 8)
 
 
@@ -52,6 +54,7 @@ COMMANDS: dict[str, tuple[Shape, list[list[Op]], set[Form], Evidence]] = {
     "a convolution": (SMALL, [[conv(3)]], set(), PROVEN),
     "a convolution in several tiles with a max pool": (LARGE, [[conv(3, 64, 64), MAX]], {Form.TILED_POOL}, ACCEPTED),
     "a strided depthwise convolution with slopes": (SMALL, [[depthwise(3)]], set(), PROVEN),
+    "a dilated depthwise convolution": (SMALL, [[depthwise(3, 2)]], {Form.DILATED_DEPTHWISE}, ACCEPTED),
     "a deconvolution": (SMALL, [[DECONV]], set(), PROVEN),
     "an addition": (SMALL, [[ADD]], set(), PROVEN),
     "an addition behind an average pool": (SMALL, [[AVERAGE, ADD]], {Form.ADDITION}, PROVEN),

@@ -56,9 +56,9 @@ def text(graph: Graph) -> list[str]:
     return str(graph).splitlines()[1:-1]
 
 
-def legal(graph: Graph, *, transposed: bool = True) -> Graph:
+def legal(graph: Graph, *, transposed: bool = True, fusion: Fusion = Fusion.FULL) -> Graph:
     """The legal graph, which computes the same."""
-    result = legalize(graph, DV700, transposed=transposed)
+    result = legalize(graph, DV700, transposed=transposed, fusion=fusion)
     x = random_networks.inputs_for(graph)
     before, after = ir_reference.run(graph, x), program_reference.run_legal(result, x, transposed=transposed)
     for old, new in zip(graph.outputs, result.outputs, strict=True):
@@ -418,6 +418,34 @@ def test_each_condition_of_a_pass_for_the_device_can_be_broken() -> None:
         for condition in each.ensures
         if condition.words not in broken
     ] == []
+
+
+@pytest.mark.parametrize(
+    ("channels", "window", "runs"),
+    [
+        (20, {"dilation": Pair(2, 2), "padding": Padding(2, 2, 2, 2)}, ["5x5, 20 groups"]),
+        (20, {"dilation": Pair(2, 3), "stride": Pair(2, 2)}, ["5x7, 20 groups"]),
+        (20, {"dilation": Pair(4, 4), "padding": Padding(4, 4, 4, 4)}, ["3x3 of 4x4"]),
+        (20, {"dilation": Pair(4, 4)}, ["3x3 of 4x4"]),
+        (64, {"dilation": Pair(4, 4), "padding": Padding(4, 4, 4, 4)}, ["3x3 of 4x4"]),
+        (130, {"dilation": Pair(4, 4), "padding": Padding(4, 4, 4, 4)}, ["3x3 of 4x4"] * 3),
+    ],
+)
+def test_dilated_depthwise_convolutions_have_another_form_where_nothing_shows_that_boards_run_them(
+    channels: int, window: dict[str, Any], runs: list[str]
+) -> None:
+    graph = chain(conv(channels, 1, groups=channels, function=ops.Relu(), **window), shape=Shape(12, 14, channels))
+    for fusion in Fusion:
+        convolutions = [n.op for n in legal(graph, fusion=fusion).nodes if isinstance(n.op, ops.Conv2d)]
+        words = [
+            f"{op.window.kernel}"
+            + (f" of {op.window.dilation}" if op.window.dilation != Pair(1, 1) else "")
+            + (f", {op.groups} groups" if op.groups > 1 else "")
+            for op in convolutions
+        ]
+        is_dilated_depthwise = any(op.is_depthwise and op.window.dilation != Pair(1, 1) for op in convolutions)
+        assert is_dilated_depthwise is (fusion is Fusion.FULL and "stride" not in window)
+        assert fusion is Fusion.FULL or words == runs
 
 
 def test_padding_that_no_map_can_have_is_refused_and_not_split() -> None:
