@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import io
 import sys
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from cnn_convertor.cli.console import DONE, FAILED, INTERRUPTED, Console, called
 from cnn_convertor.cli.shared_options import check_apart
 from cnn_convertor.errors import Problem
 from cnn_convertor.files.places import place_of
+from cnn_convertor.near_names import did_you_mean
 from cnn_convertor.workers.outcomes import Ending, problems_of
 
 
@@ -40,9 +40,9 @@ class Commands(click.Group):
 
     def _look_for_misspelling(self, ctx: click.Context, word: str = "") -> None:
         """Reject a word that looks more like a command than like a file."""
-        close = difflib.get_close_matches(word, self.commands)
-        if close and not Path(word).suffix and not Path(word).exists():
-            ctx.fail(f'there is no command "{word}"; did you mean "{close[0]}"?')
+        nearest = did_you_mean(word, self.commands)
+        if nearest and not Path(word).suffix and not Path(word).exists():
+            ctx.fail(f'there is no command "{word}"{nearest}')
 
     def _look_for_a_late_command(self, ctx: click.Context, args: list[str]) -> None:
         """Reject options before a command: they belong to the command."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from cnn_convertor.cli.console import Console
 from cnn_convertor.cli.entry import commands, with_console
 from cnn_convertor.errors import UsageError
 from cnn_convertor.files.places import place_of
+from cnn_convertor.near_names import near_names
 
 _CODE = re.compile(r"DV\d{3}", re.IGNORECASE)
 _ENTRY = re.compile(r"^\| (DV\d{3})([^|]*)\| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", re.MULTILINE)
@@ -37,8 +37,8 @@ def text_of(topic: str) -> str:
     page = topic.lower().removeprefix("docs/").removesuffix(".md")
     if page in known:
         return _page(page)
-    close = difflib.get_close_matches(page, known, n=1)
-    hint = f"`docs {close[0]}`" if close else "`docs` without an argument lists the pages"
+    near = near_names(page, known)
+    hint = f"`docs {near[0]}`" if near else "`docs` without an argument lists the pages"
     raise UsageError.of("DV100", f'there is no page "{topic}"', hint=hint)
 
 

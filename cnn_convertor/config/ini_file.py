@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cnn_convertor.config.keys import KEYS, LAYERS, OPTIONS, SECTIONS, Key
-from cnn_convertor.config.suggestions import did_you_mean, near_file, shortened
+from cnn_convertor.config.kinds import near_file
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.files.limited import TooLargeError, contents
 from cnn_convertor.frontends import FRONTENDS, recognize
 from cnn_convertor.frontends.frontend import Frontend
 from cnn_convertor.frontends.unsupported_formats import explain
+from cnn_convertor.near_names import did_you_mean
 
 LARGEST = 1_000_000  # bytes of an ini file
 _COMMENT = r"\s*(?:[#;].*)?"
@@ -49,9 +50,9 @@ def _text(path: Path) -> str:
             "DV101", f"this is not an ini file: {error}", Origin(str(path)), "give the path of a net.ini"
         ) from None
     except OSError as error:
-        reason = f'cannot read "{shortened(str(path))}": {error.strerror}'
+        reason = f'cannot read "{_shortened(str(path))}": {error.strerror}'
         if isinstance(error, FileNotFoundError):
-            reason = f'there is no file "{shortened(str(path))}"{near_file(path)}'
+            reason = f'there is no file "{_shortened(str(path))}"{near_file(path)}'
         raise UsageError(Problem("DV101", reason, hint="give the path of a net.ini")) from None
     try:
         text = data.decode("utf-8-sig")
@@ -139,7 +140,7 @@ class IniFile:
         except OSError as error:
             reason = str(error)
             if error.errno is not None:  # a message of the system, not a whole sentence
-                reason = f'"{shortened(text)}" cannot be used, the system says: {error.strerror}'
+                reason = f'"{_shortened(text)}" cannot be used, the system says: {error.strerror}'
             hint = "paths are relative to the folder of the ini file" if isinstance(error, FileNotFoundError) else ""
             self._wrong("DV107", f"{shown}: {reason}", line, hint)
 
@@ -228,3 +229,8 @@ class IniFile:
 
     def _wrong(self, code: str, message: str, line: int | None = None, hint: str = "") -> None:
         self.problems.append(Problem(code, message, Origin(str(self._path), line=line), hint))
+
+
+def _shortened(text: str) -> str:
+    """A long path, abbreviated."""
+    return text if len(text) <= 100 else f"{text[:50]}...{text[-40:]}"

@@ -6,11 +6,11 @@ import keyword
 import math
 import re
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 # `--help` imports all of these; without numpy, which takes long.
-from cnn_convertor.config.suggestions import near_file
 from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.weights.options import Quantization
@@ -19,6 +19,7 @@ from cnn_convertor.escaping import CPP_KEYWORDS
 from cnn_convertor.frontends import FRONTENDS
 from cnn_convertor.frontends.frontend import Frontend
 from cnn_convertor.frontends.unsupported_formats import explain
+from cnn_convertor.near_names import did_you_mean
 
 
 class Kind(NamedTuple):
@@ -102,6 +103,13 @@ def _file(text: str, folder: Path) -> Path | None:
     if not path.is_file():
         raise FileNotFoundError(f'there is no file "{path}"{near_file(path)}')
     return path
+
+
+def near_file(path: Path) -> str:
+    """What the user may have meant by a missing file."""
+    if not path.parent.is_dir():
+        return f', since there is no folder "{path.parent}"'
+    return did_you_mean(path.name, sorted(p.name for p in islice(path.parent.iterdir(), 1000) if p.is_file()))
 
 
 def _model(text: str, folder: Path) -> Path | None:

@@ -1,6 +1,5 @@
 """Export target: clDNN."""
 
-import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ from cnn_convertor.export.surface import Surface, Target, element_for, surface
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.layouts import cldnn
 from cnn_convertor.layouts.layout import DType, Layout, nbytes
+from cnn_convertor.near_names import near_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ class Cldnn(Target):
     def _near(self, axes: str, shape: tuple[int, ...]) -> list[str]:
         """Formats that fit, those with names similar to the given ones first."""
         names = [name for name in (*cldnn.WEIGHTS, *cldnn.SPECIAL) if fits(cldnn.format_of(name), axes, shape)]
-        wanted = [layout.name for layout in self.formats]
-        return sorted(names, key=lambda name: -max(difflib.SequenceMatcher(None, name, g).ratio() for g in wanted))[:3]
+        near = [name for layout in self.formats for name in near_names(layout.name, names, n=3)]
+        return list(dict.fromkeys(near + names))[:3]
 
 
 def fits(layout: Layout, axes: str, shape: Sequence[int]) -> bool:

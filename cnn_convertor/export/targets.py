@@ -1,7 +1,5 @@
 """The targets of an export by name."""
 
-import difflib
-
 import numpy as np
 
 from cnn_convertor.errors import UsageError
@@ -11,6 +9,7 @@ from cnn_convertor.export.nvdla import MODES, Nvdla
 from cnn_convertor.export.surface import Target
 from cnn_convertor.layouts import cldnn
 from cnn_convertor.layouts.nvdla.precision import Precision
+from cnn_convertor.near_names import near_names
 
 ELEMENTS = ("float32", "float16", "int16", "int8")
 NVDLA = {"nvdla-fp16": Precision.FP16, "nvdla-int16": Precision.INT16, "nvdla-int8": Precision.INT8}
@@ -44,8 +43,7 @@ def target_of(text: str, element: str | None = None) -> Target | None:
         return Cldnn(text, [cldnn.format_of(name) for name in rest.split(",")], np.dtype(element or "float16"))
     if kind == "bpu" and (text == "bpu" or rest == "x3" or (rest.isdecimal() and int(rest) > 0)):
         return Bpu(text, rest, np.dtype(element or "float32"))
-    near = difflib.get_close_matches(text, _FORMS, 1)
-    hint = (near or [", ".join((*NVDLA, *_FORMS[-5:]))])[0]
+    hint = (near_names(text, _FORMS) or [", ".join((*NVDLA, *_FORMS[-5:]))])[0]
     if kind == "cldnn":
         hint = "cldnn:os_is_yx_isv16_osv16,b_fs_yx_fsv16"
     if kind in NVDLA:

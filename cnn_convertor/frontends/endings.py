@@ -1,6 +1,5 @@
 """Ends a network at the layers that the user names."""
 
-import difflib
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -10,6 +9,7 @@ from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.frontends.builder import PartialGraph
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Input
+from cnn_convertor.near_names import suggestion
 
 
 def end_at(partial: PartialGraph, layers: Sequence[str], where: Origin) -> PartialGraph:
@@ -65,7 +65,6 @@ def _needed(graph: Graph, outputs: Sequence[str]) -> tuple[Node, ...]:
 
 
 def _unknown(name: str, layers: Iterable[str], where: Origin) -> Problem:
-    near = difflib.get_close_matches(name, list(layers), n=1)
     listing = f"cnn-convertor inspect {shlex.quote(where.file)}"
-    hint = f'did you mean "{near[0]}"?' if near else f"`{listing}` lists the layers"
+    hint = suggestion(name, layers) or f"`{listing}` lists the layers"
     return Problem("DV117", f'[OUTPUT] outputs: the network has no layer "{name}"', where, hint)

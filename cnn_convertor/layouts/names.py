@@ -1,6 +1,5 @@
 """Layouts by name: listed ones, patterns like NCHW16c and whc8, or text."""
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -13,6 +12,7 @@ from cnn_convertor.layouts.notation import blocked, check_unique, natural_axes, 
 from cnn_convertor.layouts.nvdla import features, weights
 from cnn_convertor.layouts.nvdla.pixels import FORMATS
 from cnn_convertor.layouts.nvdla.precision import Precision
+from cnn_convertor.near_names import near_names
 
 _LONGEST = 400  # letters; Python neither reads nor shows numbers of more than 4300 digits
 
@@ -80,7 +80,7 @@ def _cldnn_or_near(name: str) -> Layout:
     try:
         return cldnn.format_of(name)
     except UsageError as error:
-        near = difflib.get_close_matches(name, LAYOUTS, 1)
+        near = near_names(name, LAYOUTS)
         if not near or error.problems[0].code != "DV800":
             raise
         raise UsageError([replace(p, hint=f"{near[0]} is a layout") for p in error.problems]) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Order, Shape
+from cnn_convertor.near_names import near_names
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import EXPECTED, Samples, names_of_parts, split
 from cnn_convertor.verification import frameworks
@@ -95,7 +95,7 @@ def _refuse_unknown(samples: Samples, graph: Graph) -> None:
     known |= {layer_of(graph, node.name) for node in graph.nodes}
     problems = []
     for name in sorted(set(samples.expected) - known):
-        near = difflib.get_close_matches(name, sorted(known), n=3) or sorted(set(graph.output_names))
+        near = near_names(name, sorted(known), n=3) or sorted(set(graph.output_names))
         hint = f"the name of a layer, like {', '.join(f'{EXPECTED}{each}' for each in near)}"
         problems.append(Problem("DV722", f'{EXPECTED}{name}: there is no layer "{name}"', Origin(samples.source), hint))
     if problems:

@@ -16,7 +16,7 @@ PACKAGE = ROOT / "cnn_convertor"
 # Each line's rooms and loose modules import from the lines above, and from themselves.
 RANKS = (
     {"__init__"},
-    {"errors", "escaping", "progress"},
+    {"errors", "escaping", "near_names", "progress"},
     {"files", "ir"},
     {"audit", "memory", "quantize", "layouts", "workers", "frontends", "passes"},
     {"devices"},

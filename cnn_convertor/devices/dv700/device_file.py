@@ -1,6 +1,5 @@
 """Reads the profile of a device: one of the package, the user's .toml file, or the board.json of a probe."""
 
-import difflib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -14,6 +13,7 @@ from cnn_convertor.devices.dv700.profile import FIGURES, Figure, Profile
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.files import json_files
 from cnn_convertor.files.limited import TooLargeError, contents
+from cnn_convertor.near_names import did_you_mean
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -37,7 +37,7 @@ def read_profile(device: str, folder: Path) -> Profile:
         return _built_in(device.lower())
     path = folder / device
     if path.suffix.lower() not in _READERS:
-        problem = f'there is no device "{device}"{_did_you_mean(device, NAMES)}'
+        problem = f'there is no device "{device}"{did_you_mean(device, NAMES)}'
         raise UsageError.of("DV150", problem, hint=f"{', '.join(NAMES)}, or the path of a .toml or .json file")
     values, wrong = _decoded(path), list[str]()
     if not isinstance(values, dict):
@@ -130,9 +130,4 @@ def _figure(name: str, entry: Any, source: str) -> Figure[Any]:
 
 
 def _unknown(values: Iterable[str], known: Iterable[str], place: str) -> list[str]:
-    return [f'{place}there is no key "{key}"{_did_you_mean(key, known)}' for key in values if key not in known]
-
-
-def _did_you_mean(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
-    return f'; did you mean "{close[0]}"?' if close else ""
+    return [f'{place}there is no key "{key}"{did_you_mean(key, known)}' for key in values if key not in known]

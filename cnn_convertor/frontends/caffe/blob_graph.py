@@ -1,12 +1,12 @@
 """Connects layers by their blobs, and leaves out what only training needs."""
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from cnn_convertor.errors import ModelError, Problem, warn
 from cnn_convertor.frontends.caffe.definition import CaffeLayer
+from cnn_convertor.near_names import suggestion
 
 INPUTS = frozenset({"Input"})
 SINKS = frozenset({"Silence", "HDF5Output"})
@@ -84,12 +84,9 @@ def _sources(layers: Sequence[CaffeLayer]) -> list[tuple[Top, ...]]:
     for index, layer in enumerate(layers):
         for bottom in layer.bottoms:
             if bottom not in latest:
-                near = difflib.get_close_matches(bottom, latest, n=1)
                 rules = "check the layer's phase rules and those of the layers before it"
                 problem = f'the layer reads the blob "{bottom}", which no layer before it makes'
-                problems.append(
-                    Problem("DV212", problem, layer.origin, f'did you mean "{near[0]}"?' if near else rules)
-                )
+                problems.append(Problem("DV212", problem, layer.origin, suggestion(bottom, latest) or rules))
         sources.append(tuple(latest[bottom] for bottom in layer.bottoms if bottom in latest))
         for top, name in enumerate(layer.tops):
             if name in latest and name not in layer.bottoms:

@@ -13,9 +13,9 @@ from cnn_convertor.frontends.caffe.parameters import WeightsFile
 from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, Parameters
 from cnn_convertor.frontends.caffe.sharing import SharedWeights
 from cnn_convertor.frontends.frontend import ReadOptions
-from cnn_convertor.frontends.near_names import near_name
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Pair
+from cnn_convertor.near_names import suggestion
 
 DATA_HINT = (
     'replace it with an Input layer: layer { type: "Input" input_param { shape { dim: 1 dim: 3 dim: 224 dim: 224 } } }'
@@ -129,9 +129,8 @@ def _unknown_type(layer: CaffeLayer) -> ModelError | UnsupportedError:
     if not layer.type:
         hint = "old definitions need Caffe's upgrade_net_proto_text"
         return ModelError.of("DV212", "the layer has no type", layer.origin, hint)
-    near = near_name(layer.type, caffe)
     hint = DATA_HINT if layer.type.endswith("Data") else HINTS.get(layer.type, HINT)
-    hint = hint if near is None else f'did you mean "{near}"?'
+    hint = suggestion(layer.type, caffe, strict=True) or hint
     return UnsupportedError.of("DV301", f"layers of the type {layer.type} cannot be converted", layer.origin, hint)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from cnn_convertor.errors import ModelError, Origin
 from cnn_convertor.frontends.caffe.schema import SKIPPED, is_repeated
-from cnn_convertor.frontends.near_names import near_name, plain
+from cnn_convertor.near_names import plain, suggestion
 
 DEEPEST = 50  # messages inside messages; Caffe's own need four
 LONGEST_SHOWN = 60  # characters of a word or a number in a message
@@ -276,8 +276,7 @@ class _TextReader:
         hint = (
             f"Caffe's own values are {', '.join(known)}; this may be a value of a fork, which computes something else"
         )
-        if near := near_name(token.text, known):
-            hint = f'did you mean "{near}"?'
+        hint = suggestion(token.text, known, strict=True) or hint
         raise self.error(f'"{name.text}" is {"-" * minus}{token.shown}, which is none of its values', hint, token)
 
     # --- unknown fields

@@ -13,7 +13,6 @@ from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, 
 from cnn_convertor.frontends.builder import Builder, PartialGraph
 from cnn_convertor.frontends.frontend import ReadOptions
 from cnn_convertor.frontends.nchw import shape_of
-from cnn_convertor.frontends.near_names import near_name
 from cnn_convertor.frontends.onnx.compute_budget import ComputeBudget
 from cnn_convertor.frontends.onnx.folding import fold, shape_part
 from cnn_convertor.frontends.onnx.idioms import INVENTED, recognize_idioms
@@ -27,6 +26,7 @@ from cnn_convertor.frontends.onnx.versions import NEWEST_OPSET, misplaced
 from cnn_convertor.frontends.readers import Settings
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Input
+from cnn_convertor.near_names import suggestion
 
 HINT = "let the network end before it"
 BRANCHES = "export the model without branches and loops, or simplify it: onnxsim model.onnx simple.onnx"
@@ -240,8 +240,8 @@ class _Importer:
 
     def _unknown(self, node: OnnxNode) -> UnsupportedError:
         type = node.type if node.domain in DOMAINS else f"{node.domain}.{node.type}"
-        near = near_name(node.type, onnx)
-        hint = HINTS.get(node.type, HINT if near is None or near == node.type else f'did you mean "{near}"?')
+        near = "" if node.type in onnx else suggestion(node.type, onnx, strict=True)
+        hint = HINTS.get(node.type, near or HINT)
         if node.type in self._model.functions:
             hint = "inline the model's functions: onnx.inliner.inline_local_functions(model)"
         return UnsupportedError.of("DV301", f"nodes of the type {type} cannot be converted", node.where, hint)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
@@ -18,6 +17,7 @@ from cnn_convertor.devices.dv700.weights.streams import BLOCK
 from cnn_convertor.errors import Origin, Problem, UnsupportedError, UsageError, assert_never
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import ONE
+from cnn_convertor.near_names import near_names
 from cnn_convertor.quantize import Counted, Counts, fit_all, histogram, measure, processes_to_fit
 
 _ROWS_BYTES = 4 << 20  # of FP32 weights that are counted at a time
@@ -235,7 +235,7 @@ def _overrides(program: Program, overrides: Sequence[Override]) -> list[bool | N
 
 def _stranger(override: Override, with_weights: set[str], everywhere: set[str]) -> Problem:
     what = "the device's kernels do not come from it" if override.layer in everywhere else "there is no such layer"
-    close = difflib.get_close_matches(override.layer, sorted(with_weights), cutoff=0.4)
+    close = near_names(override.layer, sorted(with_weights), n=3)
     names = ", ".join(f'"{name}"' for name in close or sorted(with_weights)[:3])
     hint = f"the name of a convolution or a fully connected layer, like {names}" if names else ""
     return Problem("DV130", f"[QUANTIZATION] {override.layer}: {what}", override.where, hint)

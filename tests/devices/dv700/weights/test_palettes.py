@@ -150,7 +150,8 @@ def test_unknown_layers_are_all_told_with_the_nearest_names() -> None:
         ("DV130", "[QUANTIZATION] A: there is no such layer", LINE),
         ("DV130", "[QUANTIZATION] d: the device's kernels do not come from it", LINE),
     ]
-    assert all('like "a", "b", "c"' in p.hint for p in caught.value.problems)
+    hints = [p.hint.partition("like ")[2] for p in caught.value.problems]
+    assert hints == ['"a"', '"a", "b", "c"']
 
 
 def test_the_nearest_name_comes_first() -> None:
