@@ -25,7 +25,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Modelled:
-    """What is expected. usec, cycles: by the model (docs/costs.md). bytes: as the emulated device counts them."""
+    """What is expected. usec, cycles: by the model (docs/devices.md#what-a-network-costs). bytes: as the emulated device counts them."""
 
     usec: Interval
     cycles: int

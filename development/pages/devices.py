@@ -1,15 +1,21 @@
-"""The page docs/devices.md: the devices, their figures, and how to describe others."""
+"""The page docs/devices.md: the devices, their figures, how to describe others, and what networks cost on them.
+
+The rows of networks stay as development/benchmarks/devices.py writes them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from cnn_convertor.cli.tables import figure_text
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, NAMES, read_profile
+from cnn_convertor.devices.dv700.estimate import ASSUMPTIONS
 from cnn_convertor.devices.dv700.profile import FIGURES, TILED_POOL_DRIVER, TILED_POOL_HARDWARE, UNRESTRICTED
 
-HEAD = f"""# Devices
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs/devices.md"
+HEAD = f"""# Devices and costs
 
 `device` in the section `[OPTIONAL]` of the ini file, or the option `--device`, names the target board of a conversion. Rules,
 fusion, the audit and the emulated device take their limits from it. `--ub-size` and `--max-kernel-size` replace two of its figures.
@@ -19,7 +25,7 @@ fusion, the audit and the emulated device take their limits from it. `--ub-size`
 
 lists all or the given devices, with their figures and sources. An *assumed* figure has no public source for that device. Clock,
 multipliers, bandwidth (MB are 10^6 bytes) and the time of a command change estimated times, never results. Where sources differ or
-know only a bound, a figure is an interval, and estimates show both ends; the clock is the largest that a board can be set to. No
+know only a bound, a figure is an interval, and [estimates](#what-a-network-costs) show both ends; the clock is the largest that a board can be set to. No
 public source has the bandwidth of any board: it is assumed for all. An assumed revision can allow commands that an older board
 refuses: if your board is older, set it in a file. The user driver is the one that the SDK pins, and hardware without a date is
 treated as older than {TILED_POOL_HARDWARE}: if both are newer on your board, a file that says so can save commands.
@@ -78,9 +84,44 @@ other features that failed.
 """
 
 
+COSTS = f"""
+## What a network costs
+
+For each command, a model gives cycles, the bytes that it moves to and from external memory, and the time: that of the slower of
+the two, and the time to start and end the command. The bytes are exactly those that the counters of the
+[emulated device](host-device.md) show. **The times are estimates**: no board has confirmed them. The model assumes:
+
+| assumption | evidence |
+|---|---|
+{"".join(f"| {words} | {evidence} |" + chr(10) for words, evidence in ASSUMPTIONS)}
+The summary of a conversion names the figures that are assumed. With `device = board.json` the model uses what a probe measured, and
+shows how far it is from the times of the probe's commands. **The estimate leaves out** layers on the CPU, the start of command lists
+(the runtime puts neighboring commands into one list, so each change between device and CPU starts another), and commands of other
+blocks than the convolution's.
+
+Where one end of a time must decide, the rule is fixed: the shorter ends (the fastest clock and memory, the quickest start of
+commands) say whether a command is bound by compute or memory, and color pictures; `sweep` calls a time better only if both ends are.
+No conversion depends on a time: fusion minimizes traffic, commands and runs, and `quantization = auto` looks at bytes and SQNR.
+
+- `cnn-convertor inspect NET.ini --cost` shows each command ([inspect](inspect.md#costs)).
+- `cnn-convertor inspect NET.ini --device all` and `--fusion all` show a network on all devices, and at all levels of fusion.
+- The summary of a conversion has the sum.
+
+## Networks on each device
+
+The networks of `examples/zoo.py` with FP16 weights and `transpose_weight = 1`. MB are 10^6 bytes of all commands: maps and
+weights. `python -m development.benchmarks.devices --write` writes this table.
+
+"""
+TABLE: Final = (
+    "| network | device | fusion | commands | traffic, MB | estimate, ms | bound by memory | I/O buffer, bytes |\n"
+)
+
+
 def devices_page() -> str:
     """The page docs/devices.md."""
-    return HEAD + "".join(_figures()) + TAIL + "".join(_keys()) + BOARD
+    _, head, rows = PAGE.read_text(encoding="utf-8").partition(TABLE)
+    return HEAD + "".join(_figures()) + TAIL + "".join(_keys()) + BOARD + COSTS + head + rows
 
 
 def _figures() -> Iterator[str]:
