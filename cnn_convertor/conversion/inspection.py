@@ -106,7 +106,7 @@ def list_passes(config: Config, until: str | None = None) -> PassListing:
 
 
 def inspection_as_json(report: Report) -> str:
-    """An inspection as docs/inspect.md describes it."""
+    """An inspection as docs/report.md describes it."""
     return json.dumps(_values(report), indent=2) + "\n"
 
 

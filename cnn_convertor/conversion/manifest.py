@@ -14,7 +14,7 @@ SCHEMA: Final = 2
 
 
 def manifest(report: values.Report, files: Mapping[str, Digest]) -> str:
-    """The manifest as JSON; docs/manifest.md describes it. files: those of the conversion, but the manifest itself."""
+    """The manifest as JSON; docs/report.md describes it. files: those of the conversion, but the manifest itself."""
     assert report.memory is not None
     content = {
         "schema": SCHEMA,

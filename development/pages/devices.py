@@ -103,7 +103,7 @@ Where one end of a time must decide, the rule is fixed: the shorter ends (the fa
 commands) say whether a command is bound by compute or memory, and color pictures; `sweep` calls a time better only if both ends are.
 No conversion depends on a time: fusion minimizes traffic, commands and runs, and `quantization = auto` looks at bytes and SQNR.
 
-- `cnn-convertor inspect NET.ini --cost` shows each command ([inspect](inspect.md#costs)).
+- `cnn-convertor inspect NET.ini --cost` shows each command ([inspect](report.md#costs)).
 - `cnn-convertor inspect NET.ini --device all` and `--fusion all` show a network on all devices, and at all levels of fusion.
 - The summary of a conversion has the sum.
 

@@ -555,7 +555,7 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str], quiet: list[st
 
 
 def test_the_page_describes_every_entry_of_the_json(look: Look) -> None:
-    page = (ROOT / "docs/inspect.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/report.md").read_text(encoding="utf-8")
     found = json.loads(inspection_as_json(look("odd Foo")))
     costs = json.loads(inspection_as_json(look(f"conv Convolution {convolution(8, 7)}")))["costs"]
     names = {*found, *found["totals"], *found["layers"][1], *found["problems"][0], *costs, *costs["commands"][0]}
