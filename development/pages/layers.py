@@ -54,7 +54,7 @@ def _lines() -> Iterator[str]:
     yield ""
     yield "A layer of another type, or with a setting that is not listed, is an error (DV301, DV302) and never ignored, except for"
     yield "custom layers of Keras models, which the firmware implements. `cnn-convertor inspect` shows where each layer of a network"
-    yield "runs. Sizes have the limits of [device-rules.md](device-rules.md). If a layer needs another order of axes, the CPU reorders"
+    yield "runs. Sizes have the limits of [messages.md](messages.md#4xx-the-device). If a layer needs another order of axes, the CPU reorders"
     yield "its input."
     yield ""
     yield "| runs | meaning |"

@@ -35,6 +35,15 @@ GROUPS: Mapping[str, str] = {
     "8": "Memory layouts",
 }
 
+# What precedes the table of a group.
+LEADS: Mapping[str, tuple[str, ...]] = {
+    "4": (
+        "",
+        "The convertor first rewrites layers that the device does not support. It then checks the rules of the device, most of them in",
+        "this group, and names every layer that breaks one.",
+    )
+}
+
 ENTRIES: Mapping[str, Entry] = {
     # --- the convertor itself ---
     "DV000": Entry(
@@ -633,7 +642,14 @@ def _lines() -> Iterator[str]:
     yield "This page is generated from `development/pages/messages.py`, the rules of the device and the codes of the audit."
     every = entries()
     for digit, title in GROUPS.items():
-        yield from ("", f"## {digit}xx: {title}", "", "| code | meaning | cause | remedy |", "|---|---|---|---|")
+        yield from (
+            "",
+            f"## {digit}xx: {title}",
+            *LEADS.get(digit, ()),
+            "",
+            "| code | meaning | cause | remedy |",
+            "|---|---|---|---|",
+        )
         for code, entry in every.items():
             if code[2] == digit:
                 mark = " (warning)" * entry.is_warning

@@ -21,9 +21,9 @@ def test_file_with_results_has_a_test_that_compares_it(name: str) -> None:
 
 
 def test_one_file_is_written(capsys: pytest.CaptureFixture[str]) -> None:
-    page = ROOT / "docs/device-rules.md"
+    page = ROOT / "docs/net-ini.md"
     before = page.read_bytes()
-    assert main(["docs/device-rules.md"]) == 0
+    assert main(["docs/net-ini.md"]) == 0
     assert page.read_bytes() == before
-    assert main(["docs/device-rule.md"]) == 2
-    assert "unknown: docs/device-rule.md; expected" in capsys.readouterr().err
+    assert main(["docs/net-in.md"]) == 2
+    assert "unknown: docs/net-in.md; expected" in capsys.readouterr().err

@@ -1,6 +1,6 @@
 """The rules of the device.
 
-The docstring of a rule is its entry in docs/device-rules.md, with the limits in braces. What it yields is the user's error.
+The docstring of a rule is its entry in docs/messages.md, with the limits in braces. What it yields is the user's error.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence

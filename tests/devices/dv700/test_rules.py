@@ -23,7 +23,7 @@ from cnn_convertor.ir.constant import Array, Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
 from cnn_convertor.passes import optimize
-from development.pages.rules import rules_page
+from development.pages.messages import manual
 
 LIMITS = Limits()
 
@@ -357,15 +357,10 @@ def test_nothing_is_refused_for_the_order_of_maps_alone() -> None:
 
 
 def test_the_manual_has_every_rule() -> None:
-    text = rules_page()
+    rows = {line[2:7]: line for line in manual().splitlines() if line.startswith("| DV")}
     for rule in RULES:
-        assert f"## {rule.code}" in text
-        assert rule.describe(Limits()) in text
-        assert rule.hint in text
-
-
-def test_the_manual_has_paragraphs_and_no_blocks_of_code() -> None:
-    assert not [line for line in rules_page().splitlines() if line.startswith(" ")]
+        assert " ".join(rule.describe(Limits()).split()) in rows[rule.code]
+        assert rule.hint[1:] in rows[rule.code]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[rule.code for rule in RULES])
