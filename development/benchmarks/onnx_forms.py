@@ -16,7 +16,7 @@ import click
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.pipeline import build, load
-from development.benchmarks.onnx_page import Table, keep
+from development.benchmarks.networks_page import Table, keep
 from examples import zoo
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]

@@ -23,7 +23,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.pipeline import build, load
 from cnn_convertor.trials.verify import verify
-from development.benchmarks.onnx_page import Table, keep
+from development.benchmarks.networks_page import Table, keep
 
 FOLDER: Final = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 NAMES: Final = tuple(sorted(path.stem for path in FOLDER.glob("light_*.onnx")))
@@ -118,7 +118,7 @@ def write(name: str, folder: Path) -> Path:
 @click.command()
 @click.argument("names", nargs=-1, type=click.Choice(NAMES), metavar="[NAMES]...")
 def main(names: tuple[str, ...]) -> None:
-    """Convert light_* networks, compare every layer with onnxruntime, and keep docs/onnx-networks.md. Ends with 1 below 40 dB."""
+    """Convert light_* networks, compare every layer with onnxruntime, and keep docs/networks.md. Ends with 1 below 40 dB."""
     failed = False
     for name in names or NAMES:
         with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Converts the networks of examples/zoo.py in every way, compares them with their frameworks, and keeps docs/zoo.md.
+"""Converts the networks of examples/zoo.py in every way, compares them with their frameworks, and keeps docs/networks.md.
 
 python -m development.benchmarks.zoo [--missing] [NAMES]
 """
@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -24,34 +24,10 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Conv2d, ConvTranspose2d, Dense
 from cnn_convertor.pipeline import build, load
 from cnn_convertor.trials.verify import verify
+from development.benchmarks.networks_page import LEAST, PAGE, SAMPLES, Table, page_with, rows_of
 from examples import zoo
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
-PAGE: Final = CHECKOUT / "docs" / "zoo.md"
-HEAD: Final = """# Networks that convert
-
-Well-known architectures, built by `examples/zoo.py` with seeded random weights and converted with FP16 weights. Each runs on the
-emulated device in six ways: at three levels of [fusion](fusion.md) and in both memory orders, on {samples} random images. Each way
-reaches {least:.0f} dB against the framework, without a report of the emulated runtime in [strict mode](host-device.md#strict-mode). In a
-checkout with the extras `onnx` and `verify`:
-
-```text
-python -m development.benchmarks.zoo                  # writes every row of this page
-python -m development.benchmarks.zoo --missing        # writes the rows that are missing: goes on after an interruption
-python -m development.benchmarks.zoo caffe_resnet50   # writes the rows of the networks named
-```
-
-Keras and ONNX networks have a small input, which leaves most layers a few pixels. *Commands* are those of the
-device, at each level of fusion; *CPU layers* run in generated C++ (concatenations in place are not counted). *MACs* are
-multiplications with a weight for one image, in millions. *SQNR* is the lowest of all outputs in all six ways. SegNet unpools
-by the maxima of the device, which are compared themselves ([verify](verify.md)). [onnx-networks.md](onnx-networks.md) compares
-networks that exist in several forms.
-
-| network | input | commands: none | documented | full | CPU layers | MACs | on the device | SQNR |
-|---|---|--:|--:|--:|--:|--:|--:|--:|
-"""
-LEAST: Final = 40.0
-SAMPLES: Final = 2
 LEVELS: Final = (Fusion.NONE, Fusion.DOCUMENTED, Fusion.FULL)
 
 
@@ -116,15 +92,9 @@ def row(name: str) -> Row:
     )
 
 
-def rows_of(page: str) -> dict[str, str]:
-    """Network -> its line of the page."""
-    lines = {line.split("|")[1].strip(): line for line in page.splitlines() if line.startswith("| ")}
-    return {name: lines[name] for name in zoo.NETWORKS if name in lines}
-
-
-def page_of(rows: Mapping[str, str]) -> str:
-    """The page, its rows in the order of their names."""
-    return HEAD.format(samples=SAMPLES, least=LEAST) + "".join(f"{rows[name]}\n" for name in sorted(rows))
+def rows() -> dict[str, str]:
+    """Network -> its line of the page. Networks that the zoo no longer has are left out."""
+    return {name: line for name, line in rows_of(Table.ZOO).items() if name in zoo.NETWORKS}
 
 
 def run_all(names: Iterable[str]) -> list[str]:
@@ -140,8 +110,7 @@ def run_all(names: Iterable[str]) -> list[str]:
         made = Row(**json.loads(done.stdout.splitlines()[-1]))
         click.echo(str(made))
         failed += [name] if made.sqnr < LEAST else []
-        rows = rows_of(PAGE.read_text()) if PAGE.exists() else {}
-        PAGE.write_text(page_of({**rows, name: str(made)}))
+        PAGE.write_text(page_with(Table.ZOO, {**rows(), name: str(made)}), encoding="utf-8", newline="\n")
     return failed
 
 
@@ -150,7 +119,7 @@ def run_all(names: Iterable[str]) -> list[str]:
 @click.option("--missing", is_flag=True, help="Skip the networks that have a row.")
 @click.option("--one", is_flag=True, hidden=True, help="Run one network here, and print its row as JSON.")
 def main(names: tuple[str, ...], missing: bool, one: bool) -> None:
-    """Convert networks of the zoo in every way, compare them with their frameworks, and keep docs/zoo.md.
+    """Convert networks of the zoo in every way, compare them with their frameworks, and keep docs/networks.md.
 
     Without names: every network. Each runs in a process of its own; the rows of others stay as they are. Ends with 1 when a
     network fails.
@@ -161,7 +130,7 @@ def main(names: tuple[str, ...], missing: bool, one: bool) -> None:
         except ConvertorError as error:
             raise click.ClickException(str(error)) from error
         return
-    there = rows_of(PAGE.read_text()) if missing else {}
+    there = rows() if missing else {}
     failed = run_all(name for name in names or zoo.NETWORKS if name not in there)
     sys.exit(1 if failed else 0)
 

@@ -1,6 +1,6 @@
 """Writes every page, picture and header that is made from the code: python -m development.pages [FILE ...]
 
-Without names it writes all of them, docs/onnx.md as well, whose tests take minutes. Read the diff before you commit.
+Without names it writes all of them, docs/networks.md as well, whose tests take minutes. Read the diff before you commit.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     **{f"docs/pictures/{name}": draw for name, draw in pictures.pictures().items()},
 }
 # Pages with results of tests -> the tests that write them.
-TESTED: Final = {"docs/onnx.md": "tests/frontends/onnx/test_conformance.py"}
+TESTED: Final = {"docs/networks.md": "tests/frontends/onnx/test_conformance.py"}
 
 
 def is_possible(name: str) -> bool:

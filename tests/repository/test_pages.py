@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from development.benchmarks import networks_page
+from development.benchmarks.networks_page import Table
 from development.pages.__main__ import PAGES, ROOT, TESTED, is_possible, main
 
 
@@ -18,6 +20,13 @@ def test_file_is_fresh(name: str) -> None:
 @pytest.mark.parametrize("name", TESTED)
 def test_file_with_results_has_a_test_that_compares_it(name: str) -> None:
     assert f'golden("../../{name}"' in (ROOT / TESTED[name]).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("table", Table, ids=[table.name for table in Table])
+def test_the_page_of_networks_is_as_each_of_its_writers_leaves_it(table: Table) -> None:
+    rows = networks_page.rows_of(table)
+    assert len(rows) >= 9
+    assert networks_page.page_with(table, rows) == networks_page.PAGE.read_text(encoding="utf-8")
 
 
 def test_one_file_is_written(capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,6 +23,7 @@ from cnn_convertor.frontends.onnx.operators import onnx as registry
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import plan
 from cnn_convertor.verification.compare import sqnr
+from development.benchmarks.networks_page import Table, page_with
 from frontends.onnx.networks import load, numpy_helper, onnx, results_of, to_map
 from verification import trials
 
@@ -196,24 +197,15 @@ def test_operators_compute_what_their_tests_say(tmp_path: Path, golden: Callable
     assert not wrong
     assert [result for _, result in results].count(PASSED) >= 330
     assert len(fitting) >= 390
-    golden("../../docs/onnx.md", "\n".join(page(outcomes)) + "\n")
+    golden("../../docs/networks.md", page_with(Table.OPERATORS, dict(rows(outcomes))))
 
 
-def page(outcomes: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    yield "# ONNX operators"
-    yield ""
-    yield "This page is made by `tests/frontends/onnx/test_conformance.py`, which converts the operator tests of the onnx package,"
-    yield "runs them on the emulated device in FP16, and compares the results with theirs. A *refused* test has a form of the operator that"
-    yield "is not converted, or that does not fit the device; [layers.md](layers.md) has the limits, and [messages.md](messages.md) the"
-    yield "codes. A test is *not applicable* if its numbers are not FP32, or are beyond FP16's range. Types without tests and types that are"
-    yield "not converted (DV301) are not listed."
-    yield ""
-    yield "| operator | passed | refused | not applicable |"
-    yield "|---|---|---|---|"
-    for type in sorted(outcomes):
-        found = Counter(outcomes[type].values())
+def rows(outcomes: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, str]]:
+    """Each operator, and its line of the page."""
+    for type, tests in outcomes.items():
+        found = Counter(tests.values())
         passed, inapplicable = found.pop(PASSED, 0), found.pop(INAPPLICABLE, 0)
         found.pop(OTHERWISE, 0)
         codes = sorted({code for result in found for code in result.split(", ")})
         refusals = f"{found.total()} ({', '.join(codes)})" if codes else ""
-        yield f"| `{type}` | {passed} | {refusals} | {inapplicable or ''} |"
+        yield type, f"| `{type}` | {passed} | {refusals} | {inapplicable or ''} |"

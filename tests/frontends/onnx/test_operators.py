@@ -16,7 +16,7 @@ from frontends.onnx.networks import Network, helper, load, results_of, to_map
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime computes the reference")
 
-PAGE = Path(__file__).parents[3] / "docs/onnx.md"
+PAGE = Path(__file__).parents[3] / "docs/networks.md"
 RANDOM = np.random.default_rng(15)
 INTEGERS = np.int64
 

@@ -1,0 +1,96 @@
+"""Keeps docs/networks.md, whose tables are written by benchmarks and by the tests of ONNX operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "networks.md"
+LEAST: Final = 40.0  # dB
+SAMPLES: Final = 2
+HEAD: Final = """# Networks and ONNX operators
+
+Each table comes from conversions that ran on the emulated device. [layers.md](layers.md) has the types of layers and their limits.
+"""
+
+
+class Table(Enum):
+    """The text and the columns above each table."""
+
+    ZOO = f"""
+## The zoo
+
+Well-known architectures, built by `examples/zoo.py` with seeded random weights and converted with FP16 weights. Each runs on the
+emulated device in six ways: at three levels of [fusion](fusion.md) and in both memory orders, on {SAMPLES} random images. Each way
+reaches {LEAST:.0f} dB against the framework, without a report of the emulated runtime in [strict mode](host-device.md#strict-mode). In a
+checkout with the extras `onnx` and `verify`:
+
+```text
+python -m development.benchmarks.zoo                  # writes every row of this table
+python -m development.benchmarks.zoo --missing        # writes the rows that are missing: goes on after an interruption
+python -m development.benchmarks.zoo caffe_resnet50   # writes the rows of the networks named
+```
+
+Keras and ONNX networks have a small input, which leaves most layers a few pixels. *Commands* are those of the
+device, at each level of fusion; *CPU layers* run in generated C++ (concatenations in place are not counted). *MACs* are
+multiplications with a weight for one image, in millions. *SQNR* is the lowest of all outputs in all six ways. SegNet unpools
+by the maxima of the device, which are compared themselves ([verify](verify.md)).
+
+| network | input | commands: none | documented | full | CPU layers | MACs | on the device | SQNR |
+|---|---|--:|--:|--:|--:|--:|--:|--:|
+"""
+    LIGHT = """
+## Networks of the onnx package
+
+The nine `light_*` networks of the onnx package's tests, with random weights and the statistics of a random image, in FP16 on
+the emulated device. `python -m development.benchmarks.onnx_light` writes this table. *SQNR* is that of the output against onnxruntime;
+the lowest of all layers is beside it. Each output reaches 40 dB.
+
+| network | commands | CPU layers | SQNR | layers compared | lowest of a layer |
+|---|--:|--:|--:|--:|--:|
+"""
+    FORMS = """
+## The same network in two forms
+
+Caffe networks beside those that `examples/zoo_onnx.py` writes with the same weights, and Keras networks beside what tf2onnx
+exports of them, with documented forms of [fusion](fusion.md). `python -m development.benchmarks.onnx_forms` writes this table, and ends with
+1 where ONNX costs more. *Traffic* is the bytes of feature maps that one image reads and writes.
+
+| network | commands | in ONNX | CPU layers | in ONNX | traffic | in ONNX |
+|---|--:|--:|--:|--:|--:|--:|
+"""
+    OPERATORS = """
+## ONNX operators
+
+`tests/frontends/onnx/test_conformance.py` writes this table. It converts the operator tests of the onnx package,
+runs them on the emulated device in FP16, and compares the results with theirs. A *refused* test has a form of the operator that
+is not converted, or that does not fit the device; [layers.md](layers.md#onnx) has the limits, and [messages.md](messages.md) the
+codes. A test is *not applicable* if its numbers are not FP32, or are beyond FP16's range. Types without tests and types that are
+not converted (DV301) are not listed.
+
+| operator | passed | refused | not applicable |
+|---|---|---|---|
+"""
+
+
+def rows_of(table: Table) -> dict[str, str]:
+    """The first cell of each row that the page has in a table -> its line."""
+    page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    head = table.value.splitlines()
+    _, _, rest = page.partition(f"\n{head[1]}\n")
+    lines = (line for line in rest.partition("\n## ")[0].splitlines() if line.startswith("| ") and line not in head)
+    return {line.split("|")[1].strip(" `"): line for line in lines}
+
+
+def page_with(table: Table, rows: Mapping[str, str]) -> str:
+    """The page with these rows, and no others, in a table. rows: first cell -> line."""
+    tables = {each: rows if each is table else rows_of(each) for each in Table}
+    parts = (each.value + "".join(f"{line}\n" for _, line in sorted(tables[each].items())) for each in Table)
+    return HEAD + "".join(parts)
+
+
+def keep(table: Table, rows: Mapping[str, str]) -> None:
+    """Write rows to a table of the page; other rows stay as they are. rows: first cell -> line."""
+    PAGE.write_text(page_with(table, {**rows_of(table), **rows}), encoding="utf-8", newline="\n")
