@@ -15,14 +15,13 @@ from typing import Final
 from cnn_convertor.report import Report
 from cnn_convertor.report.form import json_schema
 from cnn_convertor.report.layering import can_place
-from development.pages import cpu_layers, devices, host_limits, layers, layouts, messages, pictures, usage
+from development.pages import devices, host_limits, layers, layouts, messages, pictures, usage
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 # File in the checkout -> what gives its text.
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "cnn_convertor/host/src/limits.h": host_limits.host_limits,
     "docs/commands.md": usage.commands_page,
-    "docs/cpu-layers.md": cpu_layers.cpu_layers_page,
     "docs/devices.md": devices.devices_page,
     "docs/layers.md": layers.manual,
     "docs/layouts.md": layouts.page,

@@ -1,25 +1,73 @@
-"""The table of docs/cpu-layers.md: the C++ functions, and the operators that they compute."""
+"""The section of docs/layers.md about the CPU: the C++ functions, and the operators that they compute."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from pathlib import Path
 from typing import get_args
 
 from cnn_convertor.devices.dv700.operators import OPERATORS, words_of
 from cnn_convertor.ir import ops
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/cpu-layers.md"
-HEAD = "| function | does | which is |"
+HEAD = """## Layers that run on the CPU
+
+A DV700 convolves, pools, adds and activates. Layers that it does not support run on the CPU, in generated C++: `NAME_cpu.h`,
+which `NAME_gen.cpp` includes. There is nothing to write by hand. A network that runs on the device alone has no such file.
+
+Each such layer is an `LT_CUSTOM` whose callback calls one function on the feature maps in the I/O buffer:
+
+```cpp
+// "block/se/multiply" (Multiply)
+inline void Layer_7(fpga_layer &, void *, uint8_t *io) {
+  const Tensor x0(io, 12544, 28, 28, 72, kHalf);
+  const Tensor x1(io, 0, 1, 1, 72, kFloat);
+  const Tensor y(io, 125440, 28, 28, 72, kHalf);
+  Binary(x0, x1, y, Multiply{});
+}
+```
+
+The numbers of a `Tensor` are its offset in bytes, height, width and channels. The header holds the functions that the network
+uses. It needs C++11 and has no global state. Only `ArgMax`, `TransposeReshape` and `DetectionOutput` allocate memory.
+
+| function | does | which is |
+|---|---|---|
+"""
+TAIL = """
+This table is generated from the operators. Layers of the framework become them in the tables above; the convertor itself makes
+some: a convolution by 4 with a kernel of 11x11, which is too large for the device, becomes `SpaceToDepth` and a convolution by 1 with
+one of 3x3.
+
+### Softmax
+
+By default a softmax is a generated function: it computes in FP32 and leaves its input alone. `softmax = sdk` in `[OPTIONAL]`
+uses the SDK's `LT_SOFTMAX` instead, which adds in FP16 (up to 1.8 % off at 1000 classes) and overwrites its input. The convertor
+refuses it where another layer or the application reads that input, and for more than 2048 classes (DV425).
+
+### Numbers
+
+Functions compute in FP32. A map that the device or the runtime reads next is FP16, in the device's order; a map that only the
+CPU or the application reads is FP32. An output of the network that would be in chunks is in the order H, W, C instead.
+Positions that FP16 cannot hold are refused (DV424).
+
+An unpooling finds the maxima in the pooled map itself, so that map stays in memory until then. In FP16 some neighbors become
+equal; the first of them, row by row, is the maximum, as in Caffe. A value may then lie one pixel off, in one of some thousand
+windows; [verify](verify.md) takes this into account.
+
+Device and CPU wait for each other, so a CPU layer between two commands costs time at both ends.
+[`cnn-convertor inspect`](report.md#before-a-conversion-inspect) shows which layers run on the CPU, and what share of the work the device does.
+
+### In the code
+
+`cnn_convertor/devices/dv700/legalize/assign_cpu.py` leaves to the CPU what no rewrite makes fit for the device (`OnCpu` in the
+graph). The functions are C++ headers in `cnn_convertor/codegen/kernels/`; the convertor copies those that a network needs. Tests
+run each on the emulated device against an independent implementation, in both memory orders
+(`tests/verification/test_cpu_layers.py`). `cnn-convertor audit` compares the maps in the header with those of the layers (DV666).
+"""
 
 
-def cpu_layers_page() -> str:
-    """The page, its table made from the operators. The text around it is written by hand."""
-    lines = PAGE.read_text(encoding="utf-8").splitlines()
-    first = lines.index(HEAD)
-    end = lines.index("", first)
-    return "\n".join([*lines[:first], HEAD, "|---|---|---|", *_rows(), *lines[end:]]) + "\n"
+def cpu_layers() -> str:
+    """The last section of docs/layers.md."""
+    return HEAD + "".join(f"{row}\n" for row in _rows()) + TAIL
 
 
 def _rows() -> Iterator[str]:

@@ -15,6 +15,7 @@ from cnn_convertor.frontends.onnx.operators import onnx
 from cnn_convertor.frontends.onnx.reading import HARMLESS as ONNX_HARMLESS
 from cnn_convertor.frontends.readers import LayerReader, Registry
 from cnn_convertor.ir import ops
+from development.pages.cpu_layers import cpu_layers
 
 
 class Framework(NamedTuple):
@@ -44,7 +45,7 @@ def _places(reader: LayerReader[Any]) -> list[str]:
 
 def manual() -> str:
     """The page docs/layers.md."""
-    return "\n".join(_lines()) + "\n"
+    return "\n".join(_lines()) + "\n\n" + cpu_layers()
 
 
 def _lines() -> Iterator[str]:

@@ -63,7 +63,7 @@ does not have are removed, and your own files remain.
 | `NAME_weights.bin` | always: the weights of all commands, for `LoadWeights()` |
 | `NAME.json` | always: the [manifest](report.md#the-manifest), which other tools read |
 | `NAME_gen.h`, `NAME_gen.cpp` | `generate_source = 1`: the class `CNAME`, which describes the network to the runtime |
-| `NAME_cpu.h` | with them, where some layers run on the CPU ([cpu-layers.md](cpu-layers.md)) |
+| `NAME_cpu.h` | with them, where some layers run on the CPU ([layers.md](layers.md#layers-that-run-on-the-cpu)) |
 | `NAME_frame.h` | with them, where the device has an image unit (`device = zia-c3`) that makes the input of a camera's frame ([below](#frames-of-a-camera)) |
 | `NAME.dot` | `generate_dot = 1`: the graph; `dot -Tsvg NAME.dot > NAME.svg` draws it |
 | `NAME.html`, `NAME_report.json` | `report = 1`: the [report](report.md) as a page and as JSON |
