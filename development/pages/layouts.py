@@ -1,8 +1,9 @@
-"""Generates docs/layouts.md and its pictures."""
+"""Generates docs/layouts.md and its pictures. The section on export at its end is written by hand."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from cnn_convertor.layouts import cldnn
 from cnn_convertor.layouts.describe import describe, svg
@@ -25,9 +26,12 @@ class Section(NamedTuple):
     pictures: tuple[Picture, ...]
 
 
-_HEAD = """# Memory layouts
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs/layouts.md"
+EXPORT: Final = "## Export to other accelerators\n"
+_HEAD = """# Memory layouts and export
 
-Generated from `cnn_convertor/layouts` by `python -m development.pages`.
+`cnn-convertor layout` describes and converts memory layouts; `cnn-convertor export` [writes networks](#export-to-other-accelerators)
+in them. The sections on layouts are generated from `cnn_convertor/layouts` by `python -m development.pages`.
 
 A layout is a list of terms, outermost first. Each term is a digit of an axis: `c/16` counts slices of 16 channels, `c%16` the
 channels of a slice, `h` whole rows.
@@ -129,7 +133,8 @@ SECTIONS = (
 
 def page() -> str:
     """docs/layouts.md"""
-    return "\n".join([_HEAD, *map(_section, SECTIONS)])
+    _, title, text = PAGE.read_text(encoding="utf-8").partition(EXPORT)
+    return "\n".join([_HEAD, *map(_section, SECTIONS), title + text])
 
 
 def pictures() -> dict[str, str]:

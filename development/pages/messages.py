@@ -581,7 +581,7 @@ ENTRIES: Mapping[str, Entry] = {
     "DV841": Entry(
         "Unknown name", "No layout, family or element type has this name.", "See `cnn-convertor layout list`."
     ),
-    "DV850": Entry("Unknown target", "`export` has no target or element type of this name.", "See docs/export.md."),
+    "DV850": Entry("Unknown target", "`export` has no target or element type of this name.", "See docs/layouts.md."),
     "DV851": Entry(
         "Unsupported by NVDLA",
         "NVDLA has no layout for a layer that keeps its result.",

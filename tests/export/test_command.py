@@ -33,7 +33,7 @@ def test_the_command_writes_files_and_prints_a_summary(tmp_path: Path, capsys: p
 def test_the_page_shows_the_command_s_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    manual = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
+    manual = (ROOT / "docs" / "layouts.md").read_text(encoding="utf-8")
     command, said = manual.split("$ cnn-convertor ")[1].split("```")[0].split("\n", 1)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
