@@ -18,8 +18,8 @@ _ENTRY = re.compile(r"^\| (DV\d{3})([^|]*)\| ([^|]*) \| ([^|]*) \| ([^|]*) \|$",
 
 
 def names() -> dict[str, str]:
-    """Page -> its title."""
-    return {path.stem: _title(path.read_text(encoding="utf-8")) for path in sorted(place_of("docs").glob("*.md"))}
+    """Page -> its title. Pages about internals come last."""
+    return {name: _title(path.read_text(encoding="utf-8")) for name, path in _files().items()}
 
 
 def text_of(topic: str) -> str:
@@ -34,7 +34,7 @@ def text_of(topic: str) -> str:
             return f"# {code}{kind.rstrip()}: {meaning}\n\n{cause}\n\n**Remedy:** {remedy}\n"
         raise UsageError.of("DV100", f"there is no code {topic.upper()}", hint="`docs messages` shows all codes")
     known = names()
-    page = topic.lower().removeprefix("docs/").removesuffix(".md")
+    page = topic.lower().removeprefix("docs/").removeprefix("internals/").removesuffix(".md")
     if page in known:
         return _page(page)
     near = near_names(page, known)
@@ -43,7 +43,12 @@ def text_of(topic: str) -> str:
 
 
 def _page(name: str) -> str:
-    return Path(place_of("docs"), f"{name}.md").read_text(encoding="utf-8")
+    return _files()[name].read_text(encoding="utf-8")
+
+
+def _files() -> dict[str, Path]:
+    folder = place_of("docs")
+    return {path.stem: path for path in (*sorted(folder.glob("*.md")), *sorted(folder.glob("*/*.md")))}
 
 
 def _title(text: str) -> str:

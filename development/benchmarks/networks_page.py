@@ -24,7 +24,7 @@ class Table(Enum):
 
 Well-known architectures, built by `examples/zoo.py` with seeded random weights and converted with FP16 weights. Each runs on the
 emulated device in six ways: at three levels of [fusion](fusion.md) and in both memory orders, on {SAMPLES} random images. Each way
-reaches {LEAST:.0f} dB against the framework, without a report of the emulated runtime in [strict mode](host-device.md#strict-mode). In a
+reaches {LEAST:.0f} dB against the framework, without a report of the emulated runtime in [strict mode](internals/host-device.md#strict-mode). In a
 checkout with the extras `onnx` and `verify`:
 
 ```text

@@ -89,7 +89,7 @@ COSTS = f"""
 
 For each command, a model gives cycles, the bytes that it moves to and from external memory, and the time: that of the slower of
 the two, and the time to start and end the command. The bytes are exactly those that the counters of the
-[emulated device](host-device.md) show. **The times are estimates**: no board has confirmed them. The model assumes:
+[emulated device](internals/host-device.md) show. **The times are estimates**: no board has confirmed them. The model assumes:
 
 | assumption | evidence |
 |---|---|

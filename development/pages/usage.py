@@ -125,7 +125,7 @@ images, and `ToHalf` and `FromHalf`, which round as the convertor does.
 c++ -O2 -shared -fPIC $(python3 -m pybind11 --includes) MODULE.cpp NAME_gen.cpp RUNTIME -o MODULE$(python3-config --extension-suffix)
 ```
 
-On the PC, RUNTIME is the [emulated device](host-device.md): `-I cnn_convertor/host/include cnn_convertor/host/src/*.cpp`.
+On the PC, RUNTIME is the [emulated device](internals/host-device.md): `-I cnn_convertor/host/include cnn_convertor/host/src/*.cpp`.
 
 ## Custom layers of Keras
 

@@ -16,12 +16,15 @@ CODES = re.findall(r"^\| (DV\d{3})", MESSAGES, re.MULTILINE)
 
 
 def test_every_page_of_the_folder_is_listed_with_its_title() -> None:
-    assert set(pages.names()) == {path.stem for path in (ROOT / "docs").glob("*.md")}
+    assert sorted(pages.names()) == sorted(path.stem for path in (ROOT / "docs").rglob("*.md"))
+    assert list(pages.names())[-1] == "security"
     assert pages.names()["messages"] == "Errors and warnings"
 
 
 def test_a_page_is_found_by_its_name_file_or_path() -> None:
     assert {pages.text_of(topic) for topic in ("messages", "MESSAGES.md", "docs/messages.md")} == {MESSAGES}
+    security = (ROOT / "docs" / "internals" / "security.md").read_text(encoding="utf-8")
+    assert {pages.text_of(topic) for topic in ("security", "docs/internals/security.md")} == {security}
 
 
 def test_every_code_has_an_entry() -> None:
@@ -66,6 +69,9 @@ def test_the_site_links_pages_and_leaves_other_files_out(site_page: Callable[[st
     assert site_page("verify.md", text) == (
         "[a](index.md#start), [b](usage.md), [c](examples/README.md), d, [e](https://x.y)\n```text\n[f](../g)\n```\n"
     )
+    assert site_page("internals/security.md", "[a](../../SECURITY.md), [b](../verify.md)") == (
+        "[a](../SECURITY.md), [b](../verify.md)"
+    )
     assert site_page("examples/README.md", "[a](../docs/verify.md), [b](firmware)") == (
         "[a](../verify.md), [b](firmware/README.md)"
     )
@@ -78,7 +84,9 @@ def site_page() -> Callable[[str, str], str]:
 
     from development import site_hooks
 
-    docs = [SimpleNamespace(src_uri=path.name) for path in (ROOT / "docs").glob("*.md")]
+    docs = [
+        SimpleNamespace(src_uri=path.relative_to(ROOT / "docs").as_posix()) for path in (ROOT / "docs").rglob("*.md")
+    ]
     files = [*docs, *(SimpleNamespace(src_uri=name) for name in site_hooks.sources())]
 
     def linked(name: str, text: str) -> str:

@@ -16,7 +16,7 @@ from cnn_convertor import Config, cli, convert
 from cnn_convertor.config import KEYS
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
 named = pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
 EXAMPLES = ["digits_keras", "digits_caffe"]
 
@@ -42,7 +42,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_the_readme_leads_to_every_page() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert [page.name for page in (ROOT / "docs").glob("*.md") if f"(docs/{page.name}" not in readme] == []
+    pages = (page.relative_to(ROOT) for page in (ROOT / "docs").rglob("*.md"))
+    assert [page for page in pages if f"({page}" not in readme] == []
 
 
 def test_files_that_contributing_names_exist() -> None:

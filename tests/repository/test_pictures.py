@@ -16,8 +16,8 @@ every_diagram = pytest.mark.parametrize("name", sorted(pictures().keys() - DRAWN
 
 
 def test_pages_show_each_picture_with_a_text() -> None:
-    pages = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md"))
-    shown = dict(re.findall(r"!\[([^]]+)\]\(pictures/([^)]+)\)", pages))
+    pages = "".join(page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md"))
+    shown = dict(re.findall(r"!\[([^]]+)\]\((?:\.\./)?pictures/([^)]+)\)", pages))
     assert sorted(shown.values()) == sorted(pictures())
     assert {path.name for path in (DOCS / "pictures").iterdir()} == set(pictures())
 
