@@ -19,6 +19,11 @@ _IGNORED = {
 }  # fmt: skip
 _LONGEST = 1 << 16  # characters of a statement without lists of numbers
 _DEEPEST = 20  # namespaces in namespaces
+_CALLS_BEHIND_ERROR = (
+    1000  # so that the parser finds the place of an error in 80 KB of common C++; a line near it otherwise
+)
+_OPEN_ANGLE = re.compile(r"(?<!<)<(?![<=])[^;{}<>]*(?=[;{}<])")  # opens a template or compares: each way takes memory
+_MOST_OPEN_ANGLES = 10_000
 _CHUNK = 256  # bytes; the text of a node is read in these too
 
 
@@ -75,20 +80,21 @@ def shown(node: Node, most: int = 80) -> str:
 
 
 def _parsed(text: str, file: str) -> Node:
-    """The root of a tree without errors. The parser's steps are bounded, since some texts take more time than in proportion."""
-    at, steps = 0, 0
+    """The root of a tree without errors. The work is bounded: some texts take the parser more than in proportion."""
+    at, calls = 0, 0
 
     def is_too_much(offset: int, _has_error: bool) -> bool:
-        """The parser calls it every 100 steps. C++ of any density takes at most 3.5 steps a byte."""
-        nonlocal at, steps
-        at, steps = offset, steps + 1
-        return steps > 200 + offset // 20
+        """The parser calls it every 100 steps: 1.2 times for 100 bytes of common C++, 8 times for the densest."""
+        nonlocal at, calls
+        at, calls = offset, calls + 1
+        return calls > 200 + offset // 8
 
     for piece in re.finditer(r"[^;{}]+", text):
-        if piece.end() - piece.start() > _LONGEST and re.search(r"[^\w\s,.'+-]", piece[0]):
-            raise _refusal(
-                f"a statement of more than {_LONGEST:,} characters", file, text.count("\n", 0, piece.start())
-            )
+        if piece.end() - piece.start() > _LONGEST and re.search(r"[^\w\s,.+-]", piece[0]):
+            row = text.count("\n", 0, piece.start())
+            raise _refusal(f"a statement of more than {_LONGEST:,} characters", file, row)
+    if sum(1 for _ in _OPEN_ANGLE.finditer(text)) > _MOST_OPEN_ANGLES:
+        raise _refusal(f"more than {_MOST_OPEN_ANGLES:,} comparisons", file, 0)
     source = text.encode("utf-8", "replace")
 
     def read(offset: int, _point: Point) -> bytes:

@@ -322,6 +322,24 @@ def test_a_function_inside_itself_is_said() -> None:
     assert "Layer_0 is called inside itself" in findings[0].message
 
 
+DENSE = ["a[0]=1;", "a=b=1;", "1,", ";", "a=1;", "f(1);", "{a=1;}", "a=-1;", "a={1};"]
+
+
+@pytest.mark.parametrize("piece", DENSE)
+def test_dense_cpp_is_not_refused(piece: str) -> None:
+    body = f"int a[] = {{{piece * 50_000}}};" if piece == "1," else piece * 20_000
+    read(f"{PLAIN}\nvoid other() {{ {body} }}")
+
+
+TOO_MUCH = [("x = a<b<c; " * 10_000, "more than 10,000 comparisons"), (f"x = {'~' * 70_000}1;", "more than 65,536")]
+
+
+@pytest.mark.parametrize(("statements", "why"), TOO_MUCH)
+def test_what_takes_the_parser_much_memory_is_refused(statements: str, why: str) -> None:
+    with pytest.raises(ModelError, match=why):
+        read(f"{PLAIN}\nvoid other() {{ {statements} }}")
+
+
 # A statement in Layer_0 that is no C++.
 NO_CPP = [
     "get_layer(0).conv_conf_v1.conv_cmd.w = 08;",
