@@ -45,13 +45,13 @@ _VALUES = 256  # of each output, over all random images, if 32 are enough for it
 
 
 class Observers(NamedTuple):
-    """Who is told of a conversion: each pass with the graph before and after, and weights as they are packed."""
+    """Callbacks during a conversion: for each pass, with the graph before and after; for weights, as they are packed."""
 
     passes: PassObserver | None = None
     weights: Observer | None = None
 
 
-NOBODY = Observers()
+NO_OBSERVERS = Observers()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +65,7 @@ class Conversion:
 
 
 def transform(
-    request: Request, progress: Progress = silent, on: Workers = HERE, observers: Observers = NOBODY
+    request: Request, progress: Progress = silent, on: Workers = HERE, observers: Observers = NO_OBSERVERS
 ) -> Conversion:
     """Convert one network in memory. on: where calibration runs. Raises ConvertorError with every reason."""
     progress("read", 0, 1)

@@ -14,7 +14,7 @@ from cnn_convertor.conversion.manifest import earlier_files, manifest
 from cnn_convertor.errors import captured_warnings
 from cnn_convertor.files import replacing
 from cnn_convertor.files.replacing import Digest
-from cnn_convertor.pipeline import NOBODY, transform
+from cnn_convertor.pipeline import NO_OBSERVERS, transform
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.report import Report
 from cnn_convertor.report.collecting import message_of, report_of
@@ -39,7 +39,7 @@ def convert(config: Config, progress: Progress = silent, on: Workers = HERE) -> 
     replacing.check_writable(request.folder)
     recorder = ReportRecorder.new() if request.report else None
     with captured_warnings() as warned:
-        conversion = transform(request, progress, on, recorder.observers if recorder else NOBODY)
+        conversion = transform(request, progress, on, recorder.observers if recorder else NO_OBSERVERS)
         quantized = conversion.quantized
         report = report_of(quantized.program, request, calibration=quantized.calibration, budget=quantized.budget)
 
