@@ -70,26 +70,26 @@ def _results(given: Mapping[str, Any], place: str) -> Mapping[str, Any]:
 
 def _figures(device: Mapping[str, Any], probed: Mapping[str, Any], measured: Mapping[str, Any]) -> dict[str, Any]:
     """Figure -> value, for what the board says."""
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for name in ("ub_size", "max_kernel_size"):
         sizes = [size for size in (device.get(name), probed.get(name)) if size not in (None, 0)]
         if sizes:
-            found[name] = min(sizes, key=lambda size: size if type(size) is int else -math.inf)
+            figures[name] = min(sizes, key=lambda size: size if type(size) is int else -math.inf)
     for name, key in (("revision", "svn_version"), ("multipliers", "mac_num")):
         if device.get(key) is not None:
-            found[name] = device[key]
+            figures[name] = device[key]
     if is_version(driver := device.get("driver")):  # as the driver names itself; other texts say nothing of its age
-        found["driver"] = driver
+        figures["driver"] = driver
     if (hardware := device.get("hardware")) is not None:  # no driver knows it: the user writes it
-        found["hardware"] = _date(hardware)
+        figures["hardware"] = _date(hardware)
     clock, speed = device.get("conv_freq") or _clock(device, measured), measured.get("bytes_per_second")
     if clock is not None:
-        found["conv_freq"] = clock
+        figures["conv_freq"] = clock
     if speed is not None:
-        found["bandwidth"] = speed / 1e6 if type(speed) in (int, float) else speed
+        figures["bandwidth"] = speed / 1e6 if type(speed) in (int, float) else speed
     if measured.get("command_usec") is not None:
-        found["command_usec"] = measured["command_usec"]
-    return found
+        figures["command_usec"] = measured["command_usec"]
+    return figures
 
 
 def _date(text: object) -> object:
