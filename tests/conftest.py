@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 import pytest
 
+from cnn_convertor.files.codes import entries
 from cnn_convertor.passes.contract import CHECK
-from development.pages.messages import entries
 from repository import raised_codes
 
 os.environ.setdefault(CHECK, "1")  # what passes require and ensure, for the networks of every test

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import tree_sitter_cpp
 from tree_sitter import Language, Node, Parser, Point
 
-from cnn_convertor.audit.codes import hint
 from cnn_convertor.audit.preprocessor import Preprocessor
 from cnn_convertor.errors import ModelError, Origin, Problem
+from cnn_convertor.files.codes import hint
 
 _LANGUAGE = Language(tree_sitter_cpp.language())
 _IGNORED = {

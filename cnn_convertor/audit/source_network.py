@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cnn_convertor.audit.codes import hint
 from cnn_convertor.errors import Origin, Problem
+from cnn_convertor.files.codes import hint
 
 
 class Map(NamedTuple):

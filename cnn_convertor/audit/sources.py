@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from cnn_convertor.audit.cells import Cell, NotUnderstoodError, Pointer, Symbol, Text
-from cnn_convertor.audit.codes import hint
 from cnn_convertor.audit.definitions import Definitions, definitions
 from cnn_convertor.audit.sdk import LAYER_TYPES, MAX_RUNS
 from cnn_convertor.audit.source_network import (
@@ -18,6 +17,7 @@ from cnn_convertor.audit.source_network import (
 )
 from cnn_convertor.audit.statements import Statements
 from cnn_convertor.errors import ModelError, Origin, Problem
+from cnn_convertor.files.codes import hint
 from cnn_convertor.files.limited import TooLargeError, contents
 
 _MOST_LAYERS = 100_000

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from tree_sitter import Node
 
 from cnn_convertor.audit.cells import Cell, NotUnderstoodError, Pointer, Text, Value, load, number
-from cnn_convertor.audit.codes import hint
 from cnn_convertor.audit.definitions import Definitions, Function, line_of, shown, text_of
 from cnn_convertor.audit.expressions import Expressions, part, type_of
 from cnn_convertor.audit.sdk import POINTER, STRUCTS, UNKNOWN, Array, Type
 from cnn_convertor.errors import Origin, Problem
+from cnn_convertor.files.codes import hint
 
 _SETUP = {"ReserveMemory": 2, "set_num_layers": 1, "set_num_output_layers": 1}  # calls and their numbers of arguments
 _HARMLESS_CALLS = {"printf", "fprintf", "puts", "assert", "fflush"}

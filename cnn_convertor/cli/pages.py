@@ -10,11 +10,11 @@ import click
 from cnn_convertor.cli.console import Console
 from cnn_convertor.cli.entry import commands, with_console
 from cnn_convertor.errors import UsageError
+from cnn_convertor.files.codes import entries
 from cnn_convertor.files.places import place_of
 from cnn_convertor.near_names import near_names
 
 _CODE = re.compile(r"DV\d{3}", re.IGNORECASE)
-_ENTRY = re.compile(r"^\| (DV\d{3})([^|]*)\| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", re.MULTILINE)
 
 
 def names() -> dict[str, str]:
@@ -28,10 +28,9 @@ def text_of(topic: str) -> str:
     Raises UsageError if there is neither.
     """
     if _CODE.fullmatch(topic):
-        entries = {row[0]: row for row in _ENTRY.findall(_page("messages"))}
-        if row := entries.get(topic.upper()):
-            code, kind, meaning, cause, remedy = row
-            return f"# {code}{kind.rstrip()}: {meaning}\n\n{cause}\n\n**Remedy:** {remedy}\n"
+        if entry := entries().get(topic.upper()):
+            mark = " (warning)" * entry.is_warning
+            return f"# {topic.upper()}{mark}: {entry.meaning}\n\n{entry.cause}\n\n**Remedy:** {entry.remedy}\n"
         raise UsageError.of("DV100", f"there is no code {topic.upper()}", hint="`docs messages` shows all codes")
     known = names()
     page = topic.lower().removeprefix("docs/").removeprefix("internals/").removesuffix(".md")

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from cnn_convertor import __version__
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.escaping import visible
+from cnn_convertor.files.codes import Entry, entries
 
 TEXT, GITHUB, JSON, SARIF = "text", "github", "json", "sarif"
 FORMATS: Final = (TEXT, GITHUB, JSON, SARIF)
@@ -83,7 +84,7 @@ def _message(problem: Problem) -> str:
 def _sarif(found: Sequence[Complaint]) -> dict[str, Any]:
     """A log of one run, whose rules are the codes."""
     codes = sorted({complaint.problem.code for complaint in found})
-    rules = [{"id": code, "help": {"text": f"cnn-convertor docs {code}"}} for code in codes]
+    rules = [_sarif_rule(code, entries()[code]) for code in codes]
     results = [
         {
             "ruleId": problem.code,
@@ -97,6 +98,11 @@ def _sarif(found: Sequence[Complaint]) -> dict[str, Any]:
     driver = {"name": "cnn-convertor", "semanticVersion": __version__, "rules": rules}
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     return {"$schema": _SARIF_SCHEMA, "version": _SARIF_VERSION, "runs": [run]}
+
+
+def _sarif_rule(code: str, entry: Entry) -> dict[str, Any]:
+    texts = {"shortDescription": f"{entry.meaning}.", "fullDescription": entry.cause, "help": entry.remedy}
+    return {"id": code, **{name: {"text": text} for name, text in texts.items()}}
 
 
 def _locations(where: Origin | None) -> dict[str, Any]:

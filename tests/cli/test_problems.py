@@ -40,7 +40,8 @@ def check_log(log: Any) -> None:
     assert driver["name"] and re.fullmatch(r"\d+\.\d+\.\d+.*", driver["semanticVersion"])  # 3.19.8, 3.19.12
     identifiers = [rule["id"] for rule in driver["rules"]]
     assert len(set(identifiers)) == len(identifiers)  # 3.49.3
-    assert all(rule.keys() == {"id", "help"} and rule["help"]["text"] for rule in driver["rules"])
+    texts = {"shortDescription", "fullDescription", "help"}  # 3.49.9, 3.49.10, 3.49.13
+    assert all(rule.keys() == {"id", *texts} and all(rule[text]["text"] for text in texts) for rule in driver["rules"])
     for result in run["results"]:
         assert result.keys() <= {"ruleId", "ruleIndex", "level", "message", "locations"}
         assert result["message"]["text"] and result["level"] in ("none", "note", "warning", "error")  # 3.27.10, 3.27.11
