@@ -153,11 +153,6 @@ class TensorProperties:
         terms = [Term(axis, pitch=stride) for axis, stride in zip(axes, self.stride, strict=True)]
         return Layout(axes, tuple(terms), self.element, total_align=self.aligned_byte_size)
 
-    @property
-    def is_padded(self) -> bool:
-        """Whether there are bytes between the valid elements."""
-        return math.prod(self.valid_shape) * self.element.itemsize != self.stride[0] * self.valid_shape[0]
-
     def pack(self, array: Array, out: Buffer | None = None) -> Bytes:
         """Pack an array of the valid shape; padding is zero."""
         if array.shape != self.valid_shape:

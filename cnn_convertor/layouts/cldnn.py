@@ -117,35 +117,45 @@ def format_of(name: str) -> Layout:
 
 def _of_parts(name: str) -> Layout:
     body, _, rotation = name.partition("_rotate_")
-    if rotation and not set(body) & {"x", "y"}:
-        wrong_at(name, len(body), "there is no x or y to rotate")
-    if rotation and rotation != "180":
-        wrong_at(name, len(body) + len("_rotate_"), "the only rotation is 180")
-    body, filled, padding = body.partition("__")
+    body, mark, padding = body.partition("__")
+    if rotation:
+        _check_rotation(name, f"{body}{mark}{padding}", rotation)
     fill = re.fullmatch(f"a([{LETTERS}])(0*[1-9][0-9]*)", padding)
-    if filled and fill is None:
+    if mark and fill is None:
         wrong_at(name, len(body) + 2, "expected the padding of an axis, like ai32")
     outer, inner = _parts(name, body)
-    blocked_axes, outer_axes = {axis for axis, _, _ in inner}, ""
-    for axis, counts_slices, at in outer:
-        for letter in axis:
-            if letter in outer_axes:
-                wrong_at(name, at, f'duplicate axis "{letter}"')
-        outer_axes += axis
-        if counts_slices and axis not in blocked_axes:
-            wrong_at(name, at, f'"{axis}s" counts slices, but {axis}svN is missing')
-        if not counts_slices and axis in blocked_axes:
-            wrong_at(name, at, f'"{axis}" has blocks: expected {axis}s')
-    for axis, _, at in inner:
-        if axis not in {other for other, _, _ in outer}:
-            wrong_at(name, at, f'blocks of "{axis}" without {axis}s')
-    if fill and fill[1] not in outer_axes:
+    _check_axes(name, outer, inner)
+    axes = [axis for axis, _, _ in outer]
+    if fill and fill[1] not in "".join(axes):
         wrong_at(name, len(body) + 3, f'there is no axis "{fill[1]}"')
-    terms = blocked([axis for axis, _, _ in outer], [(axis, size) for axis, size, _ in inner])
+    terms = blocked(axes, [(axis, size) for axis, size, _ in inner])
     for index, term in enumerate(terms[: len(outer)]):
         align = int(fill[2]) if fill and fill[1] == term.axis else 1
         terms[index] = replace(term, flip=bool(rotation) and term.axis in ("x", "y"), extent_align=align)
     return Layout(natural_axes(terms), tuple(terms))
+
+
+def _check_rotation(name: str, rotated: str, angle: str) -> None:
+    if not set(rotated) & {"x", "y"}:
+        wrong_at(name, len(rotated), "there is no x or y to rotate")
+    if angle != "180":
+        wrong_at(name, len(rotated) + len("_rotate_"), "the only rotation is 180")
+
+
+def _check_axes(name: str, outer: Sequence[tuple[str, bool, int]], inner: Sequence[tuple[str, int, int]]) -> None:
+    """Each axis appears once, and has blocks if, and only if, it counts slices. Parameters: as from `_parts`."""
+    with_blocks, letters = {axis for axis, _, _ in inner}, ""
+    for axis, counts_slices, at in outer:
+        if duplicate := next((letter for letter in axis if letter in letters), ""):
+            wrong_at(name, at, f'duplicate axis "{duplicate}"')
+        letters += axis
+        if counts_slices and axis not in with_blocks:
+            wrong_at(name, at, f'"{axis}s" counts slices, but {axis}svN is missing')
+        if not counts_slices and axis in with_blocks:
+            wrong_at(name, at, f'"{axis}" has blocks: expected {axis}s')
+    for axis, _, at in inner:
+        if axis not in {other for other, _, _ in outer}:
+            wrong_at(name, at, f'blocks of "{axis}" without {axis}s')
 
 
 def _parts(name: str, body: str) -> tuple[list[tuple[str, bool, int]], list[tuple[str, int, int]]]:

@@ -149,30 +149,38 @@ def _check(layout: Layout) -> None:
 def _check_digits(layout: Layout, group: str) -> None:
     """The digits of an axis must fit together."""
     terms = sorted((term for term in layout.terms if term.axis == group), key=lambda term: term.div)
-    expected = 1
+    count = 1  # of the lower digits
     for term in terms:
-        numbers = (term.div, term.mod, term.extent_align, term.pitch_align, term.pitch)
-        if not all(number is None or isinstance(number, int) for number in numbers):
-            refuse("DV801", f'"{term}" has a number that is not an integer')
-        if min(term.div, term.extent_align, term.pitch_align, 1 if term.pitch is None else term.pitch) < 1:
-            refuse("DV801", f'"{term}" has a number below 1')
-        if term.div != expected:
-            refuse("DV801", f'"{term}" counts in steps of {term.div}, but its lower digits count up to {expected}')
+        _check_numbers(term)
+        if term.div != count:
+            refuse("DV801", f'"{term}" counts in steps of {term.div}, but its lower digits count up to {count}')
         if (term.mod is None) != (term is terms[-1]):
             wrong = "has no %: only the top digit may" if term.mod is None else "does not cover its axis"
             refuse("DV801", f'"{term}" {wrong}')
         if term.mod is not None:
-            if term.mod < 2:
-                refuse("DV801", f'"{term}": a block has 2 or more elements')
-            if term.ragged or term.whole or term.flip or term.extent_align != 1:
-                refuse("DV801", f'"{term}": "-", "!", "#" and "^" belong to the top digit of an axis')
-            expected = term.div * term.mod
-    first = next(term for term in layout.terms if term.axis == group)
-    top = terms[-1]
+            _check_block(term, term.mod)
+            count = term.div * term.mod
+    first, top = next(term for term in layout.terms if term.axis == group), terms[-1]
     if top.ragged and (first is not top or len(terms) == 1):
         refuse("DV801", f'"{top}": "!" needs a lower digit further inside')
     if top.ragged + top.whole + (top.extent_align != 1) > 1:
         refuse("DV801", f'"{top}": "!", "#" and "^" exclude each other')
+
+
+def _check_numbers(term: Term) -> None:
+    numbers = (term.div, term.extent_align, term.pitch_align, *([] if term.pitch is None else [term.pitch]))
+    if not all(isinstance(number, int) for number in (*numbers, *([] if term.mod is None else [term.mod]))):
+        refuse("DV801", f'"{term}" has a number that is not an integer')
+    if min(numbers) < 1:
+        refuse("DV801", f'"{term}" has a number below 1')
+
+
+def _check_block(term: Term, mod: int) -> None:
+    """mod: of the term, which is a lower digit."""
+    if mod < 2:
+        refuse("DV801", f'"{term}": a block has 2 or more elements')
+    if term.ragged or term.whole or term.flip or term.extent_align != 1:
+        refuse("DV801", f'"{term}": "-", "!", "#" and "^" belong to the top digit of an axis')
 
 
 def groups(layout: Layout) -> tuple[str, ...]:

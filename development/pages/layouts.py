@@ -89,7 +89,7 @@ SECTIONS = (
         "NVDLA",
         "Feature data consists of surfaces of 32 bytes of channels; `features.feature_data` takes line and surface strides. Weights "
         "come in groups of 32 kernels (int8) or 16; the last group is smaller. `weights.transform` makes Winograd kernels, "
-        "`weights.split_sets` the kernels of a deconvolution, `weights.compress` the three surfaces of sparse weights. SDP operands "
+        "`weights.split_sets` the kernels of a deconvolution, `weights.compress` the three surfaces of sparse weights, which `weights.decompress` reads. SDP operands "
         "(bias, PReLU, element-wise) have atoms of 32 elements in int8, else 16, regardless of the element size; batch norm and "
         "two operands are pairs of addend and factor.",
         (
@@ -102,7 +102,7 @@ SECTIONS = (
         "bpu",
         "Horizon BPU",
         "The contract is validShape, stride and alignedByteSize as the model reports them: `bpu.TensorProperties` packs and unpacks "
-        "with these. `bpu.x3` implements the X3's rule; for other chips none is published. `bpu.NV12` is an image of two planes with "
+        "with these. `bpu.TensorQuantization` converts real values to a tensor's integers and back. `bpu.x3` implements the X3's rule; for other chips none is published. `bpu.NV12` is an image of two planes with "
         "rows aligned to 16 bytes (X3, X5, J5) or 32 (J6, S100). As one array of rows, Y then UV, (3 H / 2, W), it is "
         "`hw: h@16 w | uint8`.",
         (Picture("bpu_y16", (1, 3, 10, 1)),),
@@ -112,8 +112,9 @@ SECTIONS = (
         "clDNN",
         "Names follow Intel's GPU plugin: `fs` counts slices of f, `fsv16` is the 16 values of a slice, the innermost block of an "
         "axis is its lowest digit. Unlisted names of the same pattern work, too; the suffix `_rotate_180` reverses x and y. Use "
-        "`cldnn.pack_bits` for one-bit values (`32fp`, `isv32p`) and `cldnn.pack_nibbles` for 4-bit values (`os_iyx_osv32`, "
-        "`os_is_yx_osv32_isv2` and those of 64). Images (`image_2d_...`) are described as passed to the driver, row by row; their "
+        "`cldnn.pack_bits` and `unpack_bits` for one-bit values (`32fp`, `isv32p`), `pack_nibbles` and `unpack_nibbles` for 4-bit values "
+        "(`os_iyx_osv32`, `os_is_yx_osv32_isv2` and those of 64), and `winograd_2x3` for Winograd kernels. `check_shape` and "
+        "`check_padding` refuse what the device computes wrongly. Images (`image_2d_...`) are described as passed to the driver, row by row; their "
         "layout in device memory is unknown.",
         (
             Picture("b_fs_yx_fsv4", (1, 6, 2, 3)),
@@ -171,11 +172,13 @@ def _pixels() -> str:
         f" | 0 to {f.max_x_offset} |"
         for f in FORMATS.values()
     ]
-    head = [
-        "Pixel formats: `pixels.pack_pixels`, which takes x offsets and strides, or `layout pack --from HWC --to T_A8B8G8R8`.\n",
-        "| number | name | fields in memory, lowest first | loaded as | bytes per pixel of each plane | x offset |",
-    ]
-    return "\n".join([*head, "|---|---|---|---|---|---|", *rows]) + "\n"
+    lead = (
+        "Pixel formats: `pixels.pack_pixels` and `unpack_pixels`, which take x offsets and strides, or "
+        "`layout pack --from HWC --to T_A8B8G8R8`. `precision.Requantization` converts pixels as the device's input does: "
+        "offset, scale and shift.\n"
+    )
+    head = "| number | name | fields in memory, lowest first | loaded as | bytes per pixel of each plane | x offset |"
+    return "\n".join([lead, head, "|---|---|---|---|---|---|", *rows]) + "\n"
 
 
 def _alignments() -> str:

@@ -14,7 +14,7 @@ from cnn_convertor.layouts import Layout, Term, bpu, cldnn, describe, layout_of,
 from cnn_convertor.layouts.layout import AxisPadding
 from cnn_convertor.layouts.notation import parse
 from cnn_convertor.layouts.nvdla import alignment, features, pixels, weights
-from cnn_convertor.layouts.nvdla.precision import Precision, Requantization, check_conversion
+from cnn_convertor.layouts.nvdla.precision import Precision, Requantization
 
 BLOCKED = parse("chw: c/4 h w c%4")
 TURNED = parse("chw: w h c")
@@ -116,23 +116,12 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "a list for an image": (lambda: bpu.NV12(4, 4).unpack([1, 2]), "DV804"),
     "half an image": (lambda: bpu.NV12(4, 4).unpack(bytes(95)), "DV804"),
     # NVDLA
-    "three operands": (lambda: features.pack_channels(zeros(3, 4), INT8), "DV832"),
-    "operands of more axes": (lambda: features.pack_channels(zeros(2, 3, 4), INT8), "DV832"),
+    "operands of 4 bytes": (lambda: features.operand(INT8, data_size=4), "DV832"),
+    "three operands": (lambda: features.operand(INT8, data_size=1, operands=3), "DV832"),
     "Winograd of three axes": (lambda: weights.transform(zeros(1, 3, 3), FP16), "DV833"),
     "Winograd of NaN": (lambda: weights.transform(numbers(np.nan, 1, 1, 3, 3), INT8), "DV833"),
     "Winograd beyond FP16": (lambda: weights.transform(numbers(1e6, 1, 1, 3, 3), FP16), "DV833"),
     "sets of three axes": (lambda: weights.split_sets(zeros(1, 3, 3), stride_y=1, stride_x=1), "DV833"),
-    "sets of other strides": (
-        lambda: weights.join_sets(zeros(4, 1, 1, 2, 2), stride_y=3, stride_x=2, rows=3, columns=3),
-        "DV833",
-    ),
-    "sets of other kernels": (
-        lambda: weights.join_sets(zeros(4, 1, 1, 2, 2), stride_y=2, stride_x=2, rows=9, columns=3),
-        "DV833",
-    ),
-    "an image of three axes": (lambda: weights.pack_image(zeros(1, 3, 3), INT8), "DV833"),
-    "an image of fewer channels": (lambda: weights.pack_image(zeros(1, 3, 3, 3), INT8, channels=2), "DV833"),
-    "less than no channels": (lambda: weights.pack_image(zeros(1, 3, 3, 3), INT8, channels=-1), "DV833"),
     "other weights compressed": (
         lambda: weights.compress(zeros(1, 1, 1, 1, element=np.float16), parse("kcrs: k c r s | float16")),
         "DV834",
@@ -163,7 +152,6 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "an image of less than no lines": (lambda: pixels.unpack_pixels([bytes(64)], PIXELS, -2, 2), "DV835"),
     "offsets for other channels": (lambda: Requantization(offset=(1, 2)).apply(zeros(2, 3), INT8), "DV830"),
     "half a scale": (lambda: Requantization(scale=1.5).apply(zeros(2), INT8), "DV830"),  # type: ignore[arg-type]
-    "a place without precision": (lambda: check_conversion("nowhere", "int8", "int8"), "DV831"),
     # clDNN
     "half a bit": (lambda: cldnn.pack_bits(numbers(0.5, 1, 1, 1, 1), BITS), "DV811"),
     "NaN in a bit": (lambda: cldnn.pack_bits(numbers(np.nan, 1, 1, 1, 1), BITS), "DV811"),

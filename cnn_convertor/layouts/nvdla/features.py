@@ -4,7 +4,6 @@ import numpy as np
 
 from cnn_convertor.layouts.layout import Layout, Term, refuse
 from cnn_convertor.layouts.nvdla.precision import ATOM, Precision
-from cnn_convertor.layouts.packing import Array, Buffer, Bytes, pack
 
 
 def feature_data(precision: Precision, *, line_stride: int | None = None, surface_stride: int | None = None) -> Layout:
@@ -38,12 +37,3 @@ def operand(
 def _cube(channels: int, line_stride: int | None, surface_stride: int | None) -> tuple[Term, ...]:
     surfaces = Term("c", channels, pitch_align=ATOM, pitch=surface_stride)
     return (surfaces, Term("h", pitch_align=ATOM, pitch=line_stride), Term("w"), Term("c", 1, channels))
-
-
-def pack_channels(values: Array, processing: Precision, out: Buffer | None = None) -> Bytes:
-    """Per-channel bias or PReLU slopes (C,), or batch norm (2, C): addends, then factors."""
-    pairs = values.ndim == 2
-    if values.ndim not in (1, 2) or (pairs and values.shape[0] != 2):
-        refuse("DV832", f"the array must be (C,) or (2, C), not {'x'.join(map(str, values.shape))}")
-    layout = operand(processing, data_size=values.dtype.itemsize, operands=2 if pairs else 1)
-    return pack(values.reshape(*values.shape, 1, 1), layout, out)

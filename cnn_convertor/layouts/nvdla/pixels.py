@@ -214,16 +214,6 @@ def _check_planes(format_: PixelFormat, *lists: Sequence[Any] | None) -> None:
             refuse("DV835", f"{format_.name} has {len(format_.planes)} planes, not {len(items)}")
 
 
-def as_loaded(image: Values, format_: PixelFormat) -> Values:
-    """Fields as loaded by the device: 2- and 10-bit fields are shifted to the top of 16 bits."""
-    result = image.copy()
-    for plane in format_.planes:
-        for channel, bits in plane.fields:
-            if plane.is_joined:
-                result[..., channel] <<= 16 - bits
-    return result
-
-
 def _raw(image: Values, format_: PixelFormat) -> npt.NDArray[np.uint16]:
     """Fields as 16-bit words. Raises UsageError for values that do not fit."""
     if format_.precision is Precision.FP16:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cnn_convertor.layouts.layout import AxisPadding, Layout, refuse
+from cnn_convertor.layouts.layout import Layout, refuse
 from cnn_convertor.layouts.notation import parse
 from cnn_convertor.layouts.nvdla.precision import Precision
-from cnn_convertor.layouts.packing import Array, Buffer, Bytes, pack
+from cnn_convertor.layouts.packing import Array, Bytes, pack
 from cnn_convertor.layouts.winograd import transformed
 
 START_ALIGN, SIZE_ALIGN = 256, 128  # bytes
@@ -51,21 +51,6 @@ def deconvolution(precision: Precision) -> Layout:
     """For one set of `split_sets`: as direct, with reversed taps."""
     n = precision.kernels
     return _layout("weight_deconvolution", f"k/{n}! c/{CHANNELS}! -r -s k%{n} c%{CHANNELS}", precision)
-
-
-def pack_image(
-    weights: Array, precision: Precision, *, post_extension: int = 1, channels: int = 0, out: Buffer | None = None
-) -> Bytes:
-    """Pack weights for image input. channels: of the image, if more than the weights have; the rest is zero."""
-    _, own, _, columns = _four_axes(weights)
-    if channels < 0 or 0 < channels < own:
-        refuse("DV833", f"an image of {channels} channels for weights of {own}")
-    extended = columns * max(channels, own)
-    if post_extension > 1 and post_extension * extended > CHANNELS:
-        message = f"{post_extension} rows of {extended} channels are more than {CHANNELS}"
-        refuse("DV833", message, "a smaller post-extension")
-    padding = {"c": AxisPadding(0, max(0, channels - own))}
-    return pack(weights, image(precision, post_extension), out, padding=padding)
 
 
 def post_extension(channels: int, rows: int, columns: int, *, stride_x: int) -> int:
@@ -133,17 +118,6 @@ def split_sets(weights: Array, *, stride_y: int, stride_x: int) -> Array:
     padded[:, :, :rows, :columns] = weights
     sets = padded.reshape(kernels, channels, tall, stride_y, wide, stride_x).transpose(3, 5, 0, 1, 2, 4)
     return sets.reshape(stride_y * stride_x, kernels, channels, tall, wide)
-
-
-def join_sets(sets: Array, *, stride_y: int, stride_x: int, rows: int, columns: int) -> Array:
-    """The inverse of `split_sets`."""
-    fits = sets.ndim == 5 and min(stride_y, stride_x) > 0 and len(sets) == stride_y * stride_x
-    if not fits or sets.shape[3:] != (-(-rows // stride_y), -(-columns // stride_x)):
-        shape, strides = "x".join(map(str, sets.shape)), f"strides {stride_y} and {stride_x}"
-        refuse("DV833", f"sets of {shape} do not match {rows}x{columns} kernels with {strides}")
-    _, kernels, channels, tall, wide = sets.shape
-    apart = sets.reshape(stride_y, stride_x, kernels, channels, tall, wide).transpose(2, 3, 4, 0, 5, 1)
-    return apart.reshape(kernels, channels, tall * stride_y, wide * stride_x)[:, :, :rows, :columns]
 
 
 # --- sparse compression --------------------------------------------------------------------------------------------------
