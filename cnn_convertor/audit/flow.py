@@ -6,7 +6,7 @@ from typing import NamedTuple
 from cnn_convertor.audit.decoding import command_output, operand_of
 from cnn_convertor.audit.layer_checks import RUNTIME, overlap
 from cnn_convertor.audit.memory import Memory, Segment, Written
-from cnn_convertor.audit.source_network import Map, SourceLayer, SourceNetwork, SourceTensor
+from cnn_convertor.audit.source_network import Map, SourceCommand, SourceLayer, SourceNetwork, SourceTensor
 from cnn_convertor.errors import Problem
 
 # Who chose the order of a map's elements. Where the application did, either order may be meant.
@@ -98,38 +98,35 @@ class Flow:
             if first.input_offs not in {layer.output_offs for layer in inputs}:
                 message = f"input_offs: the application writes its input at {first.input_offs}, no LT_INPUT is there"
                 self._found(first, "DV672", message, "input_offs")
-        elif (given := first.command.map if first.command else first.input_map) is not None:
-            self._write(Written(-1, "the network's input", first.input_offs, given, 2, order, first.batch), 0)
+        elif (read := first.command.map if first.command else first.input_map) is not None:
+            self._write(Written(-1, "the network's input", first.input_offs, read, 2, order, first.batch), 0)
 
     def _layer(self, layer: SourceLayer) -> None:
-        found = [written for read in self._reads(layer) for written in self._read(layer, read)]
+        contents = [written for read in self._reads(layer) for written in self._read(layer, read)]
         if layer.type == "LT_CONCAT":
-            self._join(layer, found)
+            self._join(layer, contents)
         if layer.type == "LT_SOFTMAX":
-            self._softmax(layer, found)
+            self._softmax(layer, contents)
         else:
-            self._order(layer, found)
+            self._order(layer, contents)
         if layer.type not in _WRITERS:
             return
         if layer.type == "LT_CUSTOM" and layer.index not in self._tensors:
             segments = self._memory.read(0, self._network.io_bytes) if self._network.io_bytes else ()
             self._perhaps_read |= {segment.content for segment in segments if segment.content is not None}
-        made = command_output(layer.command) if layer.is_on_device and layer.command else layer.output_map
-        made = made if made is not None and min(made) > 0 else layer.output_map
-        if made is not None:
-            element = 2 if layer.is_on_device else layer.element
-            start = layer.command.output.offs if layer.command and layer.is_on_device else layer.output_offs
-            order = self._written_order(layer, found)
-            self._write(Written(layer.index, layer.name, start, made, element, order, layer.batch), layer.index)
+        start, output, element = _target(layer)
+        if output is not None:
+            order = self._written_order(layer, contents)
+            self._write(Written(layer.index, layer.name, start, output, element, order, layer.batch), layer.index)
             self._parts[layer.index] = {layer.index}
         for copy in self._copies(layer) if layer.type == "LT_COPY_CONCAT" else ():
             if copy.is_in_place:
                 self._parts.setdefault(copy.source, set()).add(layer.index)  # it still holds what its layer wrote
 
     @staticmethod
-    def _written_order(layer: SourceLayer, found: list[Written]) -> frozenset[str]:
+    def _written_order(layer: SourceLayer, contents: list[Written]) -> frozenset[str]:
         if layer.type == "LT_COPY_CONCAT":
-            return frozenset(part for written in found for part in written.order)
+            return frozenset(part for written in contents for part in written.order)
         if layer.type == "LT_CUSTOM" and not layer.is_f32_output:
             return frozenset({APPLICATION})  # a function that knows its readers
         return frozenset({DEVICE if layer.is_on_device else CPU})
@@ -137,29 +134,29 @@ class Flow:
     # --- what is read ---
 
     def _reads(self, layer: SourceLayer) -> Iterator[Read]:
-        command, given = layer.command, layer.input_map
         if layer.is_on_device:
-            if command is not None:
-                yield Read("input_buf.offs", command.input.offs, command.map, batch=command.batch)
-                operand = operand_of(command)
-                if operand is not None:
-                    yield Read("eltwise_buf.offs", command.operand.offs, operand, batch=command.batch)
-        elif layer.type == "LT_CUSTOM" and layer.index in self._tensors:
-            yield from (Read("input_offs", *tensor) for tensor in self._tensors[layer.index])
-        elif layer.type == "LT_CONCAT" and not layer.source_count:
-            if layer.output_map is not None:
-                yield Read("output_offs", layer.output_offs, layer.output_map, 4 if layer.is_f32_output else 2)
-        elif layer.type in {"LT_CONCAT", "LT_COPY_CONCAT"}:
-            copies_channels = (
-                layer.type == "LT_COPY_CONCAT" and layer.output_dim_size == 3
-            )  # as FP16, of any element type
-            for source in (self._network.layers[i] for i in layer.sources if i is not None and i < layer.index):
-                element = 4 if source.is_f32_output and not copies_channels else 2
-                if source.output_map is not None:
-                    yield Read("input_layers", source.output_offs, source.output_map, element, source.index)
-        elif layer.type != "LT_INPUT" and given is not None:
-            is_float = layer.type == "LT_CUSTOM" and self._holds_floats(layer.input_offs)  # the user's code knows
-            yield Read("input_offs", layer.input_offs, given, 4 if is_float else 2)
+            return _reads_of_command(layer.command)
+        match layer.type:
+            case "LT_CUSTOM" if layer.index in self._tensors:
+                return (Read("input_offs", *tensor) for tensor in self._tensors[layer.index])
+            case "LT_CONCAT" if not layer.source_count:
+                return _read_if("output_offs", layer.output_offs, layer.output_map, 4 if layer.is_f32_output else 2)
+            case "LT_CONCAT" | "LT_COPY_CONCAT":
+                return self._sources(layer)
+            case "LT_INPUT":
+                return iter(())
+        is_float = layer.type == "LT_CUSTOM" and self._holds_floats(layer.input_offs)  # the user's code knows
+        return _read_if("input_offs", layer.input_offs, layer.input_map, 4 if is_float else 2)
+
+    def _sources(self, layer: SourceLayer) -> Iterator[Read]:
+        """The inputs of a concatenation. Channels are copied as FP16, of any element type."""
+        copies_channels = layer.type == "LT_COPY_CONCAT" and layer.output_dim_size == 3
+        for source in self._earlier_sources(layer):
+            element = 4 if source.is_f32_output and not copies_channels else 2
+            yield from _read_if("input_layers", source.output_offs, source.output_map, element, source.index)
+
+    def _earlier_sources(self, layer: SourceLayer) -> list[SourceLayer]:
+        return [self._network.layers[i] for i in layer.sources if i is not None and i < layer.index]
 
     def _holds_floats(self, start: int) -> bool:
         content = self._memory.read(start, 1)[0].content
@@ -188,20 +185,19 @@ class Flow:
 
     def _copies(self, layer: SourceLayer) -> Iterator[Copy]:
         """What an LT_COPY_CONCAT copies. In which order the runtime does so is not known."""
-        sources = [self._network.layers[i] for i in layer.sources if i is not None and i < layer.index]
-        made = layer.output_map
-        if layer.output_dim_size != 3 or made is None or made.area == 1:
+        sources, output = self._earlier_sources(layer), layer.output_map
+        if layer.output_dim_size != 3 or output is None or output.area == 1:
             at = layer.output_offs
             for source in sources:
                 yield Copy(at, source.output_size, source.index, source.output_offs == at)
                 at += source.output_size
             return
-        first, chunk = 0, 16 * made.area  # bytes of 8 channels
+        first, chunk = 0, 16 * output.area  # bytes of 8 channels
         for source in sources:
             last = first + (source.output_map.channels if source.output_map else 0)
             start = layer.output_offs + first // 8 * chunk
-            end = layer.output_offs + min(-(-last // 8) * chunk, 2 * made.elements)
-            is_whole = first % 8 == 0 and (last % 8 == 0 or last == made.channels)
+            end = layer.output_offs + min(-(-last // 8) * chunk, 2 * output.elements)
+            is_whole = first % 8 == 0 and (last % 8 == 0 or last == output.channels)
             yield Copy(start, end - start, source.index, is_whole and source.output_offs == start)
             first = last
 
@@ -218,13 +214,13 @@ class Flow:
                 return "DV652", f"the CPU wrote {_named(written)} in another memory order"
         return None
 
-    def _softmax(self, layer: SourceLayer, found: list[Written]) -> None:
+    def _softmax(self, layer: SourceLayer, contents: list[Written]) -> None:
         """The runtime reads its input row by row, or in a faulty form of chunks, and overwrites it."""
         if layer.input_map is None or layer.softmax_axis not in range(3):
             return
         dims = (*layer.input_dims, 1, 1, 1)[:3]
         lines = layer.input_map.elements // dims[layer.softmax_axis]
-        if lines > 1 and any(w.map.channels > 8 and w.map.area > 1 and w.order != {CPU} for w in found):
+        if lines > 1 and any(w.map.channels > 8 and w.map.area > 1 and w.order != {CPU} for w in contents):
             message = f"the input lies in chunks of 8 channels: {RUNTIME} mixes pixels"
             self._found(layer, "DV663", message, "input_offs")
         elif not layer.is_input_hw_layout and dims[0] * dims[1] > 1:
@@ -237,9 +233,9 @@ class Flow:
         self._memory.write(rest)
         self.dies[rest] = layer.index
 
-    def _join(self, layer: SourceLayer, found: list[Written]) -> None:
+    def _join(self, layer: SourceLayer, contents: list[Written]) -> None:
         """A concatenation in place does nothing: its inputs must be where its output is."""
-        self._parts[layer.index] = {written.layer for written in found}
+        self._parts[layer.index] = {written.layer for written in contents}
         at = layer.output_offs
         for index in layer.sources:
             if index is None or index >= layer.index:
@@ -254,17 +250,17 @@ class Flow:
             message = f"input_offs is {layer.input_offs}, output_offs {layer.output_offs}: nothing is moved"
             self._found(layer, "DV660", message, "input_offs")
 
-    def _order(self, layer: SourceLayer, found: list[Written]) -> None:
+    def _order(self, layer: SourceLayer, contents: list[Written]) -> None:
         """is_input_hw_layout is true for what the device has written. An LT_CONCAT does nothing, so it needs no flag."""
-        orders = {part for written in found for part in written.order}
-        says, given = layer.is_input_hw_layout, layer.input_map
-        if layer.type in {"LT_INPUT", "LT_CONCAT"} or (given is not None and given.area == 1):
+        orders = {part for written in contents for part in written.order}
+        says, read = layer.is_input_hw_layout, layer.input_map
+        if layer.type in {"LT_INPUT", "LT_CONCAT"} or (read is not None and read.area == 1):
             return  # a vector has no order
-        if says == (orders == {DEVICE}) or {APPLICATION, RESIDUE} & orders or not found:
+        if says == (orders == {DEVICE}) or {APPLICATION, RESIDUE} & orders or not contents:
             return
-        if layer.is_on_device and says and found[0].order == {DEVICE}:
+        if layer.is_on_device and says and contents[0].order == {DEVICE}:
             return  # the operand comes from the CPU, the input does not
-        if layer.is_on_device and self._type(found[0]) == "LT_COPY_CONCAT":
+        if layer.is_on_device and self._type(contents[0]) == "LT_COPY_CONCAT":
             return  # the CPU wrote it in the device's order, and the flag has no effect
         who = "the device" if not says else f"the {' and the '.join(sorted(orders))}"
         message = f"is_input_hw_layout is {str(says).lower()}, but {who} has written the input"
@@ -285,9 +281,9 @@ class Flow:
             if not layer.is_output:
                 self._found(layer, "DV670", f"output_layers_[{position}] names it, is_output is false", "is_output")
             self._intact(layer, last)
-            made, is_plain = layer.output_map, layer.type in {"LT_SOFTMAX", "LT_CUSTOM", "LT_FLATTEN"}
-            if made is not None and made.channels > 8 and made.area > 1 and not is_plain:
-                self._found(layer, "DV671", f"the output, {made}, lies in chunks of 8 channels", "type")
+            output, is_plain = layer.output_map, layer.type in {"LT_SOFTMAX", "LT_CUSTOM", "LT_FLATTEN"}
+            if output is not None and output.channels > 8 and output.area > 1 and not is_plain:
+                self._found(layer, "DV671", f"the output, {output}, lies in chunks of 8 channels", "type")
         for layer in network.layers:
             if layer.is_output and layer.index not in network.outputs:
                 self._found(layer, "DV670", "is_output is true, but output_layers_ does not name it", "is_output")
@@ -326,6 +322,30 @@ def _named(written: Written) -> str:
     return f'"{written.name}"' if written.layer >= 0 else written.name
 
 
+def _target(layer: SourceLayer) -> tuple[int, Map | None, int]:
+    """Where a layer writes, which map, and the bytes of an element."""
+    if not layer.is_on_device:
+        return layer.output_offs, layer.output_map, layer.element
+    if layer.command is None:
+        return layer.output_offs, layer.output_map, 2
+    output = command_output(layer.command)
+    return layer.command.output.offs, output if min(output) > 0 else layer.output_map, 2
+
+
+def _reads_of_command(command: SourceCommand | None) -> Iterator[Read]:
+    if command is not None:
+        yield Read("input_buf.offs", command.input.offs, command.map, batch=command.batch)
+        operand = operand_of(command)
+        if operand is not None:
+            yield Read("eltwise_buf.offs", command.operand.offs, operand, batch=command.batch)
+
+
+def _read_if(field: str, start: int, map: Map | None, element: int, source: int | None = None) -> Iterator[Read]:
+    """The map, where the source gives its dimensions."""
+    if map is not None:
+        yield Read(field, start, map, element, source)
+
+
 def _wrong(read: Read, segments: list[Segment], contents: list[Written]) -> tuple[str, str] | None:
     """What is wrong with the bytes that are read: a code, and why."""
     gap = next((s for s in segments if s.content is None), None)
@@ -337,12 +357,20 @@ def _wrong(read: Read, segments: list[Segment], contents: list[Written]) -> tupl
     floats = next((written for written in contents if written.element != read.element), None)
     if floats is not None:
         return "DV654", f"{_named(floats)} has {8 * floats.element} bits an element, {8 * read.element} are read"
+    return _overwritten(read, segments, contents) or _misread(read, contents)
+
+
+def _overwritten(read: Read, segments: list[Segment], contents: list[Written]) -> tuple[str, str] | None:
     end = read.start + read.nbytes
     for written in contents:
         owned = sum(s.end - s.start for s in segments if s.content == written)
         if owned != min(end, written.end) - max(read.start, written.start):
             other = next(s.content for s in segments if s.content is not None and s.content != written)
             return "DV651", f"{_named(other)} has overwritten a part of {_named(written)}"
+    return None
+
+
+def _misread(read: Read, contents: list[Written]) -> tuple[str, str] | None:
     text = ", ".join(f"{_named(written)}, {written.map}" for written in contents)
     batches = {written.batch for written in contents}
     if batches != {read.batch} and (len(batches) > 1 or read.map.area > 1):

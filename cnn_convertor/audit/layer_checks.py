@@ -1,6 +1,6 @@
 """Checks each layer by itself: its fields against its type, its command and the size of the memory."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cnn_convertor.audit.command_checks import AuditedDevice, check_command
 from cnn_convertor.audit.decoding import command_output, operand_of
@@ -108,6 +108,14 @@ def _command(network: SourceNetwork, layer: SourceLayer, command: SourceCommand)
         message = f"input_circular_offset: 0x{command.order:04X}, but is_weight_transposed is {transposed}"
         yield layer.problem("DV612", message, "input_circular_offset")
     operand, written = operand_of(command), command_output(command)
+    yield from _buffers(layer, command, has_operand=operand is not None)
+    yield from _maps_of_command(layer, command, written)
+    if layer.is_f32_output:
+        yield layer.problem("DV654", "is_f32_output: the device writes FP16", "is_f32_output")
+    yield from _overlaps(layer, command, written, operand)
+
+
+def _buffers(layer: SourceLayer, command: SourceCommand, *, has_operand: bool) -> Iterator[Problem]:
     for name, buffer, offset in (
         ("input", command.input, layer.input_offs),
         ("output", command.output, layer.output_offs),
@@ -116,12 +124,15 @@ def _command(network: SourceNetwork, layer: SourceLayer, command: SourceCommand)
             message = f"{name}_buf.offs: {buffer.offs}, but {name}_offs is {offset}"
             yield layer.problem("DV642", message, f"{name}_buf.offs")
     used = {"input_buf": command.input, "output_buf": command.output}
-    for name, buffer in (used | ({"eltwise_buf": command.operand} if operand is not None else {})).items():
+    for name, buffer in (used | ({"eltwise_buf": command.operand} if has_operand else {})).items():
         if buffer.mem != "io_mem_":
             yield layer.problem("DV642", f"{name}.mem: {buffer.mem or 'nothing'} is not the I/O memory", f"{name}.mem")
     if command.output_mode == 0 and (command.operand.mem or command.operand.offs):
         name = "eltwise_buf.mem" if command.operand.mem else "eltwise_buf.offs"
         yield layer.problem("DV614", f"{name}: an operand, but output_mode is 0 and adds none", name)
+
+
+def _maps_of_command(layer: SourceLayer, command: SourceCommand, written: Map) -> Iterator[Problem]:
     if layer.input_map is not None and not same_elements(layer.input_map, command.map):
         message = f"input_dim: {layer.input_map}, but the command reads {command.map}"
         yield layer.problem("DV645", message, "input_dim[0]")
@@ -130,9 +141,6 @@ def _command(network: SourceNetwork, layer: SourceLayer, command: SourceCommand)
     if layer.output_map is not None and min(written) > 0 and not same_elements(layer.output_map, written):
         message = f"output_dim: {layer.output_map}, but the command writes {written}"
         yield layer.problem("DV646", message, "output_dim[0]")
-    if layer.is_f32_output:
-        yield layer.problem("DV654", "is_f32_output: the device writes FP16", "is_f32_output")
-    yield from _overlaps(layer, command, written, operand)
 
 
 def _overlaps(layer: SourceLayer, command: SourceCommand, written: Map, operand: Map | None) -> Iterator[Problem]:
@@ -186,37 +194,40 @@ def _softmax(layer: SourceLayer) -> Iterator[Problem]:
 
 
 def _concat(network: SourceNetwork, layer: SourceLayer) -> Iterator[Problem]:
-    """The inputs are earlier layers with the output's width and height, and together have its channels.
-
-    LT_COPY_CONCAT copies bytes into a vector, and channels into a map. It does nothing for two dimensions.
-    """
-    given = [network.layers[index] for index in layer.sources if index is not None and index < layer.index]
-    if layer.source_count < 1 or len(given) != layer.source_count:
-        message = f"input_layers: {len(given)} earlier layers of input_layer_num = {layer.source_count}"
+    """The inputs are earlier layers with the output's width and height, and together have its channels."""
+    sources = [network.layers[index] for index in layer.sources if index is not None and index < layer.index]
+    if layer.source_count < 1 or len(sources) != layer.source_count:
+        message = f"input_layers: {len(sources)} earlier layers of input_layer_num = {layer.source_count}"
         yield layer.problem("DV661", message, "input_layers")
         return
-    maps = [source.output_map for source in given if source.output_map is not None]
-    made, copies = layer.output_map, layer.type == "LT_COPY_CONCAT"
-    if made is None or len(maps) != len(given):
+    maps = [source.output_map for source in sources if source.output_map is not None]
+    output, copies = layer.output_map, layer.type == "LT_COPY_CONCAT"
+    if output is None or len(maps) != len(sources):
         return
-    if copies and layer.output_dim_size == 2:
-        yield layer.problem("DV661", "output_dim_size: the runtime copies nothing into 2 dimensions", "output_dim_size")
-    short = [source.name for source in given if source.output_dim_size < 3]
-    if copies and layer.output_dim_size == 3 and short:
-        message = f'input_layers: "{short[0]}" has no output_dim[2], so the runtime copies none of its channels'
-        yield layer.problem("DV661", message, "input_layers")
-    if any(source.is_f32_output != layer.is_f32_output for source in given):
+    if copies:
+        yield from _copied_dimensions(layer, sources)
+    if any(source.is_f32_output != layer.is_f32_output for source in sources):
         yield layer.problem("DV654", "input_layers: FP32 and FP16 in inputs and output", "input_layers")
     text = ", ".join(map(str, maps))
-    if sum(each.elements for each in maps) != made.elements:
-        yield layer.problem("DV661", f"output_dim: {made} does not hold the inputs, {text}", "output_dim[0]")
-    elif made.area > 1 and any(_breaks(each, made, is_last=copies or each is maps[-1]) for each in maps):
-        yield layer.problem("DV661", f"input_layers: {text} do not follow each other in {made}", "input_layers")
+    if sum(each.elements for each in maps) != output.elements:
+        yield layer.problem("DV661", f"output_dim: {output} does not hold the inputs, {text}", "output_dim[0]")
+    elif output.area > 1 and any(_breaks(each, output, is_last=copies or each is maps[-1]) for each in maps):
+        yield layer.problem("DV661", f"input_layers: {text} do not follow each other in {output}", "input_layers")
 
 
-def _breaks(given: Map, made: Map, *, is_last: bool) -> bool:
+def _copied_dimensions(layer: SourceLayer, sources: Sequence[SourceLayer]) -> Iterator[Problem]:
+    """LT_COPY_CONCAT copies bytes into a vector, and channels into a map. It does nothing for two dimensions."""
+    if layer.output_dim_size == 2:
+        yield layer.problem("DV661", "output_dim_size: the runtime copies nothing into 2 dimensions", "output_dim_size")
+    short = [source.name for source in sources if source.output_dim_size < 3]
+    if layer.output_dim_size == 3 and short:
+        message = f'input_layers: "{short[0]}" has no output_dim[2], so the runtime copies none of its channels'
+        yield layer.problem("DV661", message, "input_layers")
+
+
+def _breaks(part: Map, whole: Map, *, is_last: bool) -> bool:
     """Whether the bytes of the one cannot be channels of the other."""
-    return given.area > 1 and (given.area != made.area or (not is_last and given.channels % 8 != 0))
+    return part.area > 1 and (part.area != whole.area or (not is_last and part.channels % 8 != 0))
 
 
 def _sizes(layer: SourceLayer) -> Iterator[Problem]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from cnn_convertor.errors import ConvertorError, Origin, Problem
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import DetectionOutput, Order
-from cnn_convertor.verification.caffe_network import Top, evaluate, input_dims, read_network
+from cnn_convertor.verification.caffe_network import Evaluation, Top, evaluate, input_dims, read_network
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.detections import as_rows
 from cnn_convertor.verification.formulas import Blob, FormulaLayer
@@ -25,8 +25,7 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping
     """The results of the formulas. Raises ConvertorError when they cannot read the network."""
     layers = _read(model)
     finals = outputs_of(graph, layers)
-    single = [layer.name for layer in layers if len(layer.tops) == 1 or layer.type == "Pooling"]
-    ends: list[list[Maps | None]] = []
+    ends: dict[str, list[Maps | None]] = {output: [] for output in finals}
     unjudged: dict[str, str] = {}
     converted = {layer_of(graph, node.name) for node in graph.nodes}
     rows: dict[str, list[Maps]] = {}
@@ -34,30 +33,31 @@ def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping
     for sample in range(len(next(iter(inputs.values())))):
         evaluation = evaluate(layers, _blobs(inputs, layers, sample), _indices(choices, sample))
         unjudged |= {name: why for name, why in evaluation.lacking.items() if name in converted}
-        ends.append([_end(evaluation.tops.get(top), graph, output) for output, top in finals.items()])
+        for output, top in finals.items():
+            ends[output].append(_end(evaluation.tops.get(top), graph, output))
         if sample < KEPT:
-            for name in single:
-                if evaluation.tops.get((name, 0), np.empty(0)).shape[:1] == (1,):
-                    rows.setdefault(name, []).append(evaluation.tops[name, 0].astype(np.float32))
+            for name, blob in _single_maps(evaluation, layers):
+                rows.setdefault(name, []).append(blob)
             for name, mask in evaluation.masks.items():
                 masks.setdefault(name, []).append(mask.astype(np.intp).transpose(0, 2, 3, 1))
     maps = {name: blobs_as_maps(np.concatenate(blobs)) for name, blobs in rows.items()}
-    first = {name: values[:KEPT] for name, values in inputs.items()}
-    known = {name: choice for name, choice in choices.items() if choice.pooled in first | maps}
-    return Reference(
-        framework=FORMULAS,
-        outputs={
-            index: blobs_as_output(np.stack(results), graph.shape(output))
-            for index, (output, *samples) in enumerate(zip(graph.outputs, *ends, strict=True))
-            if len(results := [values for values in samples if values is not None]) == len(samples)
-        },
-        layers=maps,
-        order=Order.CHW,
-        maxima=tuple(
-            compared_maxima(known, {name: np.concatenate(masks[name]) for name in known if name in masks}, first | maps)
-        ),
-        unjudged=unjudged,
-    )
+    pooled = {name: values[:KEPT] for name, values in inputs.items()} | maps
+    known = {name: choice for name, choice in choices.items() if choice.pooled in pooled}
+    joined = {name: np.concatenate(masks[name]) for name in known if name in masks}
+    outputs = {}
+    for index, output in enumerate(graph.outputs):
+        results = [values for values in ends[output] if values is not None]
+        if len(results) == len(ends[output]):
+            outputs[index] = blobs_as_output(np.stack(results), graph.shape(output))
+    return Reference(FORMULAS, outputs, maps, Order.CHW, tuple(compared_maxima(known, joined, pooled)), unjudged)
+
+
+def _single_maps(evaluation: Evaluation, layers: Sequence[FormulaLayer]) -> Iterator[tuple[str, Maps]]:
+    """The blob of each layer whose name identifies one, of one sample; for a pooling with a mask that is the maxima."""
+    for layer in layers:
+        blob = evaluation.tops.get((layer.name, 0))
+        if blob is not None and blob.shape[:1] == (1,) and (len(layer.tops) == 1 or layer.type == "Pooling"):
+            yield layer.name, blob.astype(np.float32)
 
 
 def _read(model: Model) -> list[FormulaLayer]:

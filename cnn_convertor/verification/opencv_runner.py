@@ -34,53 +34,58 @@ WEIGHTED = {"Convolution", "Deconvolution", "InnerProduct"}  # OpenCV crashes wi
 
 
 def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, DeviceMaxima]) -> Reference:
+    """The results of OpenCV. Raises ConvertorError when it cannot run the network."""
     try:
         import cv2
     except ImportError as error:
         raise missing("OpenCV") from error
     layers = read_definition(model.definition, model.options.stages, model.options.level)
-    files = (model.definition, model.data)[: 1 if model.data == model.definition else 2]
-    held = WeightsFile.open(model.data) if len(files) == 2 else WeightsFile.none(model.definition)
-    if problems := [
-        Problem("DV712", "OpenCV cannot run the layer, whose weights are not in the file", layer.origin, HINT)
-        for layer in layers
-        if layer.type in WEIGHTED and not held.blobs(layer.name)
-    ]:
-        raise ConvertorError(problems)
+    _check_weights(model, layers)
     finals = [layer_of(graph, output) for output in graph.outputs]
     try:
         with one_thread(cv2), added(cv2, kept=KEPT) as running:
-            net = cv2.dnn.readNetFromCaffe(*map(str, files))
-            net.enableFusion(False)  # so that every layer has an output
+            net = _network(cv2, model)
             make_layers(net, layers, running)
             known = set(net.getLayerNames())
             kept = [layer.name for layer in layers if layer.name in known and _has_one_map(layer)]
             running.choices = {name: choice for name, choice in choices.items() if choice.pooled in {*kept, *inputs}}
-            wanted = [*kept, *(name for name in finals if name not in kept)]
-            rows, ends = [], []
+            rows = []  # of each sample: layer -> its output
             for sample in _samples_set(net, graph, layers, inputs):
                 running.sample = sample
-                names = wanted if sample < KEPT else finals
-                row = {n: np.array(blob, np.float32) for n, blob in zip(names, net.forward(names), strict=True)}
-                rows += [row] if sample < KEPT else []
-                ends.append([row[name] for name in finals])
+                names = list(dict.fromkeys([*kept, *finals])) if sample < KEPT else finals
+                blobs = net.forward(names)
+                rows.append({name: np.array(blob, np.float32) for name, blob in zip(names, blobs, strict=True)})
     except cv2.error as error:
-        problem = f"OpenCV refuses the network: {first_line(error)}"
-        raise ConvertorError(Problem("DV712", problem, Origin(str(model.definition)), HINT)) from error
-    _check_sizes(ends[0], graph, model)
-    values = {name: np.concatenate([row[name] for row in rows]) for name in kept}
-    maps = {name: blobs_as_maps(v) for name, v in values.items() if len(v) == len(rows)}
+        raise _refused(model, f"OpenCV refuses the network: {first_line(error)}") from error
+    ends = [[row[name] for row in rows] for name in finals]
+    outputs = {}
+    for index, (output, samples) in enumerate(zip(graph.outputs, ends, strict=True)):
+        _check_size(samples[0], graph, output, model)
+        outputs[index] = blobs_as_output(np.concatenate(_detections(samples, graph, output)), graph.shape(output))
+    values = {name: np.concatenate([row[name] for row in rows[:KEPT]]) for name in kept}
+    maps = {name: blobs_as_maps(v) for name, v in values.items() if len(v) == len(rows[:KEPT])}
     first = {name: values[:KEPT] for name, values in inputs.items()}
-    return Reference(
-        framework="OpenCV",
-        outputs={
-            index: blobs_as_output(np.concatenate(_detections(samples, graph, output)), graph.shape(output))
-            for index, (output, *samples) in enumerate(zip(graph.outputs, *ends, strict=True))
-        },
-        layers=maps,
-        order=Order.CHW,
-        maxima=tuple(compared_maxima(running.choices, running.masks, first | maps)),
-    )
+    maxima = tuple(compared_maxima(running.choices, running.masks, first | maps))
+    return Reference("OpenCV", outputs, maps, Order.CHW, maxima)
+
+
+def _check_weights(model: Model, layers: Sequence[CaffeLayer]) -> None:
+    """Raise ConvertorError if a layer lacks the weights without which OpenCV crashes."""
+    file = WeightsFile.none(model.definition) if model.data == model.definition else WeightsFile.open(model.data)
+    message = "OpenCV cannot run the layer, whose weights are not in the file"
+    without = [layer for layer in layers if layer.type in WEIGHTED and not file.blobs(layer.name)]
+    if without:
+        raise ConvertorError(Problem("DV712", message, layer.origin, HINT) for layer in without)
+
+
+def _network(cv2: Any, model: Model) -> Net:
+    net = cv2.dnn.readNetFromCaffe(*dict.fromkeys(map(str, (model.definition, model.data))))
+    net.enableFusion(False)  # so that every layer has an output
+    return net
+
+
+def _refused(model: Model, problem: str) -> ConvertorError:
+    return ConvertorError(Problem("DV712", problem, Origin(str(model.definition)), HINT))
 
 
 @contextmanager
@@ -94,11 +99,10 @@ def one_thread(cv2: Any) -> Iterator[None]:
         cv2.setNumThreads(before)
 
 
-def _check_sizes(ends: Sequence[Maps], graph: Graph, model: Model) -> None:
-    for output, values in zip(graph.outputs, ends, strict=True):
-        if values.size != graph.shape(output).size and not isinstance(graph[output].op, DetectionOutput):
-            problem = f"OpenCV gives {values.size:,} numbers for {output}, not {graph.shape(output).size:,}"
-            raise ConvertorError(Problem("DV712", problem, Origin(str(model.definition)), HINT))
+def _check_size(values: Maps, graph: Graph, output: str, model: Model) -> None:
+    size = graph.shape(output).size
+    if values.size != size and not isinstance(graph[output].op, DetectionOutput):
+        raise _refused(model, f"OpenCV gives {values.size:,} numbers for {output}, not {size:,}")
 
 
 def _samples_set(net: Net, graph: Graph, layers: Sequence[CaffeLayer], inputs: Mapping[str, Maps]) -> Iterator[int]:
