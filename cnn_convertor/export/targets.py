@@ -30,22 +30,26 @@ def target_of(text: str, element: str | None = None) -> Target | None:
 
     element: the element type, if the target does not define it. Raises UsageError.
     """
-    kind, _, rest = text.partition(":")
+    name, _, rest = text.partition(":")
     if element is not None and element not in ELEMENTS:
         raise UsageError.of("DV850", f'unknown element type "{element}"', hint=", ".join(ELEMENTS))
-    if element is not None and kind not in ("cldnn", "bpu"):
+    if element is not None and name not in ("cldnn", "bpu"):
         raise UsageError.of("DV850", f"{text} defines its element types", hint="omit --element")
-    if kind in NVDLA and (kind == text or set(rest.split(",")) <= set(MODES)):
-        return Nvdla(text, NVDLA[kind], frozenset(rest.split(",")) - {""})
-    if text == DV700:
-        return None
-    if kind == "cldnn" and rest:
-        return Cldnn(text, [cldnn.format_of(name) for name in rest.split(",")], np.dtype(element or "float16"))
-    if kind == "bpu" and (text == "bpu" or rest == "x3" or (rest.isdecimal() and int(rest) > 0)):
-        return Bpu(text, rest, np.dtype(element or "float32"))
-    hint = (near_names(text, _FORMS) or [", ".join((*NVDLA, *_FORMS[-5:]))])[0]
-    if kind == "cldnn":
-        hint = "cldnn:os_is_yx_isv16_osv16,b_fs_yx_fsv16"
-    if kind in NVDLA:
-        hint = f"{kind}:{','.join(MODES)}, or some of these"
-    raise UsageError.of("DV850", f'there is no target "{text}"', hint=hint)
+    match name:
+        case "cldnn" if rest:
+            return Cldnn(text, [cldnn.format_of(each) for each in rest.split(",")], np.dtype(element or "float16"))
+        case "bpu" if text == "bpu" or rest == "x3" or (rest.isdecimal() and int(rest) > 0):
+            return Bpu(text, rest, np.dtype(element or "float32"))
+        case _ if name in NVDLA and (name == text or set(rest.split(",")) <= set(MODES)):
+            return Nvdla(text, NVDLA[name], frozenset(rest.split(",")) - {""})
+        case _ if text == DV700:
+            return None
+    raise UsageError.of("DV850", f'there is no target "{text}"', hint=_hint(text, name))
+
+
+def _hint(text: str, name: str) -> str:
+    if name == "cldnn":
+        return "cldnn:os_is_yx_isv16_osv16,b_fs_yx_fsv16"
+    if name in NVDLA:
+        return f"{name}:{','.join(MODES)}, or some of these"
+    return (near_names(text, _FORMS) or [", ".join((*NVDLA, *_FORMS[-5:]))])[0]

@@ -2,7 +2,7 @@
 
 import heapq
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -67,39 +67,36 @@ class _Needs:
         before: Collection[tuple[int, int]],
     ) -> None:
         self.all: Tasks = (1 << len(tasks)) - 1
-        users: Counter[str] = Counter(dict.fromkeys(inputs, 0))  # name -> Tasks
-        writers: Counter[str] = Counter()
-        for i, task in enumerate(tasks):
-            for name in {*task.reads, *task.writes}:
-                users[name] |= 1 << i
-            for name in task.writes:
-                writers[name] |= 1 << i
-        self.earlier: list[Tasks] = [0] * len(tasks)
-        for i, task in enumerate(tasks):
-            for name in task.reads:
-                self.earlier[i] |= writers[name] & ~(1 << i)
-        for first, second in before:
-            self.earlier[second] |= 1 << first
+        self._sizes = sizes
+        names_of = [{*task.reads, *task.writes} for task in tasks]
+        users = _by_name(names_of)
+        users.update(dict.fromkeys(set(inputs) - users.keys(), 0))
+        self.earlier = _earlier(tasks, before)
         assert all(earlier < 1 << i for i, earlier in enumerate(self.earlier)), "the given order must be possible"
-        self.start = sum(sizes[name] for name in set(inputs) if users[name] or name in kept)
-        pieces = [{*task.reads, *task.writes} for task in tasks]
+        self.start = self._bytes(name for name in inputs if users[name] or name in kept)
         always = set(inputs) & set(kept)
-        own = (sum(sizes[name] for name in those | always) for those in pieces)
-        self.least = max(self.start, sum(sizes[name] for name in set(kept)), *own)
+        self.least = max(self.start, self._bytes(kept), *(self._bytes(names | always) for names in names_of))
         # Per task: bytes that become live unless one of the given tasks was earlier, and that die unless one is later. Tasks
         # that always are earlier are left out, so that the parts of a concatenation count as one.
-        self._begins: list[list[tuple[Tasks, int]]] = []
-        self._ends: list[list[tuple[Tasks, int]]] = []
-        for i, those in enumerate(pieces):
-            begins: Counter[Tasks] = Counter()
-            ends: Counter[Tasks] = Counter()
-            for name in those:
-                if not (name in inputs or users[name] & self.earlier[i]):
-                    begins[users[name]] += sizes[name]
-                if name not in kept:
-                    ends[users[name] & ~(self.earlier[i] | 1 << i)] += sizes[name]
-            self._begins.append(list(begins.items()))
-            self._ends.append(list(ends.items()))
+        self._begins = [
+            self._grouped({name: users[name] for name in names if not users[name] & earlier}, inputs)
+            for names, earlier in zip(names_of, self.earlier, strict=True)
+        ]
+        self._ends = [
+            self._grouped({name: users[name] & ~(earlier | 1 << i) for name in names}, kept)
+            for i, (names, earlier) in enumerate(zip(names_of, self.earlier, strict=True))
+        ]
+
+    def _bytes(self, names: Iterable[str]) -> int:
+        return sum(self._sizes[name] for name in set(names))
+
+    def _grouped(self, tasks: Mapping[str, Tasks], without: Collection[str]) -> list[tuple[Tasks, int]]:
+        """Sets of tasks, and the bytes of the buffers that have them."""
+        sums: Counter[Tasks] = Counter()
+        for name, others in tasks.items():
+            if name not in without:
+                sums[others] += self._sizes[name]
+        return list(sums.items())
 
     def does(self, task: int, done: Tasks, live: int) -> tuple[int, int]:
         """Bytes live during and after a ready task, given `live` bytes before it."""
@@ -136,6 +133,27 @@ class _Needs:
             done |= 1 << task
             peak = max(peak, during)
         return peak
+
+
+def _by_name(names_of: Sequence[Iterable[str]]) -> dict[str, Tasks]:
+    """Name -> the tasks that have it."""
+    tasks: dict[str, Tasks] = {}
+    for i, names in enumerate(names_of):
+        for name in names:
+            tasks[name] = tasks.get(name, 0) | 1 << i
+    return tasks
+
+
+def _earlier(tasks: Sequence[Task], before: Collection[tuple[int, int]]) -> list[Tasks]:
+    """Per task: those that must be done before it."""
+    writers = _by_name([task.writes for task in tasks])
+    earlier = [0] * len(tasks)
+    for i, task in enumerate(tasks):
+        for name in task.reads:
+            earlier[i] |= writers.get(name, 0) & ~(1 << i)
+    for first, second in before:
+        earlier[second] |= 1 << first
+    return earlier
 
 
 def _exactly(needs: _Needs, peak: int, nodes: int) -> tuple[tuple[int, ...] | None, bool]:

@@ -111,31 +111,33 @@ def _index(data: wire.Data) -> dict[str, tuple[Field, ...]]:
 
 def _read_blob(data: wire.Data, message: Field) -> tuple[tuple[int, ...], tuple[Numbers, ...]]:
     """Shape and numbers of a BlobProto."""
-    legacy: dict[int, int] = {}
-    shape: list[int] = []
-    raw_type = 0
-    raw: list[Field] = []
     runs: dict[int, list[Numbers]] = {DATA: [], DOUBLE_DATA: []}
+    values: dict[int, int] = {}  # of the fields that are numbers
+    texts: dict[int, list[Field]] = {SHAPE: [], RAW_DATA: []}
     for field in _blob_fields(data, message, runs):
-        if field.type == WireType.VARINT and field.number in LEGACY_SHAPE:
-            legacy[field.number] = field.value
-        elif field.type == WireType.VARINT and field.number == RAW_TYPE:
-            raw_type = field.value
-        elif field.type == WireType.BYTES and field.number == SHAPE:
-            for inner in wire.fields(data, field.start, field.stop):
-                if inner.number == 1 and inner.type in (WireType.BYTES, WireType.VARINT):
-                    shape += wire.varints(data, inner)
+        if field.type == WireType.VARINT:
+            values[field.number] = field.value
         elif field.type == WireType.BYTES and field.number in FIELD_TYPES:
             runs[field.number].append(_packed(data, field, FIELD_TYPES[field.number]))
-        elif field.type == WireType.BYTES and field.number == RAW_DATA:
-            raw.append(field)
+        elif field.type == WireType.BYTES and field.number in texts:
+            texts[field.number].append(field)
+    raw, raw_type = texts[RAW_DATA], values.get(RAW_TYPE, 0)
     if raw and raw_type not in RAW_TYPES:
         raise WireError(f"the blob holds raw data of the unknown type {raw_type}", raw[0].start)
     pieces = runs[DATA] or runs[DOUBLE_DATA] or [_packed(data, field, RAW_TYPES[raw_type]) for field in raw]
-    dims = tuple(legacy.get(number, 0) for number in LEGACY_SHAPE) if legacy else tuple(shape)
-    if any(dim < 0 for dim in dims):
+    shape = tuple(dim for field in texts[SHAPE] for dim in _dims(data, field))
+    if values.keys() & set(LEGACY_SHAPE):
+        shape = tuple(values.get(number, 0) for number in LEGACY_SHAPE)
+    if min(shape, default=0) < 0:
         raise WireError("a blob has a size below zero", message.start)
-    return dims, tuple(pieces)
+    return shape, tuple(pieces)
+
+
+def _dims(data: wire.Data, message: Field) -> Iterator[int]:
+    """The sizes of a BlobShape."""
+    for field in wire.fields(data, message.start, message.stop):
+        if field.number == 1 and field.type in (WireType.BYTES, WireType.VARINT):
+            yield from wire.varints(data, field)
 
 
 def _blob_fields(data: wire.Data, message: Field, runs: dict[int, list[Numbers]]) -> Iterator[Field]:

@@ -69,8 +69,7 @@ def _why_apart(rules: FusionRules, commands: dict[str, Command], before: Node, a
 def _why_not(rules: FusionRules, commands: dict[str, Command], before: Node, after: Node) -> str:
     """Why neighbors that FusionRules.joins accepts do not share a command: because of themselves or of the rest of it."""
     graph = rules.graph
-    alone = rules.why_not([(before, after)])
-    if alone is not None:
+    if alone := rules.why_not([(before, after)]):
         return alone
     first, second = _path(commands[before.name], before), _path(commands[after.name], after)
     other = next((node for node in second if node.name != after.name and after.name != second[0].name), None)

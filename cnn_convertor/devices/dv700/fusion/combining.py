@@ -41,32 +41,38 @@ class FusionRules:
         in_device_order = not isinstance(after.op, Dense) or self.graph.shape(before.name).is_vector
         return on_device and in_device_order and self.graph.is_private(before.name)
 
-    def why_not(self, branches: Sequence[Path]) -> str | None:
-        """Why no single command does the work of the branches; None when one does."""
+    def allow(self, branches: Sequence[Path]) -> bool:
+        """Whether a single command can do the work of the branches."""
+        return not self.why_not(branches)
+
+    def why_not(self, branches: Sequence[Path]) -> str:
+        """Why no single command does the work of the branches; empty when one does."""
         split = [split_runs(path) for path in branches]
-        nodes_of_runs = [nodes for runs in split for nodes in runs]
-        if any(_has_stray_slopes(nodes) for nodes in nodes_of_runs):
+        if any(_has_stray_slopes(nodes) for runs in split for nodes in runs):
             return "PReLU slopes travel with the kernels of a convolution"
         adds = any(isinstance(node.op, Add) for path in branches for node in path)
-        if len(nodes_of_runs) > 1:
-            if adds:
-                return "an addition is the only run of its command"
-            alone = (self._size(nodes).why_alone for nodes in nodes_of_runs)
-            if (reason := next(filter(None, alone), None)) is not None:
-                return reason
-            sizes = [
-                self._size(nodes).last if nodes is runs[-1] else self._size(nodes).inner
-                for runs in split
-                for nodes in runs
-            ]
-            if (reason := why_apart(self.run(split[0][0]).input, sizes, self.limits)) is not None:
-                return reason
+        return self._conflict(split, adds=adds) or self._excluded(split, adds=adds)
+
+    def _conflict(self, split: Sequence[tuple[Path, ...]], *, adds: bool) -> str:
+        """Why the runs of the branches cannot share the unified buffer; empty if they can."""
+        if sum(map(len, split)) == 1:
+            return ""
+        if adds:
+            return "an addition is the only run of its command"
+        alone = (self._size(nodes).why_alone for runs in split for nodes in runs)
+        sizes = [
+            self._size(nodes).last if nodes is runs[-1] else self._size(nodes).inner for runs in split for nodes in runs
+        ]
+        return next(filter(None, alone), None) or why_apart(self.run(split[0][0]).input, sizes, self.limits) or ""
+
+    def _excluded(self, split: Sequence[tuple[Path, ...]], *, adds: bool) -> str:
+        """The form of command that the level of fusion or the device excludes, in a sentence; empty if there is none."""
         forms = forms_of([[self.run(nodes) for nodes in runs] for runs in split], adds=adds, limits=self.limits)
-        excluded = next((form for form in forms if form not in self.allowed), None)
-        if excluded is None:
-            return None
-        excludes = f"fusion = {self.fusion.value}" if excluded in self.possible else f"the device {self.device}"
-        return f"{excludes} excludes {excluded.words}"
+        form = next((form for form in forms if form not in self.allowed), None)
+        if form is None:
+            return ""
+        excludes = f"fusion = {self.fusion.value}" if form in self.possible else f"the device {self.device}"
+        return f"{excludes} excludes {form.words}"
 
     def run(self, nodes: Path) -> Run:
         """The run of some nodes. It has no palette; sizes do not depend on that."""

@@ -115,7 +115,7 @@ class FusionPlanner:
         """Find the best command that ends with the node. Tries shorter ones first."""
         paths: list[Path] = [(last,)]
         for path in paths:
-            fits = self.rules.why_not([path]) is None
+            fits = self.rules.allow([path])
             if fits:
                 self._try(path)
             # A path that does not fit never fits with more in front, unless an addition or a max pool joins the run before it.
@@ -160,7 +160,7 @@ class FusionPlanner:
                 too_many = len(group) > self.device.limits.max_runs
                 if heads[start] is None or heads[start] != heads[end - 1] or too_many:
                     break
-                if self.rules.why_not(group) is None:
+                if self.rules.allow(group):
                     together = NOTHING.plus(*map(self.cost, group))._replace(commands=1)
                     options.append((costs[start].plus(together), [*groups[start], tuple(group)]))
             cost, group_list = min(options, key=lambda option: option[0])

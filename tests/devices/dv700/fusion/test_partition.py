@@ -349,7 +349,7 @@ def by_brute_force(network: Graph, fusion: Fusion, limits: Limits) -> Cost:
     def possible(branches: Sequence[tuple[Node, ...]]) -> bool:
         key = tuple(tuple(node.name for node in path) for path in branches)
         if key not in allowed:
-            allowed[key] = possible_in.why_not(branches) is None
+            allowed[key] = possible_in.allow(branches)
         return allowed[key]
 
     best: Cost | None = None
