@@ -1,6 +1,6 @@
 """Renders a program, in which every value is final, as the texts that firmware is built from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -12,9 +12,8 @@ from cnn_convertor import __version__, escaping
 from cnn_convertor.codegen.cpp import class_name, literal
 from cnn_convertor.codegen.custom_structs import custom_types
 from cnn_convertor.codegen.description import byte_outputs, description, map_view, output_constants, shape_text
-from cnn_convertor.codegen.dot import drawing
 from cnn_convertor.codegen.kernels import bundle, kernel_view
-from cnn_convertor.codegen.layer_views import layer_view
+from cnn_convertor.codegen.layer_views import drawing, layer_views
 from cnn_convertor.devices.dv700.byte_input import OWN_TABLE
 from cnn_convertor.devices.dv700.encode.registers import legend
 from cnn_convertor.devices.dv700.frame_input import LARGEST_FRAME, FrameInput, PixelConversion
@@ -52,55 +51,77 @@ class RenderOptions:
 
 def render(program: Program, options: RenderOptions) -> dict[str, str]:
     """File name -> contents, for all texts of the options. The same program gives the same texts."""
-    functions = [kernel_view(layer).function for layer in program.layers if layer.cpu is not None]
-    values = {
-        "made_by": _made_by(options.model),
+    common = _common(program, options.model)
+    return {name: _render(template, {**common, **values}) for name, template, values in _texts(program, options)}
+
+
+def _common(program: Program, model: str) -> dict[str, object]:
+    """The values of every template."""
+    return {
+        "made_by": _made_by(model),
         "name": program.name,
         "class_name": class_name(program),
         "header_name": f"{program.name}_gen.h",
-        "description": description(program),
         "transposed": program.transposed,
-        "weight_bytes": program.weight_bytes,
-        "io_bytes": program.io_bytes,
-        "layers": [layer_view(program, index) for index in range(len(program.layers))],
-        "outputs": program.outputs,
-        "output_constants": output_constants(program),
-        "byte_outputs": " || ".join(f"i == {position}" for position in byte_outputs(program)),
-        "legend": legend(),
-        "inputs": [
-            {"offset": tensor.offset, "nbytes": tensor.nbytes, "text": f'"{name}" {shape_text(tensor)}'}
-            for name, tensor in program.inputs
-        ],
+    }
+
+
+def _texts(program: Program, options: RenderOptions) -> Iterator[tuple[str, str, dict[str, object]]]:
+    """The name of each file, its template, and the values that it has beside the common ones."""
+    if options.source:
+        yield from _sources(program, options)
+    if options.dot:
+        yield f"{program.name}.dot", "network.dot.j2", drawing(program)
+    if options.doxygen:
+        yield "doc/Doxyfile", "Doxyfile.j2", {"graphviz_path": options.graphviz_path}
+        values = {"description": description(program), "has_dot": options.dot, "layers": layer_views(program)}
+        yield "doc/pages.dox", "pages.dox.j2", values
+    if options.python_module:
+        module: dict[str, object] = {
+            "module": options.python_module,
+            "byte_input": _byte_input(program),
+            "byte_outputs": " || ".join(f"i == {position}" for position in byte_outputs(program)),
+            "inputs": [
+                {"offset": tensor.offset, "nbytes": tensor.nbytes, "text": f'"{name}" {shape_text(tensor)}'}
+                for name, tensor in program.inputs
+            ],
+            "output_constants": output_constants(program),
+        }
+        yield f"{options.python_module}.cpp", "python_module.cpp.j2", module
+
+
+def _sources(program: Program, options: RenderOptions) -> Iterator[tuple[str, str, dict[str, object]]]:
+    """The C++ sources that every network has, or may have: as `_texts`."""
+    functions = [kernel_view(layer).function for layer in program.layers if layer.cpu is not None]
+    shared: dict[str, object] = {
+        "layers": layer_views(program),
+        "kernels": bundle(functions),
+        "customs": custom_types(program),
         "byte_input": _byte_input(program),
-        "input_maps": [map_view(program, name, tensor) for name, tensor in program.inputs],
-        "output_maps": [map_view(program, name, tensor) for name, tensor in program.results],
-        "means": ", ".join(literal("float", mean) for mean in options.mean),
-        "scale": literal("float", options.scale),
         "channel_order": options.channel_order,
         "frame": _frame(program, options.frame),
-        "half": bundle(["Half"]).bodies[0],
-        "customs": custom_types(program),
-        "module": options.python_module,
-        "graphviz_path": options.graphviz_path,
-        "has_dot": options.dot,
-        "kernels": bundle(functions),
     }
-    files: dict[str, str] = {}
-    if options.source:
-        files[f"{program.name}_gen.h"] = _render("network.h.j2", values)
-        files[f"{program.name}_gen.cpp"] = _render("network.cpp.j2", values)
-        if functions:
-            files[f"{program.name}_cpu.h"] = _render("network_cpu.h.j2", values)
-        if options.frame is not None:
-            files[f"{program.name}_frame.h"] = _render("network_frame.h.j2", values)
-    if options.dot:
-        files[f"{program.name}.dot"] = _render("network.dot.j2", {**values, **drawing(program)})
-    if options.doxygen:
-        files["doc/Doxyfile"] = _render("Doxyfile.j2", values)
-        files["doc/pages.dox"] = _render("pages.dox.j2", values)
-    if options.python_module:
-        files[f"{options.python_module}.cpp"] = _render("python_module.cpp.j2", values)
-    return files
+    header = {
+        "description": description(program),
+        "half": bundle(["Half"]).bodies[0],
+        "input_maps": [map_view(program, name, tensor) for name, tensor in program.inputs],
+        "output_maps": [map_view(program, name, tensor) for name, tensor in program.results],
+        "output_constants": output_constants(program),
+        "means": ", ".join(literal("float", mean) for mean in options.mean),
+        "scale": literal("float", options.scale),
+    }
+    source = {
+        "weight_bytes": program.weight_bytes,
+        "io_bytes": program.io_bytes,
+        "outputs": program.outputs,
+        "legend": legend(),
+    }
+    yield f"{program.name}_gen.h", "network.h.j2", shared | header
+    yield f"{program.name}_gen.cpp", "network.cpp.j2", shared | source
+    if functions:
+        yield f"{program.name}_cpu.h", "network_cpu.h.j2", shared
+    if options.frame is not None:
+        yield f"{program.name}_frame.h", "network_frame.h.j2", shared
 
 
 def emit(program: Program, options: RenderOptions, observe: Observer | None = None) -> dict[str, Contents]:
@@ -129,10 +150,7 @@ def render_selftest(
     expected = np.concatenate(outputs).astype("<f4")
     in_source = expected.size <= _MOST_EXPECTED_IN_SOURCE
     values = {
-        "made_by": _made_by(model),
-        "name": program.name,
-        "class_name": class_name(program),
-        "header_name": f"{program.name}_gen.h",
+        **_common(program, model),
         "inputs": [{"offset": tensor.offset, "elements": tensor.shape.size} for _, tensor in program.inputs],
         "levels": [f"0x{level:04X}" for level in levels],
         "multiplier": generator[0],
@@ -159,33 +177,35 @@ def render_text(template: str, source: str, values: Mapping[str, object]) -> str
 
 def _byte_input(program: Program) -> dict[str, object] | None:
     """The policy of an input of bytes, and the rows of its table where it is not the SDK's."""
-    given = program.byte_input
-    if given is None:
+    if program.byte_input is None:
         return None
-    values = byte_values(given)
-    return {"policy": given.policy, "rows": [", ".join(values[i : i + 12]) for i in range(0, len(values), 12)]}
+    values = byte_values(program.byte_input)
+    return {
+        "policy": program.byte_input.policy,
+        "rows": [", ".join(values[i : i + 12]) for i in range(0, len(values), 12)],
+    }
 
 
-def byte_values(given: ByteInput) -> list[str]:
+def byte_values(byte_input: ByteInput) -> list[str]:
     """The FP16 bits of an application's own table, byte by byte and channel by channel; none of the SDK's tables."""
-    return [f"0x{bits:04X}" for entry in given.table for bits in entry] if given.policy == OWN_TABLE else []
+    return [f"0x{bits:04X}" for entry in byte_input.table for bits in entry] if byte_input.policy == OWN_TABLE else []
 
 
-def _frame(program: Program, given: FrameInput | None) -> dict[str, object] | None:
+def _frame(program: Program, frame: FrameInput | None) -> dict[str, object] | None:
     """The command that draws a frame as the input."""
-    if given is None:
+    if frame is None:
         return None
     ((_, tensor),) = program.inputs
-    format, conversion = given.conversion.value
+    format, conversion = frame.conversion.value
     return {
         "height": tensor.shape.height,
         "width": tensor.shape.width,
         "largest": LARGEST_FRAME,
         "format": format,
         "conversion": conversion,
-        "less": given.less,
-        "line_bytes": given.line_bytes,
-        "work": _FRAME_WORK[given.conversion].format(", ".join(map(str, given.less))),
+        "less": frame.less,
+        "line_bytes": frame.line_bytes,
+        "work": _FRAME_WORK[frame.conversion].format(", ".join(map(str, frame.less))),
     }
 
 
