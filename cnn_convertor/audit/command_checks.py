@@ -61,7 +61,7 @@ class Broken(NamedTuple):
 
 def check_command(layer: SourceLayer, command: SourceCommand, device: AuditedDevice) -> Iterator[Problem]:
     runs = list(meanings(command))
-    broken = [*_command(command, device), *(b for made in runs for b in _run(made, command, device))]
+    broken = [*_command(command, device), *(b for meaning in runs for b in _run(meaning, command, device))]
     for code, field, message in broken or _buffer(command, runs, device):
         yield layer.problem(code, f"{field}: {message}" if field else message, field)
 
@@ -83,7 +83,7 @@ def _command(command: SourceCommand, device: AuditedDevice) -> Iterator[Broken]:
     elif command.output_mode == 1 and command.topo.bit_count() > 1:
         message = f"an addition, while several runs write to external memory (topo = 0x{command.topo:X})"
         yield Broken("DV614", "output_mode", message)
-    outputs = [made.output for made in meanings(command) if made.is_external]
+    outputs = [meaning.output for meaning in meanings(command) if meaning.is_external]
     if any(output[:2] != outputs[0][:2] for output in outputs):
         yield Broken("DV614", "topo", f"runs write maps of different sizes: {', '.join(map(str, outputs))}")
     elif any(output.channels % 8 for output in outputs[:-1]) and outputs[0].area > 1:
@@ -104,17 +104,22 @@ def _headers(command: SourceCommand) -> Iterator[Broken]:
         yield Broken("DV610", f"conv_conf_v1.{name}", "the input is FP16: it must be 0")
 
 
-def _run(made: Meaning, command: SourceCommand, device: AuditedDevice) -> Iterator[Broken]:
+def _run(meaning: Meaning, command: SourceCommand, device: AuditedDevice) -> Iterator[Broken]:
     """All rules of one run. Those that need its sizes follow when the registers have a meaning."""
-    found = [*_modes(made), *_numbers(made), *_convolution(made, device), *_pool(made, device)]
-    found = found or [*_windows(made)]
-    found = found or [*_channels(made, device), *_alone(made, command), *_dilation(made), *_revision(made, device)]
-    for code, field, message in found:
-        yield Broken(code, f"run[{made.index}].{field}", message)
+    broken = [*_modes(meaning), *_numbers(meaning), *_convolution(meaning, device), *_pool(meaning, device)]
+    broken = broken or [*_windows(meaning)]
+    broken = broken or [
+        *_channels(meaning, device),
+        *_alone(meaning, command),
+        *_dilation(meaning),
+        *_revision(meaning, device),
+    ]
+    for code, field, message in broken:
+        yield Broken(code, f"run[{meaning.index}].{field}", message)
 
 
-def _modes(made: Meaning) -> Iterator[Broken]:
-    run = made.run
+def _modes(meaning: Meaning) -> Iterator[Broken]:
+    run = meaning.run
     known = {
         "conv_enable": {0, 1, 3, 5, 7}, "pool_enable": {0, MAX_POOL, AVERAGE_POOL, UPSAMPLE}, "actfunc": set(range(7)),
         "rectifi_en": {0, 1}, "lrn": {0}, "rsvd": {0},
@@ -128,9 +133,9 @@ def _modes(made: Meaning) -> Iterator[Broken]:
         yield Broken("DV625", "conv_enable", "the run has no operation")
 
 
-def _numbers(made: Meaning) -> Iterator[Broken]:
+def _numbers(meaning: Meaning) -> Iterator[Broken]:
     """FP16 registers hold meaningful numbers."""
-    run = made.run
+    run = meaning.run
     slope, factor = half(run.actfunc_param), half(run.pool_avg_param)
     if not np.isfinite(slope):
         yield Broken("DV629", "actfunc_param", f"0x{run.actfunc_param:04X} is not a finite number")
@@ -140,13 +145,13 @@ def _numbers(made: Meaning) -> Iterator[Broken]:
 
 def factor_notes(layer: SourceLayer) -> Iterator[Problem]:
     """Average pools whose factor is not the reciprocal of the window. A window of 1x1 scales: any factor is right."""
-    for made in meanings(layer.command) if layer.command is not None and layer.is_on_device else ():
-        run, size = made.run, pair(made.run.pool_size)
+    for meaning in meanings(layer.command) if layer.command is not None and layer.is_on_device else ():
+        run, size = meaning.run, pair(meaning.run.pool_size)
         if run.pool_enable != AVERAGE_POOL or size.x * size.y < 2:
             continue
         expected = int(np.float16(1 / (size.x * size.y)).view(np.uint16))
         if abs(run.pool_avg_param - expected) > 1:
-            field = f"run[{made.index}].pool_avg_param"
+            field = f"run[{meaning.index}].pool_avg_param"
             message = f"{field}: {half(run.pool_avg_param):.4g} is not the reciprocal of a window of {size}"
             yield layer.problem("DV630", message, field)
 
@@ -156,8 +161,8 @@ def half(bits: int) -> float:
     return float(np.array(bits, np.uint16).view(np.float16))
 
 
-def _convolution(made: Meaning, device: AuditedDevice) -> Iterator[Broken]:
-    run, window, most = made.run, made.convolution, device.max_kernel_size
+def _convolution(meaning: Meaning, device: AuditedDevice) -> Iterator[Broken]:
+    run, window, most = meaning.run, meaning.convolution, device.max_kernel_size
     if window is None:
         return
     if not (1 <= window.size.x <= most and 1 <= window.size.y <= most):
@@ -172,8 +177,8 @@ def _convolution(made: Meaning, device: AuditedDevice) -> Iterator[Broken]:
         yield Broken("DV624", "actfunc", "PReLU does not go with palette weights")
 
 
-def _pool(made: Meaning, device: AuditedDevice) -> Iterator[Broken]:
-    run, size = made.run, pair(made.run.pool_size)
+def _pool(meaning: Meaning, device: AuditedDevice) -> Iterator[Broken]:
+    run, size = meaning.run, pair(meaning.run.pool_size)
     widths, heights = device.max_pool_widths, device.max_pool_heights
     if run.actfunc == PRELU and not run.conv_enable:
         yield Broken("DV624", "actfunc", "PReLU needs a convolution, whose weights hold the slopes")
@@ -208,11 +213,11 @@ def _pad(field: str, register: int, device: AuditedDevice) -> Iterator[Broken]:
             yield Broken("DV618", field, f"{value} at the {name}, at most {device.max_padding_left_top} is possible")
 
 
-def _windows(made: Meaning) -> Iterator[Broken]:
+def _windows(meaning: Meaning) -> Iterator[Broken]:
     """The padded input is at least as large as the window."""
     rows: list[tuple[str, RegisterWindow | None, int, int]] = [
-        ("p", made.convolution, made.input.width, made.input.height),
-        ("pool_size", made.pool, made.convolved.width, made.convolved.height),
+        ("p", meaning.convolution, meaning.input.width, meaning.input.height),
+        ("pool_size", meaning.pool, meaning.convolved.width, meaning.convolved.height),
     ]
     for field, window, width, height in rows:
         if window is None:
@@ -223,42 +228,42 @@ def _windows(made: Meaning) -> Iterator[Broken]:
             return
 
 
-def _channels(made: Meaning, device: AuditedDevice) -> Iterator[Broken]:
-    run = made.run
+def _channels(meaning: Meaning, device: AuditedDevice) -> Iterator[Broken]:
+    run = meaning.run
     most = device.max_channels if run.conv_enable else device.max_field
     if not 1 <= run.m <= most:
         yield Broken("DV620", "m", f"{run.m} output channels; 1 to {most} is possible")
-    elif (made.is_depthwise or not run.conv_enable) and run.m != made.input.channels:
-        what = "a depthwise convolution" if made.is_depthwise else "a run without a convolution"
-        yield Broken("DV620", "m", f"{run.m}, but {what} keeps its {made.input.channels} channels")
+    elif (meaning.is_depthwise or not run.conv_enable) and run.m != meaning.input.channels:
+        what = "a depthwise convolution" if meaning.is_depthwise else "a run without a convolution"
+        yield Broken("DV620", "m", f"{run.m}, but {what} keeps its {meaning.input.channels} channels")
 
 
-def _alone(made: Meaning, command: SourceCommand) -> Iterator[Broken]:
+def _alone(meaning: Meaning, command: SourceCommand) -> Iterator[Broken]:
     """Dilated convolutions and deconvolutions are the only run of their command."""
-    if len(command.runs) < 2 or made.convolution is None:
+    if len(command.runs) < 2 or meaning.convolution is None:
         return
-    if made.convolution.is_dilated:
+    if meaning.convolution.is_dilated:
         yield Broken("DV623", "conv_dilation", f"a dilated convolution among {len(command.runs)} runs")
-    elif made.is_deconvolution:
+    elif meaning.is_deconvolution:
         yield Broken("DV628", "conv_enable", f"a deconvolution among {len(command.runs)} runs")
 
 
-def _dilation(made: Meaning) -> Iterator[Broken]:
-    window, run = made.convolution, made.run
+def _dilation(meaning: Meaning) -> Iterator[Broken]:
+    window, run = meaning.convolution, meaning.run
     if window is None or not window.is_dilated:
         return
-    steps = window.spread if made.is_deconvolution else window.stride
-    output, given = made.convolved, made.input
+    steps = window.spread if meaning.is_deconvolution else window.stride
+    output, read = meaning.convolved, meaning.input
     wrong = {
         "no pool goes with a dilated convolution": run.pool_enable != 0,
         f"the kernel is {window.size}, dilation needs odd sizes": window.size.x % 2 == 0 or window.size.y % 2 == 0,
         "PReLU does not go with dilation": run.actfunc == PRELU,
-        "a dilated deconvolution has stride 1": made.is_deconvolution and max(steps) > 1,
-        f"the output, {output}, times the stride, {steps}, is not the input, {given}": (
-            output.width * steps.x != given.width or output.height * steps.y != given.height
+        "a dilated deconvolution has stride 1": meaning.is_deconvolution and max(steps) > 1,
+        f"the output, {output}, times the stride, {steps}, is not the input, {read}": (
+            output.width * steps.x != read.width or output.height * steps.y != read.height
         ),
-        f"with stride 1 the output is not the input, {given}, which user drivers before 2019-12-23 require": (
-            not made.is_deconvolution and not _keeps_size(window, given.width, given.height)
+        f"with stride 1 the output is not the input, {read}, which user drivers before 2019-12-23 require": (
+            not meaning.is_deconvolution and not _keeps_size(window, read.width, read.height)
         ),
     }
     yield from (Broken("DV623", "conv_dilation", message) for message, is_broken in wrong.items() if is_broken)
@@ -273,20 +278,20 @@ def _keeps_size(window: RegisterWindow, width: int, height: int) -> bool:
 _TILED_POOL = "which needs a user driver from 7.2.20201106 on and hardware from 2019-07-29 on"
 
 
-def _revision(made: Meaning, device: AuditedDevice) -> Iterator[Broken]:
+def _revision(meaning: Meaning, device: AuditedDevice) -> Iterator[Broken]:
     """What devices of old revisions and old drivers refuse."""
-    run, size = made.run, pair(made.run.pool_size)
-    if made.is_deconvolution and not device.deconvolves:
+    run, size = meaning.run, pair(meaning.run.pool_size)
+    if meaning.is_deconvolution and not device.deconvolves:
         yield Broken("DV631", "conv_enable", f"{run.conv_enable}, a deconvolution, which this device lacks")
     if run.pool_enable in {MAX_POOL, AVERAGE_POOL} and size.x != size.y and not device.pools_unevenly:
         yield Broken("DV631", "pool_size", f"{size}; on this device a pool is as wide as it is high")
-    rows = [("conv_pad", made.convolution, made.input), ("pool_pad", made.pool, made.convolved)]
+    rows = [("conv_pad", meaning.convolution, meaning.input), ("pool_pad", meaning.pool, meaning.convolved)]
     for field, window, given in rows if not device.pads_beyond_map else ():
         pads = Sides(0, 0, 0, 0) if window is None else window.pad
         if max(pads.left, pads.right) > given.width or max(pads.top, pads.bottom) > given.height:
             yield Broken("DV631", field, f"0x{getattr(run, field):X}, more padding than the map of {given} has pixels")
-    if made.convolution is not None and run.pool_enable == MAX_POOL and not device.pools_tiles:
-        count = strips(made, device.ub_size)
+    if meaning.convolution is not None and run.pool_enable == MAX_POOL and not device.pools_tiles:
+        count = strips(meaning, device.ub_size)
         if count > 1:
             yield Broken("DV631", "pool_enable", f"a max pool behind a convolution of {count} strips, {_TILED_POOL}")
 
@@ -294,7 +299,7 @@ def _revision(made: Meaning, device: AuditedDevice) -> Iterator[Broken]:
 def _buffer(command: SourceCommand, runs: list[Meaning], device: AuditedDevice) -> Iterator[Broken]:
     """Section 5: strips, and several runs together."""
     several = len(runs) > 1
-    counts = {made.index: strips(made, device.ub_size) for made in runs}
+    counts = {meaning.index: strips(meaning, device.ub_size) for meaning in runs}
     for index, count in counts.items():
         if count == 0:
             message = f"the input does not fit the unified buffer of {device.ub_size} bytes in any number of strips"

@@ -133,24 +133,24 @@ class Meaning:
 
 def meanings(command: SourceCommand) -> Iterator[Meaning]:
     """Every run with its maps. Impossible sizes are 0 or less, and are passed on."""
-    given = command.map
+    read = command.map
     for index, run in enumerate(command.runs):
         is_external = bool(command.topo >> index & 1)
-        made = Meaning(index, run, is_external, is_external and command.output_mode == 1, given, given, given)
-        if made.convolution is not None:
-            made = replace(made, convolved=Map(*made.convolution.positions(*given[:2]), run.m))
-        output = made.convolved._replace(channels=run.m)
-        if made.pool is not None:
-            output = Map(*made.pool.positions(*output[:2]), run.m)
+        meaning = Meaning(index, run, is_external, is_external and command.output_mode == 1, read, read, read)
+        if meaning.convolution is not None:
+            meaning = replace(meaning, convolved=Map(*meaning.convolution.positions(*read[:2]), run.m))
+        output = meaning.convolved._replace(channels=run.m)
+        if meaning.pool is not None:
+            output = Map(*meaning.pool.positions(*output[:2]), run.m)
         elif run.pool_enable == UPSAMPLE:
             output = Map(2 * output.width, 2 * output.height, run.m)
-        yield replace(made, output=output)
-        given = command.map if is_external else output
+        yield replace(meaning, output=output)
+        read = command.map if is_external else output
 
 
 def command_output(command: SourceCommand) -> Map:
     """The output of the command: those of its external runs, joined along the channels."""
-    outputs = [made.output for made in meanings(command) if made.is_external]
+    outputs = [meaning.output for meaning in meanings(command) if meaning.is_external]
     if not outputs:
         return Map(0, 0, 0)
     return outputs[-1]._replace(channels=sum(output.channels for output in outputs))
@@ -158,4 +158,4 @@ def command_output(command: SourceCommand) -> Map:
 
 def operand_of(command: SourceCommand) -> Map | None:
     """The map that the command adds; None when it adds none."""
-    return next((made.operand for made in meanings(command) if made.adds), None)
+    return next((meaning.operand for meaning in meanings(command) if meaning.adds), None)

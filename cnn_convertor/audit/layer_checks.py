@@ -160,9 +160,9 @@ def overlap(a: int, a_size: int, b: int, b_size: int) -> bool:
 
 
 def _same_elements(layer: SourceLayer) -> Iterator[Problem]:
-    given, made = layer.input_map, layer.output_map
-    if given is not None and made is not None and given.elements != made.elements:
-        message = f"{made} has {made.elements} elements, but the input, {given}, has {given.elements}"
+    read, written = layer.input_map, layer.output_map
+    if read is not None and written is not None and read.elements != written.elements:
+        message = f"{written} has {written.elements} elements, but the input, {read}, has {read.elements}"
         yield layer.problem("DV662", f"output_dim: {message}", "output_dim[0]")
 
 
@@ -232,9 +232,9 @@ def _breaks(part: Map, whole: Map, *, is_last: bool) -> bool:
 
 def _sizes(layer: SourceLayer) -> Iterator[Problem]:
     """The bytes of the output, and the alignment of all places."""
-    element, made = layer.element, layer.output_map
-    if made is not None and layer.output_size not in {element * made.elements * n for n in (1, layer.batch)}:
-        message = f"output_size: {layer.output_size} bytes, but {made} has {element * made.elements}"
+    element, output = layer.element, layer.output_map
+    if output is not None and layer.output_size not in {element * output.elements * n for n in (1, layer.batch)}:
+        message = f"output_size: {layer.output_size} bytes, but {output} has {element * output.elements}"
         yield layer.problem("DV644", message, "output_size")
     rows = [("input_offs", layer.input_offs, 2), ("output_offs", layer.output_offs, element)]
     if layer.command is not None and operand_of(layer.command) is not None:
@@ -246,10 +246,10 @@ def _sizes(layer: SourceLayer) -> Iterator[Problem]:
 
 def _ranges(network: SourceNetwork, layer: SourceLayer) -> Iterator[Problem]:
     """All that the layer reads and writes is in the I/O memory."""
-    made, given, element = layer.output_map, layer.input_map, layer.element
-    rows = [("output_offs", layer.output_offs, max(layer.output_size, element * made.elements if made else 0))]
-    if given is not None and layer.type != "LT_INPUT":
-        rows.append(("input_offs", layer.input_offs, 2 * given.elements))
+    output, read, element = layer.output_map, layer.input_map, layer.element
+    rows = [("output_offs", layer.output_offs, max(layer.output_size, element * output.elements if output else 0))]
+    if read is not None and layer.type != "LT_INPUT":
+        rows.append(("input_offs", layer.input_offs, 2 * read.elements))
     if layer.command is not None and layer.is_on_device:
         command, operand = layer.command, operand_of(layer.command)
         each = 2 * command.batch

@@ -33,7 +33,7 @@ def listing(network: SourceNetwork, flow: Flow) -> str:
         lines.append(_layer(layer))
         if layer.is_on_device and layer.command is not None:
             commands += 1
-            macs += sum(max(made.macs, 0) for made in meanings(layer.command))
+            macs += sum(max(meaning.macs, 0) for meaning in meanings(layer.command))
             lines += [f"       {line}" for line in _runs(layer)]
     names = {layer.index: _quoted(layer.name) for layer in network.layers}
     outputs = ", ".join("nothing" if index is None else names.get(index, "nothing") for index in network.outputs)
@@ -49,12 +49,12 @@ def listing(network: SourceNetwork, flow: Flow) -> str:
 
 def _layer(layer: SourceLayer) -> str:
     """index, type, name, input -> output, bytes"""
-    made = _at(layer.output_map, layer.output_offs)
-    flow = f"{_at(layer.input_map, layer.input_offs)} -> {made}"
+    output = _at(layer.output_map, layer.output_offs)
+    flow = f"{_at(layer.input_map, layer.input_offs)} -> {output}"
     if layer.type == "LT_INPUT":
-        flow = made
+        flow = output
     elif layer.sources:
-        flow = f"layers {', '.join('?' if i is None else str(i) for i in layer.sources)} -> {made}"
+        flow = f"layers {', '.join('?' if i is None else str(i) for i in layer.sources)} -> {output}"
     kind = " FP32" if layer.is_f32_output else ""
     return f"{layer.index:4}  {layer.type.removeprefix('LT_').lower()} {_quoted(layer.name)}: {flow}, {layer.output_size} bytes{kind}"
 
@@ -72,39 +72,45 @@ def _runs(layer: SourceLayer) -> Iterator[str]:
     command = layer.command
     assert command is not None
     several = len(command.runs) > 1
-    for made in meanings(command):
+    for meaning in meanings(command):
         parts = [
             part
-            for part in (_convolution(made, transposed=command.is_transposed), *_pools(made), _activation(made))
+            for part in (
+                _convolution(meaning, transposed=command.is_transposed),
+                *_pools(meaning),
+                _activation(meaning),
+            )
             if part
         ]
-        operand = operand_of(command) if made.adds else None
+        operand = operand_of(command) if meaning.adds else None
         if operand is not None:
             parts.insert(1, f"add {operand}@{command.operand.offs}")
-        place = f"run {made.index}, to {'memory' if made.is_external else 'the unified buffer'}: " if several else ""
+        place = (
+            f"run {meaning.index}, to {'memory' if meaning.is_external else 'the unified buffer'}: " if several else ""
+        )
         yield place + (", ".join(parts) or "nothing")
 
 
-def _convolution(made: Meaning, *, transposed: bool) -> str:
-    run, window = made.run, made.convolution
+def _convolution(meaning: Meaning, *, transposed: bool) -> str:
+    run, window = meaning.run, meaning.convolution
     if window is None:
         return ""
-    stride = window.spread if made.is_deconvolution else window.stride
+    stride = window.spread if meaning.is_deconvolution else window.stride
     words = [_KINDS.get(run.conv_enable, f"conv_enable {run.conv_enable}"), str(window.size)]
     words += [f"s{_short(stride)}", *_pad(window.pad)]
     if window.is_dilated:
         words.append(f"d{_short(window.dilation)}")
-    stream = stream_of(made, transposed=transposed)
+    stream = stream_of(meaning, transposed=transposed)
     words += [
-        f"{made.input.channels}->{run.m}",
+        f"{meaning.input.channels}->{run.m}",
         "8-bit palette" if run.weight_fmt == PALETTE else "FP16",
         f"@{run.weight_offs}",
     ]
     return " ".join(words) + (f" {stream.nbytes} bytes" if stream else "")
 
 
-def _pools(made: Meaning) -> Iterator[str]:
-    run, window = made.run, made.pool
+def _pools(meaning: Meaning) -> Iterator[str]:
+    run, window = meaning.run, meaning.pool
     if run.pool_enable == UPSAMPLE:
         yield "upsample 2x2"
     elif window is not None:
@@ -115,8 +121,8 @@ def _pools(made: Meaning) -> Iterator[str]:
         yield " ".join(words)
 
 
-def _activation(made: Meaning) -> str:
-    run = made.run
+def _activation(meaning: Meaning) -> str:
+    run = meaning.run
     words = _ACTIVATIONS.get(run.actfunc, "" if run.actfunc == 0 else f"actfunc {run.actfunc}")
     if run.actfunc == 2:
         slope = half(run.actfunc_param)

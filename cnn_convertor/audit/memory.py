@@ -61,16 +61,16 @@ class Memory:
 
     def read(self, start: int, size: int) -> list[Segment]:
         """The contents of a range, in order; gaps are segments without content."""
-        end, at, found = start + size, start, []
+        end, at, segments = start + size, start, []
         first, last = self._touched(start, end)
         for segment in self._segments[first:last]:
             if segment.start > at:
-                found.append(Segment(at, segment.start, None))
-            found.append(segment._replace(start=max(segment.start, start), end=min(segment.end, end)))
+                segments.append(Segment(at, segment.start, None))
+            segments.append(segment._replace(start=max(segment.start, start), end=min(segment.end, end)))
             at = segment.end
         if at < end:
-            found.append(Segment(at, end, None))
-        return found
+            segments.append(Segment(at, end, None))
+        return segments
 
     def _touched(self, start: int, end: int) -> tuple[int, int]:
         """The indices of the segments that overlap the range."""

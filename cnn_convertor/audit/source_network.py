@@ -172,8 +172,8 @@ class SourceLayer:
         """Bytes of an element of the output. A callback may write bytes."""
         if self.is_f32_output:
             return 4
-        made = self.output_map
-        in_bytes = self.type == "LT_CUSTOM" and made is not None and made.elements == self.output_size
+        output = self.output_map
+        in_bytes = self.type == "LT_CUSTOM" and output is not None and output.elements == self.output_size
         return 1 if in_bytes else 2
 
     @property

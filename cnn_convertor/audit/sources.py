@@ -50,28 +50,28 @@ def read(path: Path) -> tuple[SourceNetwork, list[Problem]]:
 
 def read_text(text: str, file: str) -> tuple[SourceNetwork, list[Problem]]:
     """As read; file is named in findings."""
-    found = definitions(text, file) if "Initialize" in text else Definitions(file)
-    if "Initialize" not in found.functions:
+    defined = definitions(text, file) if "Initialize" in text else Definitions(file)
+    if "Initialize" not in defined.functions:
         raise ModelError.of("DV600", "no generated network: there is no Initialize()", Origin(file), hint("DV600"))
-    followed = Statements(found)
-    executed = _executed(found, followed)
-    reader = _Reader(followed, file, found.functions["Initialize"].line)
-    network = reader.network(found.functions["Initialize"].owner)
-    return network, list(dict.fromkeys([*found.findings, *executed, *followed.findings]))
+    followed = Statements(defined)
+    executed = _executed(defined, followed)
+    reader = _Reader(followed, file, defined.functions["Initialize"].line)
+    network = reader.network(defined.functions["Initialize"].owner)
+    return network, list(dict.fromkeys([*defined.findings, *executed, *followed.findings]))
 
 
-def _executed(found: Definitions, followed: Statements) -> list[Problem]:
+def _executed(defined: Definitions, followed: Statements) -> list[Problem]:
     """Run the constructor and Initialize(). Gives what is never called."""
-    owner = found.functions["Initialize"].owner
+    owner = defined.functions["Initialize"].owner
     for name in (owner, "Initialize"):
-        if name in found.functions:
+        if name in defined.functions:
             try:
-                followed.run(found.functions[name], [])
+                followed.run(defined.functions[name], [])
             except NotUnderstoodError as error:
-                found.refuse(f"{name}: {error}", found.functions[name].line)
+                defined.refuse(f"{name}: {error}", defined.functions[name].line)
     return [
-        Problem("DV603", f"{function.name}() is never called", Origin(found.file, line=function.line), hint("DV603"))
-        for function in found.functions.values()
+        Problem("DV603", f"{function.name}() is never called", Origin(defined.file, line=function.line), hint("DV603"))
+        for function in defined.functions.values()
         if function.owner and not function.parameters and function.name not in {*followed.called, owner}
     ]
 

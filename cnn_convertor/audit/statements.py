@@ -20,15 +20,15 @@ _MOST = 1_000_000  # statements
 class Statements(Expressions):
     """Executes functions. setup: the arguments of the base class's methods, and the line. findings: what it cannot follow."""
 
-    def __init__(self, found: Definitions) -> None:
+    def __init__(self, defined: Definitions) -> None:
         super().__init__()
         self.findings: list[Problem] = []
         self.called: set[str] = set()
         self.setup: dict[str, tuple[list[int], int]] = {}
-        self._functions, self._file = found.functions, found.file
+        self._functions, self._file = defined.functions, defined.file
         self._running: list[str] = []
         self._left = _MOST
-        self._follow(found.variables)
+        self._follow(defined.variables)
 
     def report(self, code: str, message: str, line: int) -> None:
         self.findings.append(Problem(code, message, Origin(self._file, line=line), hint(code)))

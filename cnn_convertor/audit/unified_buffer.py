@@ -17,29 +17,29 @@ from cnn_convertor.audit.source_network import SourceCommand
 UNIT = 16  # bytes, 8 elements
 
 
-def strips(made: Meaning, ub_size: int) -> int:
+def strips(meaning: Meaning, ub_size: int) -> int:
     """The smallest number of vertical strips whose input and output fit; 0 when there is none."""
-    window = made.convolution
-    small = made.input.channels <= 8 and made.run.m <= 8
-    if window is None or made.is_depthwise or (small and not window.is_dilated):
+    window = meaning.convolution
+    small = meaning.input.channels <= 8 and meaning.run.m <= 8
+    if window is None or meaning.is_depthwise or (small and not window.is_dilated):
         return 1
     if not window.is_dilated:
         p = max(window.size) | 1
         window = window._replace(size=RegisterPair(p, p))
-    width = made.input.width
+    width = meaning.input.width
     for count in range(1, width + 1):
-        if 16 * _strip_units(made, window, -(-width // count) + window.extent.x - 1) <= ub_size:
+        if 16 * _strip_units(meaning, window, -(-width // count) + window.extent.x - 1) <= ub_size:
             return count
     return 0
 
 
-def _strip_units(made: Meaning, window: RegisterWindow, width: int) -> int:
+def _strip_units(meaning: Meaning, window: RegisterWindow, width: int) -> int:
     """Twice the memory of one strip, in units: the specification compares with half of the buffer."""
-    _, height, channels = made.input
+    _, height, channels = meaning.input
     elements = 8 * _whole(_block(width * height * min(channels, 8)), channels)
     if window.is_dilated or channels > 8:
         across, down = window.positions(width, height)
-        elements += across * down * min(made.run.m, 8)
+        elements += across * down * min(meaning.run.m, 8)
     return -(-2 * elements // UNIT)
 
 
@@ -48,24 +48,24 @@ def need(command: SourceCommand) -> int:
     runs = list(meanings(command))
     whole_input = _whole(_block(command.map.area * min(command.c, 8)), command.c)
     branches = command.topo.bit_count()
-    last_branch = max((made.index for made in runs[:-1] if made.is_external), default=-1)
+    last_branch = max((meaning.index for meaning in runs[:-1] if meaning.is_external), default=-1)
     most, place, size = 0, 0, whole_input
-    for made in runs:
-        if made.index == 0 or runs[made.index - 1].is_external:
+    for meaning in runs:
+        if meaning.index == 0 or runs[meaning.index - 1].is_external:
             place, size = 0, whole_input
-        block = _block(_block_area(made) * min(made.run.m, 8))
-        output = _whole(block, made.run.m)
-        convolves = made.run.conv_enable != 0 or made.run.pool_enable == AVERAGE_POOL
-        out_place = place + (size if convolves or made.index <= last_branch else 0)
-        units = (size if branches == 1 else out_place) + (block if made.is_external else output)
+        block = _block(_block_area(meaning) * min(meaning.run.m, 8))
+        output = _whole(block, meaning.run.m)
+        convolves = meaning.run.conv_enable != 0 or meaning.run.pool_enable == AVERAGE_POOL
+        out_place = place + (size if convolves or meaning.index <= last_branch else 0)
+        units = (size if branches == 1 else out_place) + (block if meaning.is_external else output)
         most = max(most, units)
         place, size = out_place, output
     return UNIT * most
 
 
-def _block_area(made: Meaning) -> int:
+def _block_area(meaning: Meaning) -> int:
     """Positions of a run's result that are held at a time: the convolution's, with a max pool's padding around."""
-    run = made.run
+    run = meaning.run
     left, right, top, bottom = 0, 0, 0, 0
     stride, spread, p = RegisterPair(1, 1), RegisterPair(1, 1), 0
     if run.pool_enable == AVERAGE_POOL or run.conv_enable:
@@ -75,14 +75,14 @@ def _block_area(made: Meaning) -> int:
         stride = pair(run.pool_stride if pooled else run.conv_stride)
         p = max(size) | 1
         right, top = right + p - size.x, top + p - size.y
-        if made.is_deconvolution and not pooled:
+        if meaning.is_deconvolution and not pooled:
             stride, spread = spread, stride
     if run.pool_enable == MAX_POOL:
         more = sides(run.pool_pad)
         left, right = left + more.left * stride.x, right + more.right * stride.x
         top, bottom = top + more.top * stride.y, bottom + more.bottom * stride.y
-    width = left + (made.input.width - 1) * spread.x + 1 + right
-    height = top + (made.input.height - 1) * spread.y + 1 + bottom
+    width = left + (meaning.input.width - 1) * spread.x + 1 + right
+    height = top + (meaning.input.height - 1) * spread.y + 1 + bottom
     if p:
         return ((width - p) // stride.x + 1) * ((height - p) // stride.y + 1)
     if run.pool_enable == MAX_POOL:

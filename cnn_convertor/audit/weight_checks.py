@@ -74,17 +74,17 @@ class Stream(NamedTuple):
         return start + self.taps * (-(-self.tap_bytes // 16) * 16)
 
 
-def stream_of(made: Meaning, *, transposed: bool) -> Stream | None:
+def stream_of(meaning: Meaning, *, transposed: bool) -> Stream | None:
     """The form of a run's weights; None for a run without weights, or with an impossible kernel."""
-    window = made.convolution
-    if window is None or not set(window.size) <= set(range(1, 8)) or made.run.m < 1 or made.input.channels < 1:
+    window = meaning.convolution
+    if window is None or not set(window.size) <= set(range(1, 8)) or meaning.run.m < 1 or meaning.input.channels < 1:
         return None
     columns, rows = window.size[::-1] if transposed else window.size
     taps = 1
     if window.is_dilated:
         taps, rows, columns = rows * columns, 1, 1
-    palette, prelu = made.run.weight_fmt == PALETTE, made.run.actfunc == PRELU
-    return Stream(made.run.m, made.kernel_channels, rows, columns, taps, palette, prelu)
+    palette, prelu = meaning.run.weight_fmt == PALETTE, meaning.run.actfunc == PRELU
+    return Stream(meaning.run.m, meaning.kernel_channels, rows, columns, taps, palette, prelu)
 
 
 def place(plane: int, channel: int, y: int, x: int) -> int:
@@ -186,7 +186,7 @@ def _kernels(stream: Stream, data: Bytes, start: int, outputs: int) -> Iterator[
 
 def _not_finite(values: NDArray[np.uint16], start: int, what: str) -> Iterator[Fault]:
     """In infinities and NaN, all bits of the exponent are set."""
-    found = ((values & 0x7C00) == 0x7C00).nonzero()[0]
-    if found.size:
-        byte = start + 2 * int(found[0])
-        yield Fault("DV687", byte, f"a {what} is infinite or NaN (0x{values[found[0]]:04X})")
+    positions = ((values & 0x7C00) == 0x7C00).nonzero()[0]
+    if positions.size:
+        byte = start + 2 * int(positions[0])
+        yield Fault("DV687", byte, f"a {what} is infinite or NaN (0x{values[positions[0]]:04X})")

@@ -25,10 +25,10 @@ def check_weights(network: SourceNetwork, path: Path | None) -> Iterator[Problem
     if data is not None and path is not None and data.size != network.weight_bytes:
         yield network.problem("DV680", f"{path.name} has {data.size} bytes, the source reserves {network.weight_bytes}")
     end = 0
-    for layer, made, stream in streams(network):
-        offset = made.run.weight_offs
-        name = f"run[{made.index}].weight_buf.offs"
-        yield from _place(layer, made, offset, name)
+    for layer, meaning, stream in streams(network):
+        offset = meaning.run.weight_offs
+        name = f"run[{meaning.index}].weight_buf.offs"
+        yield from _place(layer, meaning, offset, name)
         if offset != end:
             what = "overlap those before them" if offset < end else "leave a gap"
             yield layer.problem("DV682", f"{name}: weights at {offset} {what}: the next free byte is {end}", name)
@@ -37,7 +37,7 @@ def check_weights(network: SourceNetwork, path: Path | None) -> Iterator[Problem
             message = f"{name}: {stream.nbytes} bytes at {offset} exceed the {network.weight_bytes} bytes of weights"
             yield layer.problem("DV682", message, name)
         elif data is not None and path is not None and end <= data.size:
-            yield from _bytes(layer, made, stream, data[offset:end], path)
+            yield from _bytes(layer, meaning, stream, data[offset:end], path)
     if max(end, SMALLEST_BUFFER) < network.weight_bytes:
         message = f"the runs use {end} bytes of weights, the source reserves {network.weight_bytes}"
         yield network.problem("DV682", message)
@@ -46,21 +46,21 @@ def check_weights(network: SourceNetwork, path: Path | None) -> Iterator[Problem
 def streams(network: SourceNetwork) -> Iterator[tuple[SourceLayer, Meaning, Stream]]:
     for layer in network.layers:
         if layer.is_on_device and layer.command is not None:
-            for made in meanings(layer.command):
-                stream = stream_of(made, transposed=layer.command.is_transposed)
+            for meaning in meanings(layer.command):
+                stream = stream_of(meaning, transposed=layer.command.is_transposed)
                 if stream is not None:
-                    yield layer, made, stream
+                    yield layer, meaning, stream
 
 
-def _place(layer: SourceLayer, made: Meaning, offset: int, name: str) -> Iterator[Problem]:
+def _place(layer: SourceLayer, meaning: Meaning, offset: int, name: str) -> Iterator[Problem]:
     if offset % 16:
         yield layer.problem("DV681", f"{name}: {offset} is not a multiple of 16", name)
-    if made.run.weight_mem != "weights_mem_":
-        name = f"run[{made.index}].weight_buf.mem"
-        yield layer.problem("DV681", f"{name}: {made.run.weight_mem or 'nothing'} is not the weight memory", name)
+    if meaning.run.weight_mem != "weights_mem_":
+        name = f"run[{meaning.index}].weight_buf.mem"
+        yield layer.problem("DV681", f"{name}: {meaning.run.weight_mem or 'nothing'} is not the weight memory", name)
 
 
-def _bytes(layer: SourceLayer, made: Meaning, stream: Stream, data: Bytes, path: Path) -> Iterator[Problem]:
+def _bytes(layer: SourceLayer, meaning: Meaning, stream: Stream, data: Bytes, path: Path) -> Iterator[Problem]:
     for code, byte, message in faults(stream, data):
-        where = f"byte {made.run.weight_offs + byte} of {path.name}"
-        yield layer.problem(code, f"{where}: {message}", f"run[{made.index}].weight_buf.offs")
+        where = f"byte {meaning.run.weight_offs + byte} of {path.name}"
+        yield layer.problem(code, f"{where}: {message}", f"run[{meaning.index}].weight_buf.offs")

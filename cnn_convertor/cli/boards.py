@@ -82,5 +82,5 @@ def kit(
 
     config = Config.read(ini, calibrate=calibrate, **device)
     with console.progress(config.name, verbose=config.verbose) as progress:
-        made = write_kit(config, folder, Inputs(inputs, samples, seed), sources=sources, progress=progress)
-    console.note(f"{config.name} with {numbered(made.samples, 'sample')} in {folder}")
+        written = write_kit(config, folder, Inputs(inputs, samples, seed), sources=sources, progress=progress)
+    console.note(f"{config.name} with {numbered(written.samples, 'sample')} in {folder}")

@@ -152,17 +152,17 @@ class Console:
     def result(self, title: str, rows: Sequence[tuple[str, str]]) -> None:
         self.lines(tables.labeled(title, rows))
 
-    def conversion(self, network: str, title: str, made: ConvertedNetwork, *, verbose: bool) -> None:
+    def conversion(self, network: str, title: str, converted: ConvertedNetwork, *, verbose: bool) -> None:
         """Print what a conversion made; if verbose, or with -v, also how weights are stored and further details."""
         from cnn_convertor.report.summary import details, summary
 
         verbose = verbose or self._level > 0
-        report = made.report
+        report = converted.report
         if report.calibration is not None:
             self.lines(tables.calibration(network, report.calibration, with_layers=verbose))
         if verbose and any(weights.distinct is not None for weights in report.weights):
             self.lines(tables.weights(network, report.weights))
-        rows = [*summary(report), *(("files", str(path)) for path in made.files)]
+        rows = [*summary(report), *(("files", str(path)) for path in converted.files)]
         if verbose:
             more = details(report)
             labels = list(dict.fromkeys(label for label, _ in (*rows, *more)))
@@ -216,11 +216,11 @@ class Console:
         for problem in result.problems:
             self.find(problem)
 
-    def inspection(self, result: Report, found: Sequence[Problem]) -> None:
+    def inspection(self, result: Report, problems: Sequence[Problem]) -> None:
         """Print an inspection, and the problems that do not belong to one layer."""
         self.lines(tables.inspection(result, verbose=self._level > 0))
         shown = {layer.name for layer in result.layers}
-        for problem in found:
+        for problem in problems:
             if problem.where is None or problem.where.layer not in shown or self._level < 0:
                 self.complain("error", problem)
 

@@ -114,8 +114,8 @@ def _convert(
         ini, config = configs[number]
         console.judge_outcome(outcome)
         if outcome.result is not None:
-            made = outcome.result.conversion
-            console.conversion(config.name, f"{config.name} ({ini})", made, verbose=config.verbose)
+            conversion = outcome.result.conversion
+            console.conversion(config.name, f"{config.name} ({ini})", conversion, verbose=config.verbose)
             converted.append(outcome.result)
 
     # One network is converted here, if only to spread its calibration.
@@ -166,14 +166,14 @@ def check(console: Console, inis: tuple[Path, ...], update: bool, **device: Any)
         with console.attempt():
             config = Config.read(ini, **device)
             with console.progress(config.name, verbose=config.verbose) as progress:
-                found = check(config, progress)
-            for difference in found:
+                differences = check(config, progress)
+            for difference in differences:
                 console.show("\n".join([f"{difference.file}:", *(f"  {line}" for line in difference.lines)]))
-            if found and update:
+            if differences and update:
                 convert(config)
-                console.note(f"{ini}: {numbered(len(found), 'file')} updated")
-            elif found:
-                problem = f"{numbered(len(found), 'file')} of the outputs would change"
+                console.note(f"{ini}: {numbered(len(differences), 'file')} updated")
+            elif differences:
+                problem = f"{numbered(len(differences), 'file')} of the outputs would change"
                 update_it = f"cnn-convertor check --update {shlex.quote(str(ini))}"
                 hint = f"commit what `{update_it}` writes, or undo the change of the input"
                 console.find(Problem("DV123", problem, Origin(str(ini)), hint))
@@ -216,10 +216,10 @@ def prune(console: Console, folder: Path, size: int) -> None:
 def _cache(folder: Path) -> Cache:
     from cnn_convertor.conversion.cache import Cache
 
-    found = Cache(folder)
-    found.require()
-    return found
+    cache = Cache(folder)
+    cache.require()
+    return cache
 
 
-def _size(found: Statistics) -> str:
-    return f"{numbered(found.entries, 'conversion')}, {found.bytes:,} bytes"
+def _size(statistics: Statistics) -> str:
+    return f"{numbered(statistics.entries, 'conversion')}, {statistics.bytes:,} bytes"

@@ -49,8 +49,8 @@ def audit(console: Console, source: Path, weights: Path | None, device: str | No
     for note in result.notes:
         console.complain("note", note)
     console.lines(result.listing.rstrip("\n").split("\n"))  # a name may have what else splits lines
-    found = f"{numbered(result.commands, 'command')}, {numbered(len(result.findings), 'finding')}"
-    console.show(f"{result.name} on {name}: {found}")
+    counts = f"{numbered(result.commands, 'command')}, {numbered(len(result.findings), 'finding')}"
+    console.show(f"{result.name} on {name}: {counts}")
 
 
 def _board(source: Path, device: str | None, sizes: Mapping[str, int | None]) -> tuple[str, dict[str, Any]]:
@@ -99,10 +99,10 @@ def export(
 
     config = Config.read(ini, **device)
     with console.progress(config.name, verbose=config.verbose) as progress:
-        made = export(
+        result = export(
             config, target, output, input_file=given, element=element, run=run, sources=sources, progress=progress
         )
-    console.result(f"{config.name} for {target}", [*made.summary, ("manifest", str(made.files[-1]))])
+    console.result(f"{config.name} for {target}", [*result.summary, ("manifest", str(result.files[-1]))])
 
 
 _DIGITS = 19  # a number of fewer digits fits 64 bits
@@ -260,16 +260,16 @@ def plan(console: Console, table: Path, capacity: int | None, alignment: int, no
 
     buffers = tables.load(table)
     with console.working(table.name, "plan"):
-        made = planning.plan(buffers, alignment=alignment, nodes=nodes, enough=capacity or 0)
-    text = tables.write(buffers, made.offsets)
+        result = planning.plan(buffers, alignment=alignment, nodes=nodes, enough=capacity or 0)
+    text = tables.write(buffers, result.offsets)
     if output is None:
         console.show(text)
     else:
         replacing.write(output, text)
-    console.note(f"{table}: {len(buffers)} buffers in {made}")
-    if capacity is not None and made.size > capacity:
-        reason = f"{made.size:,} is the smallest plan found, {capacity:,} is the capacity"
-        hint = "no plan is smaller" if made.proven else "use a larger --nodes"
-        if made.lower_bound > capacity:
-            hint = f"use a capacity of at least {made.lower_bound:,}: no plan is smaller"
+    console.note(f"{table}: {len(buffers)} buffers in {result}")
+    if capacity is not None and result.size > capacity:
+        reason = f"{result.size:,} is the smallest plan found, {capacity:,} is the capacity"
+        hint = "no plan is smaller" if result.proven else "use a larger --nodes"
+        if result.lower_bound > capacity:
+            hint = f"use a capacity of at least {result.lower_bound:,}: no plan is smaller"
         console.find(Problem("DV120", reason, Origin(str(table)), hint))

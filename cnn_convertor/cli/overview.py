@@ -77,8 +77,8 @@ def _find(
         return report, ()
     with temporary_folder() as folder:  # in place of that of the outputs, which a report does not judge
         apart = replace(config, output_folder=folder)
-        found = verify(apart, graph=graph, quantized=quantized, inputs=inputs, layers=True, progress=progress)
-    return replace(report, verified=found), ()
+        verification = verify(apart, graph=graph, quantized=quantized, inputs=inputs, layers=True, progress=progress)
+    return replace(report, verified=verification), ()
 
 
 def _packed(

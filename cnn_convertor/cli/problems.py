@@ -23,9 +23,9 @@ _SARIF_SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/
 
 def wanted(arguments: Sequence[str]) -> str:
     """The format that --format asks for, in arguments that may be wrong otherwise."""
-    given = [value for option, value in pairwise(arguments) if option == "--format"]
-    given += [argument.partition("=")[2] for argument in arguments if argument.startswith("--format=")]
-    return given[-1] if given and given[-1] in FORMATS else TEXT
+    values = [value for option, value in pairwise(arguments) if option == "--format"]
+    values += [argument.partition("=")[2] for argument in arguments if argument.startswith("--format=")]
+    return values[-1] if values and values[-1] in FORMATS else TEXT
 
 
 class Complaint(NamedTuple):
@@ -35,9 +35,9 @@ class Complaint(NamedTuple):
     problem: Problem
 
 
-def as_document(kind: str, found: Sequence[Complaint]) -> str:
+def as_document(kind: str, complaints: Sequence[Complaint]) -> str:
     """All problems of a command, in one of DOCUMENTS."""
-    values = [_plain(each) for each in found] if kind == JSON else _sarif(found)
+    values = [_plain(each) for each in complaints] if kind == JSON else _sarif(complaints)
     return json.dumps(values, indent=2)
 
 
@@ -81,9 +81,9 @@ def _message(problem: Problem) -> str:
 # --- SARIF ---------------------------------------------------------------------------------------------------------------
 
 
-def _sarif(found: Sequence[Complaint]) -> dict[str, Any]:
+def _sarif(complaints: Sequence[Complaint]) -> dict[str, Any]:
     """A log of one run, whose rules are the codes."""
-    codes = sorted({complaint.problem.code for complaint in found})
+    codes = sorted({complaint.problem.code for complaint in complaints})
     rules = [_sarif_rule(code, entries()[code]) for code in codes]
     results = [
         {
@@ -93,7 +93,7 @@ def _sarif(found: Sequence[Complaint]) -> dict[str, Any]:
             "message": {"text": _message(problem)},
             **_locations(problem.where),
         }
-        for kind, problem in found
+        for kind, problem in complaints
     ]
     driver = {"name": "cnn-convertor", "semanticVersion": __version__, "rules": rules}
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}

@@ -35,7 +35,7 @@ def escape_controls(text: str) -> str:
 
 def without_commands(text: str) -> str:
     """Text for a log: a CI takes no line of it as a command."""
-    return _CI_COMMAND.sub(lambda found: f"{found[0][:-1]}\\x{ord(found[0][-1]):02x}", text)
+    return _CI_COMMAND.sub(lambda match: f"{match[0][:-1]}\\x{ord(match[0][-1]):02x}", text)
 
 
 def numbered(count: int, noun: str) -> str:
@@ -198,8 +198,8 @@ def _sensitivity(result: Verification) -> Grid:
 
 
 def _by_cause(layer: LayerResult, causes: Sequence[Cause]) -> list[str]:
-    found = {c.cause: _decibels(c.sqnr) for c in layer.causes}
-    return [found.get(cause, "") for cause in causes]
+    ratios = {c.cause: _decibels(c.sqnr) for c in layer.causes}
+    return [ratios.get(cause, "") for cause in causes]
 
 
 def _verdict(result: Verification) -> Iterator[str]:
@@ -393,10 +393,10 @@ def comparison(results: Sequence[Report]) -> list[Item]:
     rows = []
     for r in results:
         assert r.work is not None
-        found = [r.device.fusion, str(r.work.commands), str(r.work.cpu_layers), _counted(len(r.problems))]
+        cells = [r.device.fusion, str(r.work.commands), str(r.work.cpu_layers), _counted(len(r.problems))]
         bound = sum(step.cost is not None and step.cost.bound == "memory" for step in r.steps)
         known = [f"{r.traffic / 1e6:,.2f}", milliseconds(r.usec), str(bound)]
-        rows.append([r.device.name, *found, *(known if r.commands else ["", "", ""])])
+        rows.append([r.device.name, *cells, *(known if r.commands else ["", "", ""])])
     notes = dict.fromkeys(f"  {r.device.name}: {r.device.provenance}" for r in results)
     return [results[0].network, Grid.of("device", _COMPARED, rows), *notes]
 
@@ -404,13 +404,13 @@ def comparison(results: Sequence[Report]) -> list[Item]:
 # --- report --------------------------------------------------------------------------------------------------------------
 
 
-def differences(found: Sequence[ReportDifference]) -> list[Item]:
+def differences(changes: Sequence[ReportDifference]) -> list[Item]:
     """What differs between two reports, line by line."""
-    if not found:
+    if not changes:
         return ["nothing differs from the earlier report"]
     lines: list[Item] = []
     section = ""
-    for each in found:
+    for each in changes:
         if each.section != section:
             section = each.section
             lines.append(section)

@@ -88,10 +88,10 @@ def _convert_away(task: ConversionJob) -> Ending[Delivery]:
     def work() -> Delivery:
         with temporary_folder() as folder:
             config = replace(task.config, output_folder=folder)
-            made = convert.convert(config, lambda *_: stop_if_unwanted())
+            conversion = convert.convert(config, lambda *_: stop_if_unwanted())
             root = config.output_folder / config.name
-            contents = {path.relative_to(root).as_posix(): path.read_bytes() for path in made.files}
-            return Delivery(contents, made.report)
+            contents = {path.relative_to(root).as_posix(): path.read_bytes() for path in conversion.files}
+            return Delivery(contents, conversion.report)
 
     return attempted(work, strict=task.strict)
 

@@ -115,15 +115,15 @@ def _converted(store: Cache, key: str, config: Config, progress: Progress, on: W
     begin = time.time() - _CLOCKS
     with store.workplace() as place:
         with dependencies.recorded() as read, captured_warnings() as warned:
-            made = single.convert(replace(config, output_folder=place), progress, on)
+            conversion = single.convert(replace(config, output_folder=place), progress, on)
         folder = place / config.name
-        contents = tuple(content_of(path.relative_to(folder).as_posix(), path) for path in made.files)
+        contents = tuple(content_of(path.relative_to(folder).as_posix(), path) for path in conversion.files)
         installed = install(config, {c.name: _pieces(folder / c.name, c) for c in contents})
         paths = _others(config, read, store.folder)
         others = tuple(HashedInput(path, sha256_of(path)) for path in paths)
         if _key(config) == key and all(path.stat().st_ctime < begin for path in paths):
-            store.add(key, CachedConversion(others, contents, made.report, warned.problems), folder)
-    return ConvertedNetwork(installed, made.report)
+            store.add(key, CachedConversion(others, contents, conversion.report, warned.problems), folder)
+    return ConvertedNetwork(installed, conversion.report)
 
 
 def install(config: Config, contents: Mapping[str, Contents]) -> tuple[Path, ...]:
@@ -270,18 +270,18 @@ class Cache(NamedTuple):
 
         Folders stay: another process may be about to put a file there.
         """
-        found = self.statistics()
+        statistics = self.statistics()
         for path in (*self._files("entries"), *self._files("files")):
             path.unlink(missing_ok=True)
         self._remove_abandoned()
-        return found
+        return statistics
 
     def prune(self, most: int) -> Statistics:
         """Remove the least recently used conversions until at most this many bytes are left; returns what was removed."""
         before = self.statistics()
         kept: set[str] = set()
         size = 0
-        for path, _ in sorted(self._stated("entries"), key=lambda found: found[1].st_mtime, reverse=True):
+        for path, _ in sorted(self._stated("entries"), key=lambda entry: entry[1].st_mtime, reverse=True):
             more: dict[str, int] = {}
             with suppress(FileNotFoundError, _DamagedError):
                 more = {c.sha256: c.bytes for c in _read(path).contents}
@@ -306,11 +306,11 @@ class Cache(NamedTuple):
 
     def _stated(self, part: str) -> list[tuple[Path, os.stat_result]]:
         """The files with their status, without those that another process has just removed."""
-        found = []
+        files = []
         for path in self._files(part):
             with suppress(FileNotFoundError):
-                found.append((path, path.stat()))
-        return found
+                files.append((path, path.stat()))
+        return files
 
 
 def _write(path: Path, text: str, place: Path) -> None:

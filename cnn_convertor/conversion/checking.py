@@ -40,30 +40,30 @@ def check(config: Config, progress: Progress = silent) -> tuple[Difference, ...]
     with temporary_folder() as scratch:
         written = convert(replace(config, output_folder=scratch), progress).files
         progress("compare", 0, 1)
-        made = {path.relative_to(scratch / config.name).as_posix(): path for path in written}
-        found = [
-            Difference(folder / file, tuple(differences_of(folder / file, path, made[f"{config.name}.json"])))
-            for file, path in made.items()
+        fresh = {path.relative_to(scratch / config.name).as_posix(): path for path in written}
+        differences = [
+            Difference(folder / file, tuple(differences_of(folder / file, path, fresh[f"{config.name}.json"])))
+            for file, path in fresh.items()
             if not ((folder / file).is_file() and filecmp.cmp(folder / file, path, shallow=False))
         ]
-    obsolete = [file for file in earlier_files(folder, config.name) if file not in made]
-    return (*found, *(Difference(folder / file, ("the conversion no longer writes it",)) for file in obsolete))
+    obsolete = [file for file in earlier_files(folder, config.name) if file not in fresh]
+    return (*differences, *(Difference(folder / file, ("the conversion no longer writes it",)) for file in obsolete))
 
 
-def differences_of(committed: Path, made: Path, manifest: Path) -> Iterator[str]:
+def differences_of(committed: Path, fresh: Path, manifest: Path) -> Iterator[str]:
     """The lines about one file. manifest: of the conversion that made it."""
     if not committed.is_file():
         yield "it is missing"
-    elif made.suffix == ".bin":
-        yield from _of_weights(committed, made, manifest)
+    elif fresh.suffix == ".bin":
+        yield from _of_weights(committed, fresh, manifest)
     else:
-        yield from _of_text(committed, made)
+        yield from _of_text(committed, fresh)
 
 
-def _of_text(committed: Path, made: Path) -> Iterator[str]:
+def _of_text(committed: Path, fresh: Path) -> Iterator[str]:
     """A diff, each part under the layer that it belongs to."""
     before = committed.read_text(encoding="utf-8", errors="replace").splitlines()
-    after = made.read_text(encoding="utf-8").splitlines()
+    after = fresh.read_text(encoding="utf-8").splitlines()
     lines = list(difflib.unified_diff(before, after, "committed", "converted now", n=_CONTEXT, lineterm=""))[2:]
     for number, line in enumerate(lines):
         if number == _MOST_LINES:
@@ -81,9 +81,9 @@ def _layer_at(lines: Sequence[str], end: int) -> str:
     if not starts:
         return ""
     names = [
-        found[1]
+        match[1]
         for line in itertools.takewhile(lambda line: line.startswith("//"), lines[starts[-1] :])
-        if (found := _NAME.match(line))
+        if (match := _NAME.match(line))
     ]
     layer = _LAYER.match(lines[starts[-1]])
     assert layer is not None
@@ -95,9 +95,9 @@ def _mapped(path: Path) -> NDArray[np.uint8]:
     return np.memmap(path, np.uint8, "r") if path.stat().st_size else np.empty(0, np.uint8)
 
 
-def _of_weights(committed: Path, made: Path, manifest: Path) -> Iterator[str]:
+def _of_weights(committed: Path, fresh: Path, manifest: Path) -> Iterator[str]:
     """The layers whose bytes differ."""
-    before, after = map(_mapped, (committed, made))
+    before, after = map(_mapped, (committed, fresh))
     if before.size != after.size:
         yield f"{before.size:,} bytes committed, {after.size:,} bytes converted now"
     values: dict[str, Any] = json.loads(manifest.read_text(encoding="utf-8"))

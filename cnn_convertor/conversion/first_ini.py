@@ -44,18 +44,18 @@ def first_ini(model: Path, output: Path | None) -> str:
     folder = Path() if output is None else output.parent
     config = Config(definition=model)
     weights = _weights_of(config, model)
-    given = {
+    values = {
         "name": name_of(model),
         "definition": _path(model, folder),
         "output_folder": "output",
         "generate_source": "1",
     }
     if weights is not None and weights != model:
-        given["data"] = _path(weights, folder)
+        values["data"] = _path(weights, folder)
     knows_weights = weights is not None or not config.model.may_lack_weights
     graph = read(Request.of(replace(config, data=weights or model)), with_weights=knows_weights).graph
     guesses = guessed_preprocessing(graph) if knows_weights else (Guess("data", None, _NO_WEIGHTS),)
-    return "\n".join(_lines(given, {guess.key: guess for guess in guesses})) + "\n"
+    return "\n".join(_lines(values, {guess.key: guess for guess in guesses})) + "\n"
 
 
 def _weights_of(config: Config, model: Path) -> Path | None:
@@ -83,11 +83,11 @@ def _path(path: Path, folder: Path) -> str:
 
 def guessed_preprocessing(graph: Graph) -> tuple[Guess, ...]:
     """Preprocessing that fits the first layers; empty unless they normalize every input in the same way."""
-    found = input_normalizations(graph)
-    takes_bytes = {max(map(abs, each.scale)) <= _LARGEST_FACTOR for each in found}
-    if len(found) != len(graph.inputs) or len(takes_bytes) != 1:
+    normalizations = input_normalizations(graph)
+    takes_bytes = {max(map(abs, each.scale)) <= _LARGEST_FACTOR for each in normalizations}
+    if len(normalizations) != len(graph.inputs) or len(takes_bytes) != 1:
         return ()
-    layers = ", ".join(f'"{visible(layer)}"' for each in found for layer in each.layers)
+    layers = ", ".join(f'"{visible(layer)}"' for each in normalizations for layer in each.layers)
     values = "pixels of 0 to 255" if True in takes_bytes else "values of 0 to 1"
     reason = f"guessed: the network normalizes its input itself ({layers}), as it suits {values}"
     return Guess("mean", "0", reason), Guess("scale", "1" if True in takes_bytes else f"1/{_BRIGHTEST:g}", reason)
@@ -96,20 +96,20 @@ def guessed_preprocessing(graph: Graph) -> tuple[Guess, ...]:
 # --- text ----------------------------------------------------------------------------------------------------------------
 
 
-def _lines(given: dict[str, str], guesses: dict[str, Guess]) -> Iterator[str]:
+def _lines(values: dict[str, str], guesses: dict[str, Guess]) -> Iterator[str]:
     """The ini file, key by key: those that are given or guessed, and the others as comments with their defaults."""
     yield "# How cnn-convertor converts this network. `cnn-convertor docs net-ini` explains each key."
     for section in dict.fromkeys(key.section for key in KEYS):
         yield from ("", f"[{section}]")
         for key in KEYS:
             if key.section == section:
-                yield _line(key, given, guesses)
+                yield _line(key, values, guesses)
 
 
-def _line(key: Key, given: dict[str, str], guesses: dict[str, Guess]) -> str:
+def _line(key: Key, values: dict[str, str], guesses: dict[str, Guess]) -> str:
     meaning = key.meaning.replace("`", "")
-    if key.name in given:
-        return _setting(f"{key.name} = {given[key.name]}", meaning)
+    if key.name in values:
+        return _setting(f"{key.name} = {values[key.name]}", meaning)
     guess = guesses.get(key.name, Guess(key.name, None, ""))
     if guess.value is not None:
         return _setting(f"{key.name} = {guess.value}", f"{meaning}; {guess.reason}")

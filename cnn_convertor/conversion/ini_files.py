@@ -9,14 +9,14 @@ from pathlib import Path
 from cnn_convertor.errors import Origin, UsageError
 
 
-def ini_files(given: Iterable[Path]) -> tuple[Path, ...]:
+def ini_files(paths: Iterable[Path]) -> tuple[Path, ...]:
     """The given files, and the ini files in the given folders, their subfolders and patterns, sorted by name.
 
     A file that is found again is left out. Raises UsageError for a folder or a pattern without ini files.
     """
     found: dict[Path, None] = {}
     files: list[Path] = []
-    for path in given:
+    for path in paths:
         if path.is_dir() or (not path.exists() and glob.has_magic(str(path))):
             inside = [*_inside(path)]
             if not inside:

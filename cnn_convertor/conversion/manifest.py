@@ -29,7 +29,7 @@ def manifest(report: values.Report, files: Mapping[str, Digest]) -> str:
         "io_bytes": report.memory.bytes,
         "io_bytes_lower_bound": report.memory.lower_bound,
         "weight_bytes": report.weight_bytes,
-        "inputs": [{"name": given.name, **to_values(given.map)} for given in report.inputs],
+        "inputs": [{"name": tensor.name, **to_values(tensor.map)} for tensor in report.inputs],
         "preprocessing": to_values(report.preprocessing),
         "outputs": [
             {"index": index, "name": output.name, "layer": output.step, **to_values(output.map)}

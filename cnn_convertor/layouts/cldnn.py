@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cnn_convertor.layouts.layout import NO_PADDING, Layout, Paddings, nbytes, refuse
+from cnn_convertor.layouts.layout import Layout, Paddings, nbytes, refuse
 from cnn_convertor.layouts.notation import blocked, natural_axes, parse, wrong_at
 from cnn_convertor.layouts.packing import bytes_of, pack, unpack
 from cnn_convertor.layouts.winograd import transformed
@@ -188,11 +188,11 @@ def _parts(name: str, body: str) -> tuple[list[tuple[str, bool, int]], list[tupl
 # --- values of less than a byte ------------------------------------------------------------------------------------------
 
 
-def pack_bits(array: npt.NDArray[np.bool_], layout: Layout, *, padding: Paddings = NO_PADDING) -> npt.NDArray[np.uint8]:
+def pack_bits(array: npt.NDArray[np.bool_], layout: Layout) -> npt.NDArray[np.uint8]:
     """One bit per value in 32-bit words, lowest bit first."""
     if not np.isin(array, (0, 1)).all():
         refuse("DV811", f"a bit is 0 or 1, not {np.setdiff1d(array, (0, 1))[0]}")
-    bits = np.packbits(pack(array.astype(np.bool_), layout, padding=padding), bitorder="little")
+    bits = np.packbits(pack(array.astype(np.bool_), layout), bitorder="little")
     return np.pad(bits, (0, -bits.size % 4))
 
 

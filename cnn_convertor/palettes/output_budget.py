@@ -51,7 +51,6 @@ def keep_outputs(
     *,
     sqnr: float,
     device: Device,
-    progress: Progress = lambda _: None,
 ) -> tuple[Program, AccuracyBudget]:
     """The program with palettes that save many bytes while every output keeps the SQNR in dB.
 
@@ -72,7 +71,6 @@ def keep_outputs(
         def measure(layers: Layers) -> Effect:
             effect = meter.effect(fixed | {names[i] for i in layers})
             found[layers] = effect.noise
-            progress(len(found))
             return effect
 
         chosen = select(savings, measure, 10 ** (-sqnr / 10))

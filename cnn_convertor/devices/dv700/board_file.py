@@ -61,11 +61,11 @@ def with_board(base: Profile, source: str, board: Mapping[str, Any]) -> Profile:
     )
 
 
-def _results(given: Mapping[str, Any], place: str) -> Mapping[str, Any]:
-    wrong = [f"{place}: {name}: expected {', '.join(RESULTS)}" for name, v in given.items() if v not in RESULTS]
+def _results(entry: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+    wrong = [f"{place}: {name}: expected {', '.join(RESULTS)}" for name, v in entry.items() if v not in RESULTS]
     if wrong:
         raise BoardFileError(*wrong)
-    return given
+    return entry
 
 
 def _figures(device: Mapping[str, Any], probed: Mapping[str, Any], measured: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,8 +132,8 @@ def _measurements(rows: Any, measured: Mapping[str, Any]) -> list[Measurement]:
 
 
 def _warn_of(failed: frozenset[str], source: str) -> None:
-    found = [name for name in _WARNED if name in failed]
-    if found:
-        problem = f"the probe did not see these work on the board: {', '.join(found)}"
+    features = [name for name in _WARNED if name in failed]
+    if features:
+        problem = f"the probe did not see these work on the board: {', '.join(features)}"
         hint = f"look at the commands of {source} that failed; networks without these features are not concerned"
         warn(Problem("DV151", problem, hint=hint))

@@ -46,8 +46,8 @@ def with_swapped_bytes(program: Program) -> Program:
     Not the device's own swap (to_bgr): before or after it, where the table's channels count, no public document says.
     Raises UnsupportedError where something else than a convolution reads the input.
     """
-    given = program.byte_input
-    assert given is not None
+    byte_input = program.byte_input
+    assert byte_input is not None
     first, *others = program.layers
     reading = [True, *(run.external for run in first.runs[:-1])]  # the command's input
     runs = tuple(_swapped(run) if reads else run for run, reads in zip(first.runs, reading, strict=True))
@@ -58,7 +58,7 @@ def with_swapped_bytes(program: Program) -> Program:
     return replace(
         program,
         layers=(replace(first, runs=tuple(run for run in runs if run is not None)), *others),
-        byte_input=given._replace(table=tuple(entry[::-1] for entry in given.table), swapped=True),
+        byte_input=byte_input._replace(table=tuple(entry[::-1] for entry in byte_input.table), swapped=True),
     )
 
 

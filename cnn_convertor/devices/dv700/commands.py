@@ -75,10 +75,10 @@ def buffer_owner(graph: Graph, name: str) -> Node:
 
 def buffer_users(graph: Graph, name: str) -> list[Node]:
     """The nodes that read the memory of the named node, directly or through views."""
-    found = []
+    users = []
     for user in map(graph.__getitem__, graph.users(name)):
-        found += buffer_users(graph, user.name) if is_view(user) else [user]
-    return found
+        users += buffer_users(graph, user.name) if is_view(user) else [user]
+    return users
 
 
 def has_own_place(graph: Graph, name: str) -> bool:

@@ -45,11 +45,11 @@ def frame_input(program: Program, device: Device, every_byte: Callable[[], NDArr
     ((_, tensor),) = program.inputs
     if tensor.shape.channels != CHANNELS:
         return None
-    found = (PixelConversion.TO_BYTES, (0, 0, 0)) if program.byte_input else _conversion(to_half(every_byte()))
-    if found is None:
+    conversion = (PixelConversion.TO_BYTES, (0, 0, 0)) if program.byte_input else _conversion(to_half(every_byte()))
+    if conversion is None:
         return None
     line = tensor.shape.width if program.transposed else tensor.shape.height
-    return FrameInput(*found, line * CHANNELS * tensor.type.value)
+    return FrameInput(*conversion, line * CHANNELS * tensor.type.value)
 
 
 def _conversion(halves: NDArray[np.float16]) -> tuple[PixelConversion, tuple[int, int, int]] | None:

@@ -112,10 +112,10 @@ def in_device_order(graph: Graph, name: str) -> bool:
 
 def written_by_device(graph: Graph, name: str) -> bool:
     """Whether commands wrote the map; inputs of the network may be parts of it."""
-    made = list(writers(graph, name, 0, graph.shape(name).channels))
-    by_application = [isinstance(node.op, Input) for node in made]
+    parts = list(writers(graph, name, 0, graph.shape(name).channels))
+    by_application = [isinstance(node.op, Input) for node in parts]
     return not all(by_application) and not any(
-        isinstance(node.op, OnCpu | Reshape | ArraySoftmax | Custom) for node in made
+        isinstance(node.op, OnCpu | Reshape | ArraySoftmax | Custom) for node in parts
     )
 
 

@@ -119,15 +119,15 @@ class Profile:
 
     def overridden(self, **sizes: int | None) -> Profile:
         """The profile with sizes from the command line, by name; None leaves one as it is. Raises UsageError."""
-        given = {name: size for name, size in sizes.items() if size is not None}
+        overrides = {name: size for name, size in sizes.items() if size is not None}
         wrong = [
             Problem("DV109", f"{_option(name)}: expected {FIGURES[name].expected}, not {size}")
-            for name, size in given.items()
+            for name, size in overrides.items()
             if not FIGURES[name].accepts(size)
         ]
         if wrong:
             raise UsageError(wrong)
-        return self.with_figures({name: Figure(size, _option(name)) for name, size in given.items()})
+        return self.with_figures({name: Figure(size, _option(name)) for name, size in overrides.items()})
 
 
 def _plain(value: Any) -> Any:

@@ -200,9 +200,9 @@ class Layer:
         """
         if not self.runs:
             return 0
-        given, *operands = self.inputs
+        first, *operands = self.inputs
         starts = sum(run.external for run in self.runs)
-        return starts * given.nbytes + sum(operand.nbytes for operand in operands) + self.output.nbytes
+        return starts * first.nbytes + sum(operand.nbytes for operand in operands) + self.output.nbytes
 
 
 class ByteInput(NamedTuple):

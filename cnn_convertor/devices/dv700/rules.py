@@ -197,13 +197,13 @@ def _flaws_of_writer(subject: Subject, name: str) -> Iterable[str]:
 
 def _too_large(shape: Shape, most_channels: int, limits: Limits) -> dict[str, str]:
     """What is too large of a map, and the words for it."""
-    found = {}
+    flaws = {}
     if shape.width > limits.max_width or shape.height > limits.max_height:
         size = f"{limits.max_height}x{limits.max_width}"
-        found["size"] = f"{shape} (height x width x channels) is larger than {size}"
+        flaws["size"] = f"{shape} (height x width x channels) is larger than {size}"
     if shape.channels > most_channels:
-        found["channels"] = f"has {shape.channels} channels, more than {most_channels}"
-    return found
+        flaws["channels"] = f"has {shape.channels} channels, more than {most_channels}"
+    return flaws
 
 
 @rule(
@@ -299,12 +299,12 @@ def padding_of_small_maps(subject: Subject) -> Iterator[Breach]:
 @rule("DV503", "scale the layer's input or weights instead", on=RunsOn.COMMAND, sizes=False)
 def constants(subject: Subject) -> Iterator[Breach]:
     """The factor of an average pool or a scale and the slope of a leaky ReLU must be FP16 numbers, and not round to 0."""
-    found = [(where, "factor", pooling.factor) for where, pooling in _poolings(subject)]
+    numbers = [(where, "factor", pooling.factor) for where, pooling in _poolings(subject)]
     for node in subject.step.nodes:
         function = getattr(node.op, "activation", None)
         if isinstance(function, Relu):
-            found.append((next(reversed(node.origins), None), "slope", function.slope))
-    for where, what, value in found:
+            numbers.append((next(reversed(node.origins), None), "slope", function.slope))
+    for where, what, value in numbers:
         if not abs(value) <= MAX_HALF or (value != 0 and half_bits(abs(value)) == 0):
             yield Breach(where, f"the {what} {value:g} is not near any FP16 number")
 

@@ -188,13 +188,13 @@ class KerasReading:
         """The tensor's sizes as the framework counts them, without the batch."""
         return value.sizes or value.axes.sizes(self.builder.shape(value.node))
 
-    def as_axes(self, value: Value, axes: Axes, part: str = "turned") -> Value:
+    def as_axes(self, value: Value, axes: Axes) -> Value:
         """The same tensor, its axes taken for other ones."""
         if value.axes is axes:
             return value
         sizes = self.sizes(value)
         assert len(sizes) == axes.rank - 1
-        return self.lay_out(value, sizes, tuple(range(len(sizes))), sizes, axes, part=part)
+        return self.lay_out(value, sizes, tuple(range(len(sizes))), sizes, axes, part="turned")
 
     def lay_out(
         self, source: Value, dims: tuple[int, ...], permutation: tuple[int, ...], sizes: tuple[int, ...], axes: Axes,

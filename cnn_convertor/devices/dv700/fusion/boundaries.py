@@ -31,17 +31,17 @@ def boundaries(selection: Selection, fusion: Fusion, device: Device) -> tuple[Bo
     graph, layers = selection
     rules = FusionRules(graph, fusion, device)
     commands = {node.name: command for command in layers for node in command.nodes}
-    made: list[Boundary] = []
+    result: list[Boundary] = []
     for command in layers:
         for node in command.nodes if command.assignments else ():
             for name in dict.fromkeys(node.inputs):
                 reason = _why_apart(rules, commands, graph[name], node)
                 if reason is not None:
-                    made.append(Boundary(buffer_owner(graph, name).name, node.name, reason))
+                    result.append(Boundary(buffer_owner(graph, name).name, node.name, reason))
     for node in graph.nodes:
         if isinstance(node.op, Concat) and not commands[node.name].assignments:
-            made += _between_parts(rules, commands, node)
-    return tuple(made)
+            result += _between_parts(rules, commands, node)
+    return tuple(result)
 
 
 def _why_apart(rules: FusionRules, commands: dict[str, Command], before: Node, after: Node) -> str | None:

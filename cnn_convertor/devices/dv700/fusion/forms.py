@@ -62,9 +62,9 @@ def _run_forms(run: Run, *, adds: bool, limits: Limits) -> Iterator[Form]:
 
 def _pair_forms(writer: Run, reader: Run) -> Iterator[Form]:
     """The forms of two runs, the second of which reads what the first writes to the unified buffer."""
-    found = [form for form, applies in _IN_BUFFER if applies(writer, reader)]
-    if found:
-        yield from found
+    forms = [form for form, applies in _IN_BUFFER if applies(writer, reader)]
+    if forms:
+        yield from forms
     else:
         yield Form.INCEPTION_BRANCH if _is_inception(writer, reader) else Form.OTHER_BRANCH
 
@@ -119,8 +119,8 @@ def evidence_of(layer: Layer, profile: Profile) -> Evidence:
         branches[-1].append(run)
         if run.external:
             branches.append([])
-    found = forms_of(branches[:-1], adds=len(layer.inputs) > 1, limits=profile.limits)
-    return min(map(profile.evidence, found))
+    forms = forms_of(branches[:-1], adds=len(layer.inputs) > 1, limits=profile.limits)
+    return min(map(profile.evidence, forms))
 
 
 def count_accepted(program: Program, profile: Profile) -> int:

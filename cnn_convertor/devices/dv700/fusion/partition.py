@@ -49,20 +49,20 @@ def partition(graph: Graph, device: Device, *, transposed: bool, fusion: Fusion 
     """The layers of the program of a legal graph, with FP16 weights; maps and weights have no offsets yet."""
     graph, groups = _nested(graph, FusionPlanner(graph, fusion, device).groups())
     position = {node.name: index for index, node in enumerate(graph.nodes)}
-    made: list[tuple[int, Command]] = []
+    commands: list[tuple[int, Command]] = []
     done: set[str] = set()
     for group in groups:
         # A path can run as late as its last node, which alone is read outside; branches need nothing but their input.
         when = min(position[path[-1].name] for path in group.branches)
-        made.append((when, _command(graph, group, transposed=transposed)))
-        done |= {node.name for node in made[-1][1].nodes}
+        commands.append((when, _command(graph, group, transposed=transposed)))
+        done |= {node.name for node in commands[-1][1].nodes}
     announce = inputs_are_layers(graph)
-    made += [
+    commands += [
         (position[node.name], Command(layer_type(graph, node), (node,), node.inputs, node.name))
         for node in graph.nodes
         if not (is_view(node) or node.name in done or (isinstance(node.op, Input) and not announce))
     ]
-    return Selection(graph, tuple(step for _, step in sorted(made, key=lambda pair: pair[0])))
+    return Selection(graph, tuple(step for _, step in sorted(commands, key=lambda pair: pair[0])))
 
 
 # --- planning ------------------------------------------------------------------------------------------------------------
@@ -81,17 +81,17 @@ class FusionPlanner:
 
     def groups(self) -> list[PathGroup]:
         """The groups of paths with the least total cost, in no order."""
-        found: list[PathGroup] = []
+        groups: list[PathGroup] = []
         grouped: set[str] = set()
         for node in self.graph.nodes:
             if isinstance(node.op, Concat):
                 for group in self._groups(node):
-                    found.append(PathGroup(group, node))
+                    groups.append(PathGroup(group, node))
                     grouped |= {path[-1].name for path in group}
         for node in self.graph.nodes:
             if node.name in self.rules.on_device and node.name not in grouped and self._next(node) is None:
-                found += map(PathGroup, self._cut(node))
-        return found
+                groups += map(PathGroup, self._cut(node))
+        return groups
 
     def cost(self, path: Path) -> Cost:
         """The cost of a command with one branch."""

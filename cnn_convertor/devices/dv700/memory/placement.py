@@ -64,11 +64,11 @@ def schedule_and_allocate(graph: Graph, steps: Sequence[Command]) -> MemorySched
     A concatenation in place becomes a copy on the CPU where that makes the plan smaller. A plan that is proven smallest cannot
     gain from it, since at no single step does a copy need fewer bytes.
     """
-    given = tuple(steps)
-    ordered = _in_best_order(graph, given)
+    commands = tuple(steps)
+    ordered = _in_best_order(graph, commands)
     best = MemorySchedule(ordered, place(graph, ordered))
-    if not best.placement.plan.proven and ordered != given:
-        best = _smaller(best, MemorySchedule(given, place(graph, given, nodes=0)))
+    if not best.placement.plan.proven and ordered != commands:
+        best = _smaller(best, MemorySchedule(commands, place(graph, commands, nodes=0)))
     for index, step in enumerate(best.steps):
         if best.placement.plan.proven:
             break

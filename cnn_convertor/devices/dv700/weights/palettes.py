@@ -126,8 +126,8 @@ def with_weights_of(program: Program, other: Program) -> Program:
     choices = []
     for weights in program.weights:
         same = known.get(identity(weights), [])
-        found = same.pop(0) if same else weights
-        choices.append(found.choice or Choice(None, None, Reason.ASKED))
+        old = same.pop(0) if same else weights
+        choices.append(old.choice or Choice(None, None, Reason.ASKED))
     return with_choices(program, choices)
 
 
@@ -210,8 +210,8 @@ def _decided(wanted: _Wanted, fitted: Choice | None, threshold: float | None) ->
 
 def _overrides(program: Program, overrides: Sequence[Override]) -> list[bool | None]:
     """For each convolution whether the ini file wants a palette, or None if it does not say."""
-    found = [weights.where or Origin("") for weights in program.weights]
-    with_weights = {origin.layer for origin in found}
+    origins = [weights.where or Origin("") for weights in program.weights]
+    with_weights = {origin.layer for origin in origins}
     everywhere = {origin.layer for layer in program.layers for origin in layer.origins}
     strangers = [_stranger(o, with_weights, everywhere) for o in overrides if o.layer not in with_weights]
     if strangers:
@@ -225,12 +225,12 @@ def _overrides(program: Program, overrides: Sequence[Override]) -> list[bool | N
             where,
             "fp16 for this layer, or train it with another activation",
         )
-        for where, weights in zip(found, program.weights, strict=True)
+        for where, weights in zip(origins, program.weights, strict=True)
         if where.layer in said and said[where.layer].palette and where.layer not in split
     ]
     if refused:
         raise UnsupportedError(refused)
-    return [said[origin.layer].palette if origin.layer in said else None for origin in found]
+    return [said[origin.layer].palette if origin.layer in said else None for origin in origins]
 
 
 def _stranger(override: Override, with_weights: set[str], everywhere: set[str]) -> Problem:
