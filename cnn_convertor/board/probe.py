@@ -9,11 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cnn_convertor.board.aspects import ASPECTS, words
 from cnn_convertor.board.blocks import BlockCommand, block_commands
 from cnn_convertor.board.entries import TABLE_OFFSET, Tables, hexadecimal
 from cnn_convertor.board.expected import INPUT_SEED, OPERAND_SEED
-from cnn_convertor.board.probe_commands import ProbeCommand
+from cnn_convertor.board.probe_commands import ASPECTS, ProbeCommand, words
 from cnn_convertor.board.random_numbers import FRACTIONS, INTEGERS
 from cnn_convertor.board.suite import COMPUTE_BOUND, IDLE, MEMORY_BOUND, REPEATED, commands
 from cnn_convertor.codegen import render_text

@@ -1,14 +1,15 @@
-"""Commands of a probe, and the builders of their runs."""
+"""What a probe finds out about a board, its commands, and the builders of their runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import TypeAlias
 
-from cnn_convertor.board.aspects import Aspect, Feature
 from cnn_convertor.board.random_numbers import FRACTIONS, INTEGERS, SIGNS, draw
 from cnn_convertor.devices.dv700.fusion.forms import forms_of
+from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.fusion.tiling import unified_buffer_need
 from cnn_convertor.devices.dv700.fusion.ub_fit import geometry, strips, why_alone, why_apart
 from cnn_convertor.devices.dv700.limits import Limits
@@ -16,6 +17,30 @@ from cnn_convertor.devices.dv700.program import Convolution, ConvolutionKind, Po
 from cnn_convertor.devices.dv700.weights.streams import PackedShape
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import NO_PADDING, ONE, Function, Padding, Pair, PRelu, Shape
+
+
+class Feature(Enum):
+    """The value says in words what the device can do."""
+
+    DECONVOLUTION = "a deconvolution"
+    DILATION = "a dilated convolution"
+    PALETTE = "weights with a palette"
+    PRELU = "PReLU"
+    UPSAMPLING = "upsampling"
+    RECTANGULAR_POOL = "a pool whose width and height differ"
+    U8_INPUT = "8-bit input through a table"
+    BATCH = "several samples in one command"
+    MAXIMIZER = "an argmax over channels"
+    IPU = "an image drawn as a map"
+
+
+Aspect: TypeAlias = Form | Feature
+ASPECTS: tuple[Aspect, ...] = (*Form, *Feature)
+
+
+def words(aspect: Aspect) -> str:
+    return aspect.words if isinstance(aspect, Form) else aspect.value
+
 
 RunBuilder: TypeAlias = Callable[[Shape, int], Run]  # input, seed of its weights -> a run
 _SLOPES = (0.5, -0.5, 0.25, 2.0) * 4

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
-from cnn_convertor.board.aspects import Aspect, Feature
 from cnn_convertor.board.probe_commands import (
     UPSAMPLE,
+    Aspect,
+    Feature,
     ProbeCommand,
     RunBuilder,
     average_pool,

@@ -24,7 +24,7 @@ from cnn_convertor.cli.shared_options import (
 )
 from cnn_convertor.cli.tables import numbered
 from cnn_convertor.config import Config
-from cnn_convertor.conversion.ini_files import ini_files
+from cnn_convertor.config.ini_file import ini_files
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.files import dependencies
 from cnn_convertor.workers.cluster import Cluster

@@ -1,7 +1,10 @@
-"""Reads small files up to a limit: /dev/zero reports size 0 but never ends."""
+"""Reads files that anyone may have written: small ones up to a limit, since /dev/zero never ends, and zip archives."""
 
 from __future__ import annotations
 
+import lzma
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Final
 
@@ -22,3 +25,29 @@ def contents(path: Path, most: int) -> bytes:
     if size > most:
         raise TooLargeError(f"it has more than {f'{most:,} bytes' if most % (1 << 20) else f'{most >> 20} MB'}")
     return b"".join(pieces)
+
+
+# What a damaged archive raises, depending on where the damage is and on how it is packed.
+DAMAGES: Final = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
+_COMPRESSIONS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+
+def open_archive(path: Path) -> zipfile.ZipFile:
+    """An archive of stored and deflated members. Other methods let the file choose how
+    much memory unpacking takes; no framework writes them.
+
+    Raises one of DAMAGES, or OSError.
+    """
+    archive = zipfile.ZipFile(path)
+    if any(member.compress_type not in _COMPRESSIONS for member in archive.infolist()):
+        archive.close()
+        raise NotImplementedError("a member is neither stored nor deflated")
+    return archive

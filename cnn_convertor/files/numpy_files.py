@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.files import replacing
-from cnn_convertor.files.archives import DAMAGES, open_archive
+from cnn_convertor.files.limited import DAMAGES, open_archive
 
 _SMALL: Final = 64 << 20  # bytes; arrays of this size together may be compressed more than _LARGEST_RATIO times
 _LARGEST_RATIO: Final = 100

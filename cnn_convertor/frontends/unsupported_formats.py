@@ -102,7 +102,7 @@ def _by_contents(path: Path) -> Format | None:
     """Some formats show in the content, with any name; others only in the name."""
     import zipfile  # --help needs none
 
-    from cnn_convertor.files.archives import DAMAGES
+    from cnn_convertor.files.limited import DAMAGES
 
     by_name = FORMATS.get(path.suffix.lower())
     if not path.is_file():

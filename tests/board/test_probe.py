@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from board.building import build
-from cnn_convertor.board.aspects import ASPECTS, Feature
 from cnn_convertor.board.probe import write_probe
+from cnn_convertor.board.probe_commands import ASPECTS, Feature
 from cnn_convertor.board.suite import commands
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.estimate import model_error

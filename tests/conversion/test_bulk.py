@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cnn_convertor import cli
-from cnn_convertor.conversion.ini_files import ini_files
+from cnn_convertor.config.ini_file import ini_files
 from cnn_convertor.errors import Problem, UsageError
 from cnn_convertor.trials.sweep import Figures, Sweep, SweptVariant
 

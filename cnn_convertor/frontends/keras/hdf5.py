@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.errors import ModelError, Origin
-from cnn_convertor.files.archives import open_archive
 from cnn_convertor.files.interruption import uninterrupted
 from cnn_convertor.files.isolation import IsolationError, isolated
+from cnn_convertor.files.limited import open_archive
 from cnn_convertor.ir.constant import Array
 
 Index: TypeAlias = tuple[slice, ...]

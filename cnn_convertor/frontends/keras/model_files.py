@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cnn_convertor.errors import ModelError, Origin
-from cnn_convertor.files.archives import DAMAGES, open_archive
+from cnn_convertor.files.limited import DAMAGES, open_archive
 from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.keras import KERAS
 from cnn_convertor.frontends.keras.hdf5 import Contents, damaged, is_hdf5, read_file, read_member
