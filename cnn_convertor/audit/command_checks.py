@@ -286,10 +286,10 @@ def _revision(meaning: Meaning, device: AuditedDevice) -> Iterator[Broken]:
     if run.pool_enable in {MAX_POOL, AVERAGE_POOL} and size.x != size.y and not device.pools_unevenly:
         yield Broken("DV631", "pool_size", f"{size}; on this device a pool is as wide as it is high")
     rows = [("conv_pad", meaning.convolution, meaning.input), ("pool_pad", meaning.pool, meaning.convolved)]
-    for field, window, given in rows if not device.pads_beyond_map else ():
+    for field, window, map in rows if not device.pads_beyond_map else ():
         pads = Sides(0, 0, 0, 0) if window is None else window.pad
-        if max(pads.left, pads.right) > given.width or max(pads.top, pads.bottom) > given.height:
-            yield Broken("DV631", field, f"0x{getattr(run, field):X}, more padding than the map of {given} has pixels")
+        if max(pads.left, pads.right) > map.width or max(pads.top, pads.bottom) > map.height:
+            yield Broken("DV631", field, f"0x{getattr(run, field):X}, more padding than the map of {map} has pixels")
     if meaning.convolution is not None and run.pool_enable == MAX_POOL and not device.pools_tiles:
         count = strips(meaning, device.ub_size)
         if count > 1:

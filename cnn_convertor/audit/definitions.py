@@ -19,9 +19,6 @@ _IGNORED = {
 }  # fmt: skip
 _LONGEST = 1 << 16  # characters of a statement without lists of numbers
 _DEEPEST = 20  # namespaces in namespaces
-_CALLS_BEHIND_ERROR = (
-    1000  # so that the parser finds the place of an error in 80 KB of common C++; a line near it otherwise
-)
 _OPEN_ANGLE = re.compile(r"(?<!<)<(?![<=])[^;{}<>]*(?=[;{}<])")  # opens a template or compares: each way takes memory
 _MOST_OPEN_ANGLES = 10_000
 _CHUNK = 256  # bytes; the text of a node is read in these too

@@ -164,10 +164,10 @@ def describe_layout(
     from cnn_convertor.layouts.describe import describe, svg
     from cnn_convertor.layouts.names import layout_of
 
-    given, kind = layout_of(name), _element(element)
-    console.lines(describe(given, shape, element=kind).splitlines())
+    memory, kind = layout_of(name), _element(element)
+    console.lines(describe(memory, shape, element=kind).splitlines())
     if picture is not None:
-        replacing.write(picture, svg(given, shape, element=kind))
+        replacing.write(picture, svg(memory, shape, element=kind))
 
 
 def _element(name: str | None) -> Any:

@@ -65,7 +65,7 @@ def _most_inputs(program: Program, custom_type: str) -> int:
 def _map_literal(program: Program, tensor: Tensor, source: int | None) -> str:
     """The initializer of a Map: an input of a layer, with the name of what wrote it."""
     if source is None:
-        writer = next(name for name, given in program.inputs if _holds(given, tensor))
+        writer = next(name for name, held in program.inputs if _holds(held, tensor))
     else:
         writer = program.layers[source].name
     map = map_view(program, writer, tensor)

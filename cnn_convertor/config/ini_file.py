@@ -242,7 +242,7 @@ def ini_files(paths: Iterable[Path]) -> tuple[Path, ...]:
 
     A file that is found again is left out. Raises UsageError for a folder or a pattern without ini files.
     """
-    found: dict[Path, None] = {}
+    resolved: dict[Path, None] = {}
     files: list[Path] = []
     for path in paths:
         if path.is_dir() or (not path.exists() and glob.has_magic(str(path))):
@@ -250,11 +250,11 @@ def ini_files(paths: Iterable[Path]) -> tuple[Path, ...]:
             if not inside:
                 kind = "the folder" if path.is_dir() else "the pattern"
                 raise UsageError.of("DV124", f"{kind} has no .ini file", Origin(str(path)), "check the path")
-            files += [file for file in inside if file.resolve() not in found]
-            found |= dict.fromkeys(file.resolve() for file in inside)
+            files += [file for file in inside if file.resolve() not in resolved]
+            resolved |= dict.fromkeys(file.resolve() for file in inside)
         else:
             files.append(path)
-            found[path.resolve()] = None
+            resolved[path.resolve()] = None
     return tuple(files)
 
 

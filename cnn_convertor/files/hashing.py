@@ -56,8 +56,8 @@ def sha256_of(path: Path, *, without: Collection[str] = ()) -> str:
     """
     if not path.is_dir():
         return content_of("", path).sha256
-    found = sorted(_files_in(str(path), without))
-    listing = "".join(f"{'/'.join(parts)}\0{content_of('', path.joinpath(*parts)).sha256}\n" for parts in found)
+    files = sorted(_files_in(str(path), without))
+    listing = "".join(f"{'/'.join(parts)}\0{content_of('', path.joinpath(*parts)).sha256}\n" for parts in files)
     return hashlib.sha256(listing.encode(errors="surrogateescape")).hexdigest()
 
 

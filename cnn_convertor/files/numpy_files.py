@@ -31,13 +31,13 @@ _ERRORS: Final = (
 def load_array(path: Path) -> NDArray[Any]:
     """The array of a .npy file. Raises ValueError when it is none, or OSError."""
     try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)  # a file that is too short cannot be mapped
+        array = np.load(path, mmap_mode="r", allow_pickle=False)  # a file that is too short cannot be mapped
     except _ERRORS as error:
         raise ValueError(_reason(error)) from None
-    if not isinstance(found, np.ndarray):
-        found.close()
+    if not isinstance(array, np.ndarray):
+        array.close()
         raise ValueError("it holds several arrays, as a .npz file does")
-    return np.array(found)
+    return np.array(array)
 
 
 def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
@@ -49,10 +49,10 @@ def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
         if size > max(_SMALL, _LARGEST_RATIO * packed):
             raise ValueError(f"it is compressed {size // max(packed, 1)} times; samples never compress that much")
         with np.load(path, allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in arrays.files}
-        if wrong := next((name for name, value in found.items() if not isinstance(value, np.ndarray)), None):
+            result = {name: arrays[name] for name in arrays.files}
+        if wrong := next((name for name, value in result.items() if not isinstance(value, np.ndarray)), None):
             raise ValueError(f"its member {wrong} is not an array")
-        return found
+        return result
     except _ERRORS as error:
         raise ValueError(_reason(error)) from None
 

@@ -42,8 +42,8 @@ def to_plain(value: object) -> Any:
 
 def from_plain(kind: type[T], plain: Any) -> T:
     """The value of a type that `to_plain` gave. Raises TypeError, ValueError or LookupError for any other value."""
-    found: T = _reader(kind)(plain)  # type: ignore[arg-type]  # types are hashable
-    return found
+    value: T = _reader(kind)(plain)  # type: ignore[arg-type]  # types are hashable
+    return value
 
 
 @cache

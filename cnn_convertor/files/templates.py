@@ -27,7 +27,7 @@ def environment(
 ) -> jinja2.Environment:
     """An environment for the templates of the package. A name without a value is an error. Parameters: as those of Jinja."""
     folder = place_of("templates")
-    made = jinja2.Environment(
+    result = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),
         undefined=jinja2.StrictUndefined,
         autoescape=autoescape,
@@ -37,8 +37,8 @@ def environment(
         keep_trailing_newline=True,
         bytecode_cache=_Compiled(folder, autoescape=autoescape),
     )
-    made.filters.update(filters)
-    return made
+    result.filters.update(filters)
+    return result
 
 
 class _Compiled(jinja2.BytecodeCache):

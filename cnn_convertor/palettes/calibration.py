@@ -196,8 +196,8 @@ def matched(program: Program, unfused: Program, moments: Mapping[int, Moments]) 
         known.setdefault(identity(weights), []).append(moments.get(index))
     counts = Counter(map(identity, program.weights))
     theirs = {key: iter(values) for key, values in known.items() if len(values) == counts[key]}
-    found = {i: next(theirs.get(identity(w), iter(())), None) for i, w in enumerate(program.weights)}
-    return {i: value for i, value in found.items() if value is not None}
+    pairs = {i: next(theirs.get(identity(w), iter(())), None) for i, w in enumerate(program.weights)}
+    return {i: value for i, value in pairs.items() if value is not None}
 
 
 # --- measuring -----------------------------------------------------------------------------------------------------------
@@ -288,9 +288,9 @@ def _powers(
             maps = _read(program, layer, layers, inputs)
             shape = (maps.shape[3], *first.kernel)
             mean, square = np.zeros(shape), np.zeros(shape)
-            for (y, x), seen in _taps(maps, first):
-                mean[:, y, x] = seen.mean(axis=(0, 1, 2), dtype=np.float64)
-                square[:, y, x] = np.square(seen).mean(axis=(0, 1, 2), dtype=np.float64)
+            for (y, x), tap in _taps(maps, first):
+                mean[:, y, x] = tap.mean(axis=(0, 1, 2), dtype=np.float64)
+                square[:, y, x] = np.square(tap).mean(axis=(0, 1, 2), dtype=np.float64)
             yield index, (mean, square)
         index += len(convolutions_of(layer))
 

@@ -66,18 +66,18 @@ def keep_outputs(
         names = [n for n, indices in variants.layers.items() if any(_is_open(program.weights[i]) for i in indices)]
         fixed = frozenset(variants.layers) - frozenset(names)
         savings = [variants.saved_bytes[name] for name in names]
-        found: dict[Layers, float] = {}
+        noises: dict[Layers, float] = {}
 
         def measure(layers: Layers) -> Effect:
             effect = meter.effect(fixed | {names[i] for i in layers})
-            found[layers] = effect.noise
+            noises[layers] = effect.noise
             return effect
 
         chosen = select(savings, measure, 10 ** (-sqnr / 10))
     if chosen is None:
-        raise UnsupportedError(_missed(program, samples, sqnr, _decibels(found[Layers()])))
-    with_all = _decibels(found[Layers(range(len(names)))])
-    kept = AccuracyBudget(sqnr, _decibels(found[chosen]), with_all, samples.count, samples.source)
+        raise UnsupportedError(_missed(program, samples, sqnr, _decibels(noises[Layers()])))
+    with_all = _decibels(noises[Layers(range(len(names)))])
+    kept = AccuracyBudget(sqnr, _decibels(noises[chosen]), with_all, samples.count, samples.source)
     return _without(program, frozenset(names) - {names[i] for i in chosen}), kept
 
 

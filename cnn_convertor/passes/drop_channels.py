@@ -116,11 +116,11 @@ def _is_by_channel(op: Op) -> bool:
 
 def _narrowed(graph: Graph, wanted: dict[str, _Channels]) -> Graph:
     """The graph whose nodes, where possible, compute only wanted channels."""
-    given: dict[str, _Channels] = {}  # the channels each node computes
+    narrowed: dict[str, _Channels] = {}  # the channels each node computes
     nodes: list[Node] = []
     for node in graph.nodes:
         if node.name in wanted:
-            node, given[node.name] = _narrow(graph, node, wanted[node.name], given)
+            node, narrowed[node.name] = _narrow(graph, node, wanted[node.name], narrowed)
         if node.name in wanted or isinstance(node.op, ops.Input):
             nodes.append(node)
     return Graph(tuple(nodes), graph.outputs)
@@ -150,8 +150,8 @@ def _with_parts(graph: Graph, concat: Node, part: _Channels, given: Mapping[str,
     starts = [0, *ends[:-1]]
     kept = [i for i, needed in enumerate(_needed(graph, concat, part)) if needed is not None]
     inputs = tuple(concat.inputs[i] for i in kept)
-    made = _Channels(starts[kept[0]] + given[inputs[0]].first, starts[kept[-1]] + given[inputs[-1]].stop)
-    return replace(concat, inputs=inputs), made
+    joined = _Channels(starts[kept[0]] + given[inputs[0]].first, starts[kept[-1]] + given[inputs[-1]].stop)
+    return replace(concat, inputs=inputs), joined
 
 
 def _cut(graph: Graph, node: Node, part: _Channels) -> Node:

@@ -33,7 +33,7 @@ def _fold(lookup: Lookup, first: Node, second: Node) -> Op | None:
 
 def is_never_negative(lookup: Lookup, name: str) -> bool:
     """Whether all elements of the named map are known to be >= 0."""
-    seen = {name}
+    visited = {name}
     to_see = [name]
     while to_see:
         node = lookup[to_see.pop()]
@@ -52,6 +52,6 @@ def is_never_negative(lookup: Lookup, name: str) -> bool:
                 pass
             case _:
                 return False
-        to_see += [before for before in node.inputs if before not in seen]
-        seen.update(node.inputs)
+        to_see += [before for before in node.inputs if before not in visited]
+        visited.update(node.inputs)
     return True

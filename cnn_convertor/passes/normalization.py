@@ -34,8 +34,8 @@ class Normalization:
 
 def input_normalizations(graph: Graph) -> tuple[Normalization, ...]:
     """For each input whose only reader begins a chain of scales."""
-    found = (_from(graph, node.name) for node in graph.inputs)
-    return tuple(normalization for normalization in found if normalization is not None)
+    normalizations = (_from(graph, node.name) for node in graph.inputs)
+    return tuple(normalization for normalization in normalizations if normalization is not None)
 
 
 def _from(graph: Graph, name: str) -> Normalization | None:

@@ -52,12 +52,14 @@ def read_classes(path: Path, count: int, graph: Graph) -> NDArray[np.intp]:
     for number, line in enumerate(lines, start=1):
         if not _CLASS.fullmatch(line):
             raise UsageError.of("DV707", f'line {number} is not a class number: "{line[:20]}"', where, hint)
-    found = np.array([int(line.strip()) for line in lines], np.intp)  # int() keeps some blanks
+    classes = np.array([int(line.strip()) for line in lines], np.intp)  # int() keeps some blanks
     known = max((shape.size for shape in map(graph.shape, graph.outputs) if shape.is_vector), default=0)
     if not known:
         reason = "accuracy is computed for outputs that are vectors, and the network has none"
         raise UsageError.of("DV707", reason, where, "leave out --labels")
-    if found.max() >= known:
-        reason = f"line {found.argmax() + 1} has the class {found.max()}, but the network's classes end at {known - 1}"
+    if classes.max() >= known:
+        reason = (
+            f"line {classes.argmax() + 1} has the class {classes.max()}, but the network's classes end at {known - 1}"
+        )
         raise UsageError.of("DV707", reason, where, hint)
-    return found
+    return classes

@@ -122,13 +122,13 @@ def _measurements(rows: Any, measured: Mapping[str, Any]) -> list[Measurement]:
         raise BoardFileError(f"commands: expected numbers in {', '.join(keys)}")
     if any(type(row.get("repeats", 1)) is not int for row in right):
         raise BoardFileError("commands: expected whole numbers in repeats")
-    found = [
+    figures = [
         Measurement(
             str(row.get("name", "")), row["usec"] - (of_list or 0), row["cycles"], row["bytes"], row.get("repeats", 1)
         )
         for row in right
     ]
-    return [row for row in found if row.usec > 0]
+    return [row for row in figures if row.usec > 0]
 
 
 def _warn_of(failed: frozenset[str], source: str) -> None:

@@ -97,10 +97,10 @@ def _of_user(path: Path, values: Mapping[str, Any], wrong: list[str]) -> Profile
         wrong.append(f"device: expected a table, not {device!r}")
         device = {}
     wrong += _unknown(device, FIGURES, "device: ")
-    given = {name: entry for name, entry in device.items() if name in FIGURES}
-    for name, entry in given.items():
+    entries = {name: entry for name, entry in device.items() if name in FIGURES}
+    for name, entry in entries.items():
         wrong += _flaws(name, entry)
-    figures = {} if wrong else {name: _figure(name, entry, path.name) for name, entry in given.items()}
+    figures = {} if wrong else {name: _figure(name, entry, path.name) for name, entry in entries.items()}
     profile = _built_in(base if base in NAMES else DEFAULT_DEVICE).with_figures(figures)
     return replace(profile, name=path.stem, title=texts["title"])
 

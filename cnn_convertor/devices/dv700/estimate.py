@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.profile import USUAL_MULTIPLIERS, Figure, Measurement, Profile
 from cnn_convertor.devices.dv700.program import Program, Run
 from cnn_convertor.devices.dv700.weights.streams import BLOCK
-from cnn_convertor.devices.intervals import Interval, larger, total
+from cnn_convertor.devices.intervals import Interval, larger
 from cnn_convertor.ir.ops import ONE, Window
 
 HALF = 2  # bytes of an element
@@ -92,10 +92,6 @@ def estimates(program: Program, profile: Profile) -> tuple[Estimate, ...]:
         for index, layer in enumerate(program.layers)
         if layer.runs
     )
-
-
-def total_usec(commands: Iterable[Estimate]) -> Interval:
-    return total(command.usec for command in commands)
 
 
 def run_cycles(run: Run) -> int:

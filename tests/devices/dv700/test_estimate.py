@@ -15,7 +15,6 @@ from cnn_convertor.devices.dv700.estimate import (
     model_error,
     palette_command_bytes,
     provenance,
-    total_usec,
 )
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.profile import Figure, Measurement
@@ -23,7 +22,7 @@ from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions, choose
-from cnn_convertor.devices.intervals import Interval
+from cnn_convertor.devices.intervals import Interval, total
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
@@ -117,7 +116,7 @@ def test_as_much_work_in_more_commands_takes_longer() -> None:
     (one,) = estimates(program_of(Shape(4, 4, 8), *work), PROFILE)
     first, second = estimates(program_of(Shape(4, 4, 8), *work, fusion=Fusion.PROVEN), PROFILE)
     assert first.cycles + second.cycles == one.cycles
-    assert total_usec([first, second]).low >= one.usec.low + 3
+    assert total(each.usec for each in (first, second)).low >= one.usec.low + 3
 
 
 def test_twice_the_multipliers_halve_the_cycles() -> None:
@@ -130,7 +129,7 @@ def test_twice_the_multipliers_halve_the_cycles() -> None:
 def test_times_add_up() -> None:
     zero = Interval.of(0)
     costs = [Estimate(1, 2, 3, 4, 5, usec, Interval.of(1), zero) for usec in (Interval(0.5, 0.75), Interval(2, 3))]
-    assert total_usec(costs) == Interval(3, 4)
+    assert total(cost.usec for cost in costs) == Interval(3, 4)
 
 
 def test_the_error_of_the_model_is_shown_once_a_board_has_measured() -> None:
@@ -179,7 +178,7 @@ def test_the_summary_has_the_sum_and_the_memory_for_palettes() -> None:
     time, explained = (text for label, text in summary(report) if label == "estimate")
     assert time.endswith(" MB for the commands on dv740; 0.001 to 0.02 ms of it to start and end them")
     assert explained == f"model; {LEFT_OUT}; assumes clock, bandwidth, multipliers, time of a command"
-    assert report.usec == total_usec(estimates(program, chosen.profile))
+    assert report.usec == total(each.usec for each in estimates(program, chosen.profile))
     rows = dict(summary(report))
     assert rows["command buffer"] == "about 320 bytes more for palettes, which the driver expands"
     assert "command buffer" not in dict(summary(report_of(program, Request.of(replace(chosen, device=PROFILE)))))

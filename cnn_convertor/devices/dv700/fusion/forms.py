@@ -10,7 +10,7 @@ from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK
 from cnn_convertor.devices.dv700.profile import Profile
-from cnn_convertor.devices.dv700.program import ConvolutionKind, Layer, Pooling, PoolingKind, Program, Run
+from cnn_convertor.devices.dv700.program import ConvolutionKind, Layer, Pooling, PoolingKind, Run
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import NO_PADDING, ONE, Add, Pair, PRelu
 
@@ -121,9 +121,3 @@ def evidence_of(layer: Layer, profile: Profile) -> Evidence:
             branches.append([])
     forms = forms_of(branches[:-1], adds=len(layer.inputs) > 1, limits=profile.limits)
     return min(map(profile.evidence, forms))
-
-
-def count_accepted(program: Program, profile: Profile) -> int:
-    """How many commands rest on the driver's check alone."""
-    commands = (layer for layer in program.layers if layer.runs)
-    return sum(evidence_of(layer, profile) is Evidence.ACCEPTED for layer in commands)

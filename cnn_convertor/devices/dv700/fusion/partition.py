@@ -188,7 +188,7 @@ class FusionPlanner:
 
 def _nested(graph: Graph, groups: Iterable[PathGroup]) -> tuple[Graph, list[PathGroup]]:
     """The graph with a node for each command that writes some parts of a larger concatenation, and the groups with these."""
-    made: list[PathGroup] = []
+    result: list[PathGroup] = []
     nodes = {node.name: node for node in graph.nodes}
     inner: dict[str, list[Node]] = {}  # concatenation -> its inner ones
     for group in groups:
@@ -200,9 +200,9 @@ def _nested(graph: Graph, groups: Iterable[PathGroup]) -> tuple[Graph, list[Path
             nodes[outer.name] = replace(outer, inputs=inputs)
             inner.setdefault(outer.name, []).append(concat)
             group = PathGroup(group.branches, concat)
-        made.append(group)
+        result.append(group)
     ordered = [n for node in nodes.values() for n in (*inner.get(node.name, ()), node)]
-    return (Graph(tuple(ordered), graph.outputs) if inner else graph), made
+    return (Graph(tuple(ordered), graph.outputs) if inner else graph), result
 
 
 def _command(graph: Graph, group: PathGroup, *, transposed: bool) -> Command:

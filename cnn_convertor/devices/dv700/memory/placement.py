@@ -8,7 +8,7 @@ from cnn_convertor.devices.dv700.commands import Command, buffer_owner, buffer_u
 from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
 from cnn_convertor.devices.dv700.program import ElementType, LayerType
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Add, ArraySoftmax, ChannelSlice, Concat, Custom, OnCpu
+from cnn_convertor.ir.ops import ArraySoftmax, ChannelSlice, Concat, Custom, OnCpu
 from cnn_convertor.memory import NODES, Buffer, Plan, Task, plan, schedule
 
 ALIGNMENT = 16  # bytes
@@ -88,12 +88,11 @@ def _smaller(one: MemorySchedule, other: MemorySchedule) -> MemorySchedule:
     return other if other.placement.plan.size < one.placement.plan.size else one
 
 
-def place(graph: Graph, steps: Sequence[Command], *, adds_in_place: bool = False, nodes: int = NODES) -> Placement:
+def place(graph: Graph, steps: Sequence[Command], *, nodes: int = NODES) -> Placement:
     """Offsets of all maps.
 
     Inputs live from the start, outputs until the end. A concatenation in place is one buffer that holds its parts; each part
-    lives from the step that writes it. adds_in_place: let a sum overwrite an operand that is not read again (no source says
-    that the device allows it). nodes: the limit of the search for a plan.
+    lives from the step that writes it. nodes: the limit of the search for a plan.
     """
     maps = _Maps(graph, steps)
     born = dict.fromkeys(maps.inputs, 0)
@@ -103,11 +102,10 @@ def place(graph: Graph, steps: Sequence[Command], *, adds_in_place: bool = False
             born.setdefault(name, index)
             dies[name] = index
     dies |= dict.fromkeys(maps.outputs, len(steps))
-    over = _overlaid(maps, steps, born, dies) if adds_in_place else {}
-    made = plan(_buffers(maps, born, dies, over), alignment=ALIGNMENT, nodes=nodes)
-    homes = {name: (over.get(home, home), offset) for name, (home, offset) in maps.homes.items()}
-    offsets = {name: made.offsets[home] + at for name, (home, at) in homes.items() if home in made.offsets}
-    return Placement(offsets, made)
+    planned = plan(_buffers(maps, born, dies), alignment=ALIGNMENT, nodes=nodes)
+    homes = maps.homes.items()
+    offsets = {name: planned.offsets[home] + at for name, (home, at) in homes if home in planned.offsets}
+    return Placement(offsets, planned)
 
 
 def _in_best_order(graph: Graph, steps: Sequence[Command]) -> tuple[Command, ...]:
@@ -158,37 +156,15 @@ class _Maps:
         return self._all((*step.reads, step.writes))
 
 
-def _buffers(maps: _Maps, born: Mapping[str, int], dies: Mapping[str, int], over: Mapping[str, str]) -> list[Buffer]:
+def _buffers(maps: _Maps, born: Mapping[str, int], dies: Mapping[str, int]) -> list[Buffer]:
     """One for each home, with what lives inside of it. A home that is written in parts does not live by itself."""
     sizes = {maps.homes[leaf][0]: nbytes(maps.graph, maps.homes[leaf][0]) for leaf in born}
-    buffers = [
-        Buffer(home, size, born.get(home, 0), dies.get(home, -1)) for home, size in sizes.items() if home not in over
-    ]
+    buffers = [Buffer(home, size, born.get(home, 0), dies.get(home, -1)) for home, size in sizes.items()]
     for leaf in born:
         home, at = maps.homes[leaf]
-        if home in over:
-            buffers.append(Buffer(leaf, sizes[home], born[leaf], dies[leaf], over[home]))
-        elif leaf != home:
+        if leaf != home:
             buffers.append(Buffer(leaf, nbytes(maps.graph, leaf), born[leaf], dies[leaf], home, at))
     return buffers
-
-
-def _overlaid(
-    maps: _Maps, steps: Sequence[Command], born: Mapping[str, int], dies: Mapping[str, int]
-) -> dict[str, str]:
-    """Sums that can overwrite an operand: the sum is its last reader, and both have a home of their own."""
-    over: dict[str, str] = {}
-    alone = {leaf for leaf in born if maps.homes[leaf] == (leaf, 0)}
-    for index, step in enumerate(steps):
-        sum_ = step.writes
-        if not isinstance(step.nodes[-1].op, Add) or sum_ not in alone or born[sum_] != index:
-            continue
-        for name in maps.read(step):
-            same = nbytes(maps.graph, name) == nbytes(maps.graph, sum_)
-            if name in alone and dies[name] == index and same and name not in maps.inputs:
-                over[sum_] = over.get(name, name)
-                break
-    return over
 
 
 def nbytes(graph: Graph, name: str) -> int:

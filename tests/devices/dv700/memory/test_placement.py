@@ -265,15 +265,3 @@ def test_a_part_needs_its_place_only_from_when_it_is_written() -> None:
     simulate(graph, steps, placement)
     assert placement.plan.size == graph.shape("c").size * 2
     assert placement.offsets["a"] == placement.offsets["z"]
-
-
-def test_a_sum_may_lie_where_an_operand_does_if_the_device_allows() -> None:
-    nodes = (
-        Node("x", ops.Input(Shape(2, 4, 8))), Node("a", conv(), ("x",)), Node("b", conv(), ("a",)),
-        Node("c", ops.Add(), ("a", "b")), Node("d", conv(), ("c",)),
-    )  # fmt: skip
-    graph, steps = legal(Graph(nodes, ("d",)))
-    apart, over = place(graph, steps), place(graph, steps, adds_in_place=True)
-    assert apart.plan.size == 3 * 128
-    assert over.plan.size == 2 * 128
-    assert over.offsets["c"] in {over.offsets["a"], over.offsets["b"]}
