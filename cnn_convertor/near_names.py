@@ -1,4 +1,4 @@
-"""Which known names a user may have meant."""
+"""Suggests known names that are similar to an unknown one."""
 
 import difflib
 import re

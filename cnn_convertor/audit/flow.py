@@ -1,4 +1,4 @@
-"""Follows the maps through the I/O memory: every layer must find there, whole, what it reads."""
+"""Follows feature maps through the I/O memory, and checks that each layer reads whole maps in the expected form."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Gives the text that the compiler sees: conditions decided, macros expanded, comments dropped, lines where they were."""
+"""Preprocesses a source: decides conditions, expands macros and removes comments, but keeps line numbers."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""The tables of a probe: commands, their runs and images, and what they must give."""
+"""The tables of a probe: commands with their runs and images, and their expected outputs."""
 
 from __future__ import annotations
 

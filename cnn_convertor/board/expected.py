@@ -1,4 +1,4 @@
-"""What commands must give on the inputs that the program draws."""
+"""Computes the expected outputs of a probe's commands."""
 
 from __future__ import annotations
 

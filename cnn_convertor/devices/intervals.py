@@ -1,4 +1,4 @@
-"""Numbers of which only two ends are known."""
+"""Intervals: numbers of which only a lower and an upper bound are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Postpones an interruption (Ctrl-C) where it would separate making something from removing it."""
+"""Delays an interruption (Ctrl-C) between the creation of something and the start of its cleanup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes .npz files, and reads .npy and .npz files that anyone may have written: no pickles, and no memory that the file's size does not explain."""
+"""Writes .npz files, and reads .npy and .npz files of any origin: no pickles, and memory bounded by the file's size."""
 
 import io
 import tokenize

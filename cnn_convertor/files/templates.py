@@ -1,4 +1,4 @@
-"""The templates that are filled in: sources, drawings and the page of a report."""
+"""Loads the templates of the package, and keeps them compiled."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Networks on trial: run, verified and compared on the PC."""
+"""Runs, verifies and compares networks on the PC."""

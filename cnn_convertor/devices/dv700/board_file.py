@@ -1,4 +1,4 @@
-"""Reads board.json, in which a probe says what it saw on a board."""
+"""Reads board.json, the results of a probe."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The layers of a program before their maps have places: the nodes of each, and the run that computes some nodes."""
+"""Commands: the nodes and runs of each layer of a program, before its maps have offsets."""
 
 from collections.abc import Sequence
 from functools import cache, partial

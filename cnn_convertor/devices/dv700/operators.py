@@ -1,4 +1,4 @@
-"""The operators: who does the work of each, in which layer of the SDK or by which C++ function, and what it is called."""
+"""Which executor runs each operator (the device, the SDK or a C++ function), and its name in messages and pages."""
 
 import re
 from collections.abc import Callable, Mapping

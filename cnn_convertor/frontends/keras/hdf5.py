@@ -1,4 +1,4 @@
-"""Reads HDF5 data, in a file of their own or in a zip archive: the contents at once, arrays on demand."""
+"""Reads HDF5 files, also those inside a zip archive: the structure at once, arrays on demand."""
 
 import io
 import math

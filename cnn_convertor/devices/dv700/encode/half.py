@@ -1,4 +1,4 @@
-"""FP32 to FP16 at one speed for all values.
+"""Converts FP32 to FP16, as fast for subnormal results as for others.
 
 numpy's own conversion takes 25 times as long for each value that becomes subnormal (below 2**-14), which is every
 value of a layer with small weights. Here the rounding is left to one FP32 addition instead, for normal and subnormal
