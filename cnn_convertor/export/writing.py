@@ -124,6 +124,13 @@ def _outputs(
     return {name: values[0] for name, values in zip(network.graph.outputs, results, strict=True)}
 
 
+class _Entry(NamedTuple):
+    """An array in the manifest. described: before its bytes exist. measured: filled while they are written."""
+
+    described: dict[str, Any]
+    measured: dict[str, Any]
+
+
 class _Writer:
     """Collects surfaces, then writes their files, and the manifest last."""
 
@@ -131,7 +138,7 @@ class _Writer:
         self._progress = progress
         self._written = self._promised = 0  # bytes of surfaces
         self._head = {"format": FORMAT, "made_by": f"cnn-convertor {__version__}", "network": network, "target": target}
-        self._entries: list[dict[str, Any]] = []
+        self._entries: list[_Entry] = []
         self._files: dict[str, Iterable[Bytes]] = {}
         self._ends = {"weights": 0, "maps": 0}  # end of the used bytes of each memory
         self._problems: list[Problem] = []
@@ -156,7 +163,7 @@ class _Writer:
         """Add compressed weights, their mask and their group sizes: one file each."""
         entry = self._described(surface, sparse.stored)
         self._add_file(entry, self._pieces(surface, entry, compressed=True))
-        entry["compressed"] = {
+        entry.described["compressed"] = {
             Role.MASK.value: self._add_numbers(surface, Role.MASK, MASK, sparse.mask),
             Role.GROUP_SIZES.value: self._add_numbers(surface, Role.GROUP_SIZES, GROUP_SIZES, sparse.group_sizes),
         }
@@ -166,13 +173,13 @@ class _Writer:
         other = replace(surface, role=role, layout=layout, shape=numbers.shape, values=None, notes={})
         return self._add_file(self._described(other, other.nbytes), iter([pack(numbers, layout)]))
 
-    def _described(self, surface: Surface, size: int, offset: int | None = None) -> dict[str, Any]:
+    def _described(self, surface: Surface, size: int, offset: int | None = None) -> _Entry:
         """Place a surface of `size` bytes, and return its new manifest entry."""
         memory = "maps" if surface.role.is_map else "weights"
         align = surface.layout.base_align
         start = -(-self._ends[memory] // align) * align if offset is None else offset
         self._ends[memory] = max(self._ends[memory], start + size)
-        entry: dict[str, Any] = {
+        described: dict[str, Any] = {
             "layer": surface.layer,
             "type": surface.type,
             "node": surface.node,
@@ -190,15 +197,15 @@ class _Writer:
             "bytes": size,
             **surface.notes,
         }
-        self._entries.append(entry)
-        return entry
+        self._entries.append(_Entry(described, {}))
+        return self._entries[-1]
 
     def add_stream(self, stream: dv700.PackedStream, pieces: Iterator[Bytes]) -> None:
         """Add a stream: one file, with one entry per array in it."""
         start = self._ends["weights"]
         assert start == stream.weights.offset
         self._ends["weights"] += stream.weights.nbytes
-        entries: list[dict[str, Any]] = [
+        described: list[dict[str, Any]] = [
             {
                 "layer": stream.layer,
                 "type": stream.type,
@@ -215,40 +222,42 @@ class _Writer:
             }
             for role, shape in stream.shapes.items()
         ]
+        entries = [_Entry(each, {}) for each in described]
         self._entries += entries
         self._add_file(entries[0], self._checked(pieces), *entries[1:])
 
-    def _add_file(self, entry: dict[str, Any], pieces: Iterator[Bytes], *others: dict[str, Any]) -> str:
+    def _add_file(self, entry: _Entry, pieces: Iterator[Bytes], *others: _Entry) -> str:
         """Add a file for an entry. others: further entries of the same file. Returns its name."""
+        described = entry.described
         # Layer names may contain characters that file names cannot.
-        layer = re.sub(r"[^A-Za-z0-9_-]+", "_", entry["layer"])[:60]
-        number = f"{entry['set']}." if "set" in entry else ""
-        self._promised += entry["bytes"]
-        name = f"{len(self._files):03}_{layer}.{entry['role']}.{number}bin"
+        layer = re.sub(r"[^A-Za-z0-9_-]+", "_", described["layer"])[:60]
+        number = f"{described['set']}." if "set" in described else ""
+        self._promised += described["bytes"]
+        name = f"{len(self._files):03}_{layer}.{described['role']}.{number}bin"
         self._files[name] = self._hashed(name, pieces, (entry, *others))
         return name
 
-    def _hashed(self, name: str, pieces: Iterator[Bytes], entries: Sequence[dict[str, Any]]) -> Iterator[Bytes]:
+    def _hashed(self, name: str, pieces: Iterator[Bytes], entries: Sequence[_Entry]) -> Iterator[Bytes]:
         digest, size = hashlib.sha256(), 0
         for piece in pieces:
             digest.update(piece.data)
             size += piece.size
             yield piece
             self._written += piece.size
-            self._progress(SURFACES, self._written, self._promised, entries[0]["layer"])
+            self._progress(SURFACES, self._written, self._promised, entries[0].described["layer"])
         for entry in entries:
-            self._sizes.append((size, entry["bytes"]))
-            entry |= {"file": name, "sha256": digest.hexdigest()}
+            self._sizes.append((size, entry.described["bytes"]))
+            entry.measured.update(file=name, sha256=digest.hexdigest())
 
-    def _pieces(self, surface: Surface, entry: dict[str, Any], *, compressed: bool = False) -> Iterator[Bytes]:
+    def _pieces(self, surface: Surface, entry: _Entry, *, compressed: bool = False) -> Iterator[Bytes]:
         written: list[Packed] = []
         yield from self._checked(surface.pieces(written, compressed=compressed))
         for scales, error in written:
             if scales is not None:
                 axes = surface.layout.axes[: surface.symmetric.axes]
-                entry["scale"] = {"axes": axes, "values": [float(scale) for scale in scales]}
+                entry.measured["scale"] = {"axes": axes, "values": [float(scale) for scale in scales]}
             if error is not None:
-                entry["error"] = _figures(error)
+                entry.measured["error"] = _figures(error)
                 if self._worst is None or error.sqnr < self._worst[0]:
                     self._worst = error.sqnr, f'{surface.role.value} of "{surface.layer}"'
 
@@ -271,7 +280,9 @@ class _Writer:
             raise UnsupportedError(self._problems)
         assert all(size == promised for size, promised in self._sizes)
         head = self._head | {"memories": self._ends}
-        yield np.frombuffer(json_of(head, self._entries).encode(), np.uint8)
+        yield np.frombuffer(
+            json_of(head, [{**entry.described, **entry.measured} for entry in self._entries]).encode(), np.uint8
+        )
 
     def summary(self) -> tuple[tuple[str, str], ...]:
         rows = [("surfaces", str(len(self._files)))]
