@@ -67,7 +67,7 @@ def schedule_and_allocate(graph: Graph, steps: Sequence[Command]) -> MemorySched
     commands = tuple(steps)
     ordered = _in_best_order(graph, commands)
     best = MemorySchedule(ordered, place(graph, ordered))
-    if not best.placement.plan.proven and ordered != commands:
+    if ordered != commands:  # the maps of a smaller peak may fit together worse
         best = _smaller(best, MemorySchedule(commands, place(graph, commands, nodes=0)))
     for index, step in enumerate(best.steps):
         if best.placement.plan.proven:

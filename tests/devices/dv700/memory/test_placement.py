@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from cnn_convertor.devices.dv700.commands import Command, is_view
@@ -204,6 +204,7 @@ def test_what_the_commands_keep_to_themselves_has_no_place() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 20))
+@example(seed=393, steps=17)  # the given order needs less than the smallest plan of the scheduled one
 def test_what_is_arranged_is_right_and_no_larger(seed: int, steps: int) -> None:
     graph, chosen = legal(random_networks.network(seed, steps))
     try:
