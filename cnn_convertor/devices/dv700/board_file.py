@@ -113,15 +113,9 @@ def _measurements(rows: Any, measured: Mapping[str, Any]) -> list[Measurement]:
     """Commands whose results are right and whose time and traffic are known. Each row is a list, whose cost the model leaves out."""
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise BoardFileError("commands: expected a list of objects")
-    of_list = measured.get("list_usec")
-    if of_list is not None and not (type(of_list) in (int, float) and 0 <= of_list < math.inf):
-        raise BoardFileError(f"measured: list_usec: expected a number of 0 or more, not {of_list!r}")
     right = [row for row in rows if row.get("result") == PASSED and row.get("usec")]
-    keys = ("usec", "cycles", "bytes")
-    if any(type(row.get(key)) not in (int, float) for row in right for key in keys):
-        raise BoardFileError(f"commands: expected numbers in {', '.join(keys)}")
-    if any(type(row.get("repeats", 1)) is not int for row in right):
-        raise BoardFileError("commands: expected whole numbers in repeats")
+    of_list = measured.get("list_usec")
+    _check_measurements(right, of_list)
     figures = [
         Measurement(
             str(row.get("name", "")), row["usec"] - (of_list or 0), row["cycles"], row["bytes"], row.get("repeats", 1)
@@ -129,6 +123,16 @@ def _measurements(rows: Any, measured: Mapping[str, Any]) -> list[Measurement]:
         for row in right
     ]
     return [row for row in figures if row.usec > 0]
+
+
+def _check_measurements(rows: list[dict[str, Any]], of_list: Any) -> None:
+    if of_list is not None and not (type(of_list) in (int, float) and 0 <= of_list < math.inf):
+        raise BoardFileError(f"measured: list_usec: expected a number of 0 or more, not {of_list!r}")
+    keys = ("usec", "cycles", "bytes")
+    if any(type(row.get(key)) not in (int, float) for row in rows for key in keys):
+        raise BoardFileError(f"commands: expected numbers in {', '.join(keys)}")
+    if any(type(row.get("repeats", 1)) is not int for row in rows):
+        raise BoardFileError("commands: expected whole numbers in repeats")
 
 
 def _warn_of(failed: frozenset[str], source: str) -> None:
