@@ -43,7 +43,7 @@ MIN_SQNR = {False: 40.0, True: 20.0}  # palette? -> dB that every output must re
 
 
 class _Trial(NamedTuple):
-    """A network that has run: what it was given, and what both sides computed.
+    """A network that has run: its samples, and what both sides computed.
 
     options: how its program was planned. loaded: loads other programs of the graph as data. on: where the samples run.
     """
@@ -51,7 +51,7 @@ class _Trial(NamedTuple):
     request: Request
     options: DeviceOptions
     network: EmulatedNetwork
-    given: Samples
+    samples: Samples
     device: Outputs
     reference: Reference
     loaded: Load
@@ -99,22 +99,22 @@ def verify(
     program = quantized.program
     shapes, preparation = shapes_of(graph), request.preparation
     if inputs is None:
-        given = random_samples(shapes, preparation, samples=samples, seed=seed)
+        test_samples = random_samples(shapes, preparation, samples=samples, seed=seed)
     else:
-        given = read_samples(inputs, shapes, preparation)
-    classes = None if labels is None else read_classes(labels, given.count, graph)
+        test_samples = read_samples(inputs, shapes, preparation)
+    classes = None if labels is None else read_classes(labels, test_samples.count, graph)
     palette = has_palettes(program)
     progress("compile", 0, 1)
     with compiled(graph, program, request, sources) as (network, loaded):
-        device, reference = run_both(request.model, network, given, on, progress)
-        trial = _Trial(request, quantized.options, network, given, device, reference, loaded, on)
+        device, reference = run_both(request.model, network, test_samples, on, progress)
+        trial = _Trial(request, quantized.options, network, test_samples, device, reference, loaded, on)
         progress("compare", 0, 1)
         outputs = compare_outputs(network, device, reference)
         result = Verification(
             network=request.name,
             framework=reference.framework,
-            inputs=given.source,
-            samples=given.count,
+            inputs=test_samples.source,
+            samples=test_samples.count,
             palette=palette,
             transposed=request.options.transposed,
             min_sqnr=MIN_SQNR[palette] if min_sqnr is None else min_sqnr,
@@ -143,8 +143,8 @@ def _beside(trial: _Trial, outputs: tuple[Comparison, ...]) -> tuple[Beside, ...
 def _run_beside(trial: _Trial, network: EmulatedNetwork) -> tuple[Outputs, Reference]:
     """The results of other weights. The framework's unpoolings follow the maxima of the network that is compared."""
     if unpoolings(network.graph, network.program):
-        return run_both(trial.request.model, network, trial.given, trial.on)
-    return run_device(network, trial.given.inputs, trial.on), trial.reference
+        return run_both(trial.request.model, network, trial.samples, trial.on)
+    return run_device(network, trial.samples.inputs, trial.on), trial.reference
 
 
 def _sensitivity(trial: _Trial) -> tuple[Sensitivity, ...]:
@@ -170,12 +170,12 @@ def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribut
         program = with_weights_of(trial.plan(unfused_options), trial.program)
         if len(program.layers) > len(trial.program.layers):
             options, network = unfused_options, trial.loaded(program)
-            device = network.run(first_samples(trial.given.inputs), layers=True)
+            device = network.run(first_samples(trial.samples.inputs), layers=True)
             more, its_jump = compare_layers(program, device, trial.reference, palette=result.palette, unfused=True)
             own = {row.comparison.name: row for row in compared}
             compared = tuple(own.pop(row.comparison.name, row) for row in more) + tuple(own.values())
             jump = jump or its_jump
-        ratios = alone(network, trial.given.inputs, device, trial.reference)
+        ratios = alone(network, trial.samples.inputs, device, trial.reference)
         compared = tuple(replace(row, alone=ratios.get(row.comparison.name)) for row in compared)
         result = replace(result, unjudged=(*result.unjudged, *_layers_without_a_map(network, result, compared)))
     if attribute:
@@ -183,7 +183,7 @@ def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribut
         mirrored = trial.loaded(trial.plan(options._replace(transposed=not options.transposed)))
         causing = {Cause.MAPS: (fp16, False), Cause.ARITHMETIC: (mirrored, True)}
         palettes = {each.layer: each.sqnr for each in result.sensitivity}
-        causes = causes_of(fp16, causing, trial.given.inputs, trial.reference, palettes)
+        causes = causes_of(fp16, causing, trial.samples.inputs, trial.reference, palettes)
         compared = tuple(replace(row, causes=causes.get(row.comparison.name, ())) for row in compared)
     return replace(result, layers=compared, first_jump=jump)
 
