@@ -51,8 +51,8 @@ def report(
     --verify or --board finds that it computes something else.
     """
     from cnn_convertor.cli.overview import find
+    from cnn_convertor.files.codec import to_json
     from cnn_convertor.report.comparison import differences
-    from cnn_convertor.report.form import to_json
     from cnn_convertor.report.page import html_page
 
     if opens and html is None:
@@ -73,7 +73,7 @@ def report(
 
 def earlier_report(path: Path) -> Report:
     from cnn_convertor.files import json_files
-    from cnn_convertor.report.form import from_values
+    from cnn_convertor.files.codec import from_values
     from cnn_convertor.report.values import SCHEMA, Report
 
     hint = "give a file that `report --json` wrote"

@@ -32,7 +32,9 @@ from cnn_convertor.workers.processes import HERE, Workers
 
 @commands.command("inspect")
 @click.argument("source", metavar="MODEL_OR_INI", type=FILE)
-@click.option("--json", "as_json", is_flag=True, help="Print the inspection as JSON.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the inspection as JSON, a part of what report --json writes."
+)
 @click.option("--cost", is_flag=True, help="Show the estimated cost of each command.")
 @click.option(
     "--fusion",

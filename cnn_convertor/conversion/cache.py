@@ -30,8 +30,8 @@ from cnn_convertor.conversion.convert import ConvertedNetwork
 from cnn_convertor.conversion.manifest import earlier_files
 from cnn_convertor.errors import Origin, Problem, UsageError, captured_warnings, warn
 from cnn_convertor.files import dependencies, json_files, replacing
+from cnn_convertor.files.codec import from_values, to_values
 from cnn_convertor.files.hashing import PIECE, Content, content_of, opened, sha256_of, sources, versions
-from cnn_convertor.files.plain import from_plain, to_plain
 from cnn_convertor.files.replacing import Contents
 from cnn_convertor.files.temporary import remove_abandoned, temporary_folder
 from cnn_convertor.progress import Progress, silent
@@ -140,7 +140,9 @@ def _key(config: Config) -> str:
 
     Paths of inputs are options, since warnings name them. Raises OSError for an input that cannot be read.
     """
-    options = {f.name: to_plain(getattr(config, f.name)) for f in fields(config) if f.name not in _WITHOUT_EFFECT}
+    options = {
+        f.name: to_values(getattr(config, f.name), exact=True) for f in fields(config) if f.name not in _WITHOUT_EFFECT
+    }
     paths = {path for name in _NAMED if (path := getattr(config, name)) is not None}
     inputs = {str(path): sha256_of(path) for path in sorted(paths)}
     text = json.dumps([_SCHEMA, sources(), versions(), options, inputs], sort_keys=True)
@@ -175,7 +177,7 @@ def _read(path: Path) -> CachedConversion:
             digest, _, text = stream.read().decode().partition("\n")
         if hashlib.sha256(text.encode()).hexdigest() != digest:
             raise _DamagedError(str(path))
-        entry = from_plain(CachedConversion, json.loads(text, parse_int=json_files.whole))
+        entry = from_values(CachedConversion, json.loads(text, parse_int=json_files.whole))
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
         raise _DamagedError(str(path)) from error
     if not all(replacing.is_relative(content.name) for content in entry.contents):
@@ -251,7 +253,7 @@ class Cache(NamedTuple):
             place = self.place(content.sha256)
             place.parent.mkdir(parents=True, exist_ok=True)
             (folder / content.name).replace(place)
-        text = json.dumps(to_plain(entry))
+        text = json.dumps(to_values(entry, exact=True))
         self._entry(key).parent.mkdir(parents=True, exist_ok=True)
         with self.workplace() as place:
             _write(self._entry(key), f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}", place)

@@ -13,12 +13,12 @@ from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.manifest import earlier_files, manifest
 from cnn_convertor.errors import captured_warnings
 from cnn_convertor.files import replacing
+from cnn_convertor.files.codec import to_json
 from cnn_convertor.files.replacing import Digest
 from cnn_convertor.pipeline import NO_OBSERVERS, transform
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.report import Report
 from cnn_convertor.report.collecting import message_of, report_of
-from cnn_convertor.report.form import to_json
 from cnn_convertor.report.whole import ReportRecorder, whole_report
 from cnn_convertor.workers.processes import HERE, Workers
 

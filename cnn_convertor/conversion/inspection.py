@@ -1,27 +1,21 @@
 """Inspects a network without converting it: where each layer runs, and what prevents a conversion."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cnn_convertor.config import Config, is_model
 from cnn_convertor.config.request import DeviceOptions, Request
-from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.errors import ModelError, Problem, UnsupportedError, captured_warnings
-from cnn_convertor.frontends import FRONTENDS
+from cnn_convertor.files.codec import as_text, to_values
 from cnn_convertor.frontends.unsupported_formats import explain
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes.contract import Pass, run_passes
 from cnn_convertor.pipeline import Analysis, analyze, load, with_input
 from cnn_convertor.report.collecting import Findings, message_of, outline, report_of
-from cnn_convertor.report.form import to_values
-from cnn_convertor.report.rows import Runs
-from cnn_convertor.report.values import Message, ModelLayer, PassChange, Report
+from cnn_convertor.report.values import SCHEMA, PassChange, Report
 from cnn_convertor.report.whole import PassRecorder, with_analysis
-
-SCHEMA = 2  # of the JSON form; increases when the meaning of an entry changes
 
 
 def inspect(source: Config | str | Path, **device: Any) -> Report:
@@ -104,67 +98,21 @@ def list_passes(config: Config, until: str | None = None) -> PassListing:
 
 # --- JSON ----------------------------------------------------------------------------------------------------------------
 
-
-def inspection_as_json(report: Report) -> str:
-    """An inspection as docs/report.md describes it."""
-    return json.dumps(_values(report), indent=2) + "\n"
+# Entries of a report that need packed weights, recorded passes or runs.
+_OF_REPORTS_ALONE: Final = frozenset(
+    ("weight_bytes", "weights", "palette_command_bytes", "calibration", "kept", "passes", "verified", "board", "notes")
+)
 
 
 def inspections_as_json(reports: Sequence[Report]) -> str:
-    """Inspections of one network for several devices or levels of fusion."""
-    return json.dumps({"schema": SCHEMA, "inspections": list(map(_values, reports))}, indent=2) + "\n"
+    """Inspections of one network, for several devices or levels of fusion, in the form of reports."""
+    return as_text({"schema": SCHEMA, "inspections": [_entries(report) for report in reports]})
 
 
-def _values(report: Report) -> dict[str, Any]:
-    assert report.work is not None
-    share = report.share_on_device
-    return {
-        "schema": SCHEMA,
-        "network": report.network,
-        "device": report.device.name,
-        "fusion": report.device.fusion,
-        "file": report.file,
-        "framework": next(frontend.name for frontend in FRONTENDS if frontend.title == report.framework),
-        "has_weights": report.has_weights,
-        "layers": [_layer_values(layer, report.problems) for layer in report.layers],
-        "totals": {
-            "layers": len(report.layers),
-            "refused": sum(layer.runs == Runs.REFUSED.value for layer in report.layers),
-            "parameters": report.parameters,
-            "macs": report.macs,
-            "macs_on_device": report.macs_on_device,
-            "share_on_device": None if share is None else round(share, 6),
-            "commands": report.work.commands,
-            "cpu_layers": report.work.cpu_layers,
-            "traffic_bytes": None if report.problems else report.traffic,
-            "usec": None if report.problems else _rounded(report.usec),
-        },
-        "boundaries": to_values(report.boundaries),
-        "normalizations": to_values(report.normalizations),
-        "problems": to_values(report.problems),
-        "costs": {"provenance": report.device.provenance, "commands": list(_costs(report))},
-    }
+def inspection_as_json(report: Report) -> str:
+    """An inspection: a part of what `report --json` writes."""
+    return as_text(_entries(report))
 
 
-def _layer_values(layer: ModelLayer, problems: Sequence[Message]) -> dict[str, Any]:
-    own = [{"code": p.code, "message": p.message, "hint": p.hint} for p in problems if p.layer == layer.name]
-    values: Mapping[str, Any] = to_values(layer)
-    return {**{name: values[name] for name in _LAYER}, "problems": own}
-
-
-_LAYER = ("name", "type", "outputs", "guessed", "parameters", "macs", "runs", "how", "steps")
-
-
-def _rounded(usec: Interval) -> dict[str, float]:
-    return {"low": round(usec.low, 3), "high": round(usec.high, 3)}
-
-
-_COST = ("cycles", "input_bytes", "operand_bytes", "output_bytes", "weights_bytes", "bytes", "bound")
-
-
-def _costs(report: Report) -> Iterator[dict[str, Any]]:
-    for number, step in enumerate(report.steps):
-        if step.cost is not None:
-            times = {name: _rounded(getattr(step.cost, name)) for name in ("command_usec", "usec")}
-            cost = {**{name: getattr(step.cost, name) for name in _COST}, **times}
-            yield {"step": number, "layers": list(step.layers), "runs": len(step.runs), **cost}
+def _entries(report: Report) -> dict[str, Any]:
+    return {name: item for name, item in to_values(report).items() if name not in _OF_REPORTS_ALONE}

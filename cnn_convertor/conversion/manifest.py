@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from cnn_convertor.devices.dv700.limits import BoardLimits
 from cnn_convertor.files import json_files
+from cnn_convertor.files.codec import FormError, as_text, from_values, to_values
 from cnn_convertor.files.replacing import Digest, is_inside
 from cnn_convertor.report import values
-from cnn_convertor.report.form import FormError, as_text, from_values, to_values
 
 SCHEMA: Final = 2
 

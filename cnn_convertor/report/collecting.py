@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cnn_convertor import __version__, codegen
 from cnn_convertor.config.request import Request
@@ -34,8 +34,6 @@ from cnn_convertor.report.rows import plain
 if TYPE_CHECKING:
     from cnn_convertor.palettes import calibration as calibrations
     from cnn_convertor.palettes import output_budget as budgets
-
-_NO_WORK: Final = {LayerType.CONCAT, LayerType.INPUT}  # types of layers for which neither device nor CPU does anything
 
 
 def report_of(
@@ -148,7 +146,7 @@ def _steps(program: Program, profile: Profile) -> Iterator[values.Step]:
             name=layer.name,
             type=layer.type.value,
             does=_does_on_device(layer) if layer.runs else _does_on_cpu(layer),
-            place=_place(layer),
+            place=layer.type.place,
             layers=_layers(layer),
             reads=tuple(
                 values.StepInput(source, places.get(tensor.offset) if source is None else None, plain(tensor.shape))
@@ -162,12 +160,6 @@ def _steps(program: Program, profile: Profile) -> Iterator[values.Step]:
             evidence=evidence_of(layer, profile).name.lower() if layer.runs else None,
             cost=_cost(next(costs)) if layer.runs else None,
         )
-
-
-def _place(layer: Layer) -> str:
-    if layer.runs:
-        return "device"
-    return "none" if layer.type in _NO_WORK else "cpu"
 
 
 def _does_on_device(layer: Layer) -> str:

@@ -13,10 +13,10 @@ from markupsafe import Markup
 
 from cnn_convertor.devices.intervals import milliseconds
 from cnn_convertor.escaping import visible
+from cnn_convertor.files.codec import to_json
 from cnn_convertor.files.places import place_of
 from cnn_convertor.files.templates import environment
 from cnn_convertor.report import sections
-from cnn_convertor.report.form import to_json
 from cnn_convertor.report.layering import can_place
 from cnn_convertor.report.pictures import (
     BOX_HEIGHT,

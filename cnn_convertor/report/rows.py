@@ -1,5 +1,7 @@
 """Where each layer of a network runs and how, and why commands end."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import groupby
@@ -16,7 +18,7 @@ from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.frontends.builder import PartialGraph
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Concat, Conv2d, ConvTranspose2d, Dense, Identity, Input, Op, Reshape, Shape
-from cnn_convertor.report.values import ModelLayer, Work
+from cnn_convertor.report.values import ModelLayer
 
 
 class Runs(Enum):
@@ -46,13 +48,6 @@ def boundaries_of(graph: Graph, steps: Sequence[Command], device: Device, fusion
 def work_of(partial_graph: PartialGraph, steps: Sequence[Command]) -> dict[int, Command]:
     """The steps that compute layers of the network, by their numbers."""
     return {number: step for number, step in enumerate(steps) if not _is_for_placeholders(partial_graph, step)}
-
-
-def extent_of(work: Mapping[int, Command]) -> Work:
-    return Work(
-        commands=sum(step.type is LayerType.CONV for step in work.values()),
-        cpu_layers=sum(place_of(step) is Runs.CPU for step in work.values()),
-    )
 
 
 def _is_for_placeholders(partial_graph: PartialGraph, step: Command) -> bool:
@@ -139,42 +134,61 @@ def _macs(graph: Graph, node: Node) -> int:
             return 0
 
 
-def place_of(step: Command) -> Runs:
-    match step.type:
-        case LayerType.CONV:
-            return Runs.DEVICE
-        case LayerType.INPUT | LayerType.CONCAT:
-            return Runs.NOWHERE
-        case _:
-            return Runs.CPU
+class _LayerShare(NamedTuple):
+    """What the program has of a layer.
+
+    own: the nodes that it became. hosts: nodes of other layers that do its work. flattening: of its map for an output, which
+    is no work of the layer.
+    """
+
+    own: tuple[_Part, ...]
+    hosts: tuple[_Part, ...]
+    flattening: tuple[_Part, ...]
+
+    @staticmethod
+    def of(origin: Origin, nodes: Sequence[Node], parts: Sequence[_Part]) -> _LayerShare:
+        """nodes: of the framework's graph."""
+        own = tuple(part for part in parts if part.node.where == origin)
+        flattening = tuple(part for part in own if part.step.type is LayerType.FLATTEN)
+        if any(isinstance(node.op, Reshape) for node in nodes):
+            flattening = ()
+        hosts = (part for part in parts if part.node.where != origin and part.step.type is not LayerType.FLATTEN)
+        return _LayerShare(tuple(part for part in own if part not in flattening), tuple(hosts), flattening)
+
+    @property
+    def places(self) -> set[Runs]:
+        """Where anything is computed."""
+        parts = (*(self.own or self.hosts), *self.flattening)
+        return {Runs(part.step.type.place) for part in parts} - {Runs.NOWHERE}
+
+    @property
+    def operators(self) -> list[str]:
+        return [describe(part.node.op) for part in self.own]
 
 
 def _place_and_how(origin: Origin, nodes: Sequence[Node], parts: Sequence[_Part]) -> tuple[Runs, str]:
     """Where a layer without problems runs, and how. nodes: of the framework; parts: of the program."""
-    own = [part for part in parts if part.node.where == origin]
-    flattened: list[_Part] = []  # the map is an output; the flattening is not the layer's own
-    if not any(isinstance(node.op, Reshape) for node in nodes):
-        flattened = [part for part in own if part.step.type is LayerType.FLATTEN]
-        own = [part for part in own if part not in flattened]
-    hosts = [part for part in parts if part.node.where != origin and part.step.type is not LayerType.FLATTEN]
-    places = {place_of(part.step) for part in (own or hosts)} - {Runs.NOWHERE} | {
-        place_of(part.step) for part in flattened
-    }
+    share = _LayerShare.of(origin, nodes, parts)
+    places = share.places
     if not places:
         return Runs.NOWHERE, _idle(nodes[-1].op)
-    how = ", ".join(_counted(describe(part.node.op) for part in own))
-    heads = (part.step.nodes[0].where if own else part.node.where for part in own or hosts)
-    if others := dict.fromkeys(head.layer for head in heads if head is not None and head != origin):
-        named = ", ".join(f'"{name}"' for name in others)
-        how += f", in the command of {named}" if own else f"within {named}"
-    if flattened:
-        how += "; flattened for the output"
-    before = [describe(node.op) for node in nodes if not isinstance(node.op, Identity)]
     if len(places) > 1:
-        return Runs.BOTH, how
+        return Runs.BOTH, _how(origin, share)
     (place,) = places
-    is_other = bool(own) and before != [describe(part.node.op) for part in own]
-    return Runs.REWRITTEN if place is Runs.DEVICE and is_other else place, how
+    before = [describe(node.op) for node in nodes if not isinstance(node.op, Identity)]
+    is_rewritten = place is Runs.DEVICE and bool(share.own) and share.operators != before
+    return Runs.REWRITTEN if is_rewritten else place, _how(origin, share)
+
+
+def _how(origin: Origin, share: _LayerShare) -> str:
+    """The operators of a layer, and the layers whose commands it shares."""
+    heads = [part.step.nodes[0].where for part in share.own] or [part.node.where for part in share.hosts]
+    others = dict.fromkeys(f'"{head.layer}"' for head in heads if head is not None and head != origin)
+    words = _counted(share.operators)
+    if others:
+        words.append(f"{'in the command of' if share.own else 'within'} {', '.join(others)}")
+    how = [", ".join(words)] if words else []
+    return "; ".join([*how, *["flattened for the output"] * bool(share.flattening)])
 
 
 # --- words ---------------------------------------------------------------------------------------------------------------

@@ -283,10 +283,23 @@ class PassChange(NamedTuple):
 
 
 class Work(NamedTuple):
-    """How many commands and layers on the CPU compute the network, or those of its layers that can be read."""
+    """How much work the network is, or those of its layers that can be read.
+
+    layers, refused: of the framework. parameters, macs: of all layers where they are known. share_on_device: of the
+    multiplications; null where there are none. traffic_bytes, usec: of all commands, by the model; null where there are
+    problems.
+    """
 
     commands: int
     cpu_layers: int
+    layers: int = 0
+    refused: int = 0
+    parameters: int = 0
+    macs: int = 0
+    macs_on_device: int = 0
+    share_on_device: float | None = None
+    traffic_bytes: int | None = None
+    usec: Interval | None = None
 
 
 class Change(NamedTuple):

@@ -14,7 +14,7 @@ from cnn_convertor.passes.normalization import input_normalizations
 from cnn_convertor.pipeline import Analysis, Observers, Quantized, analyze_graph
 from cnn_convertor.report import values
 from cnn_convertor.report.magnitudes import MagnitudeCounter
-from cnn_convertor.report.rows import boundaries_of, extent_of, rows, work_of
+from cnn_convertor.report.rows import Runs, boundaries_of, rows, work_of
 from cnn_convertor.report.values import Report
 
 
@@ -44,16 +44,32 @@ def whole_report(report: Report, analysis: Analysis, quantized: Quantized, recor
 
 def with_analysis(report: Report, analysis: Analysis) -> Report:
     """The report with layers, where each runs, and why commands end."""
-    work = work_of(analysis.partial, analysis.steps)
+    steps = work_of(analysis.partial, analysis.steps)
     report = replace(
         report,
-        layers=tuple(rows(analysis.partial, work, analysis.problems)),
-        work=extent_of(work),
+        layers=tuple(rows(analysis.partial, steps, analysis.problems)),
         normalizations=() if analysis.partial.problems else input_normalizations(analysis.partial.graph),
     )
+    report = replace(report, work=_work(report, [step.type.place for step in steps.values()]))
     if analysis.problems:
         return report
     return with_boundaries(report, boundaries_of(*analysis.legalized[:3], analysis.options.fusion))
+
+
+def _work(report: Report, places: Sequence[str]) -> values.Work:
+    """The sums over a report's layers and steps. places: where each step runs that computes layers of the network."""
+    return values.Work(
+        commands=places.count("device"),
+        cpu_layers=places.count("cpu"),
+        layers=len(report.layers),
+        refused=sum(layer.runs == Runs.REFUSED.value for layer in report.layers),
+        parameters=report.parameters,
+        macs=report.macs,
+        macs_on_device=report.macs_on_device,
+        share_on_device=report.share_on_device,
+        traffic_bytes=report.traffic if report.steps else None,
+        usec=report.usec if report.steps else None,
+    )
 
 
 def with_boundaries(report: Report, boundaries: Sequence[Boundary]) -> Report:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 
 from cnn_convertor.devices.intervals import Interval
-from cnn_convertor.verification.results import Comparison, as_json
+from cnn_convertor.files.codec import to_json
+from cnn_convertor.verification.results import Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class BoardVerification:
     """How a network on the board compares.
 
     outputs: of the whole network on the board against the framework. emulated: those of the emulated device. whole, cpu_usec:
-    measured over the whole network.
+    measured over the whole network. first_leaving: the first layer where the board leaves the emulation.
     """
 
     network: str
@@ -71,20 +72,19 @@ class BoardVerification:
     whole: Measured
     cpu_usec: int
     modelled: Modelled
+    first_leaving: str | None = field(init=False)
+    passed: bool = field(init=False)
 
-    @property
-    def first_leaving(self) -> str | None:
-        """The first layer where the board leaves the emulation."""
-        return next((layer.name for layer in self.layers if not layer.is_same), None)
+    def __post_init__(self) -> None:
+        first_leaving = next((layer.name for layer in self.layers if not layer.is_same), None)
+        object.__setattr__(self, "first_leaving", first_leaving)
+        object.__setattr__(self, "passed", not self.failed and first_leaving is None)
 
     @property
     def failed(self) -> tuple[Comparison, ...]:
         """The outputs below the threshold."""
         return tuple(output for output in self.outputs if not output.sqnr >= self.min_sqnr)
 
-    @property
-    def passed(self) -> bool:
-        return not self.failed and self.first_leaving is None
-
     def to_json(self) -> str:
-        return as_json({"passed": self.passed, "first_leaving": self.first_leaving, **asdict(self)})
+        """The entry `board` of a report."""
+        return to_json(self)

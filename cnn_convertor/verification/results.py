@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
 
-_DIGITS = 9  # significant ones, in JSON
+from cnn_convertor.files.codec import to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,29 +163,10 @@ class Verification:
         return least_sqnr(self.outputs)
 
     def to_json(self) -> str:
-        """The same results give the same text; a ratio that is infinite becomes null."""
-        return as_json({"passed": self.passed, **asdict(self)})
-
-
-def as_json(values: object) -> str:
-    """Values as JSON; numbers that are not finite become null."""
-    return json.dumps(_plain(values), indent=2, allow_nan=False) + "\n"
+        """The same results give the same text: the entry `verified` of a report."""
+        return to_json(self)
 
 
 def least_sqnr(outputs: Sequence[Comparison]) -> float:
     """dB of the worst of the outputs whose values prove something, if any do."""
     return min((output.sqnr for output in [o for o in outputs if not o.doubt] or outputs), default=math.inf)
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case dict():
-            return {key: _plain(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_plain(item) for item in value]
-        case Enum():
-            return value.name.lower()
-        case float():
-            return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
-        case _:
-            return value

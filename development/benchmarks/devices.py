@@ -16,7 +16,7 @@ import click
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
-from cnn_convertor.devices.dv700.estimate import estimates
+from cnn_convertor.devices.dv700.estimate import estimates, total_usec, traffic
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.intervals import total
 from cnn_convertor.errors import ConvertorError
@@ -44,11 +44,8 @@ def rows(name: str) -> Iterator[str]:
                     continue
                 costs = estimates(program, way.profile)
                 memory = sum(cost.bound == "memory" for cost in costs)
-                traffic, time = (
-                    sum(cost.nbytes for cost in costs) / 1e6,
-                    (total(cost.usec for cost in costs) / 1e3).text(".2f"),
-                )
-                yield f"{start} {len(costs)} | {traffic:.2f} | {time} | {memory} | {program.io_bytes:,} |"
+                megabytes, time = traffic(program, way.profile) / 1e6, (total_usec(costs) / 1e3).text(".2f")
+                yield f"{start} {len(costs)} | {megabytes:.2f} | {time} | {memory} | {program.io_bytes:,} |"
 
 
 @click.command()

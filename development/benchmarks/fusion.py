@@ -7,15 +7,18 @@ docs/fusion.md; --write puts the rows into that page. Without names: all network
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.estimate import traffic
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.program import LayerType, Program
+from cnn_convertor.devices.dv700.profile import Profile
+from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.pipeline import build, load
 from examples import zoo
 
@@ -38,30 +41,35 @@ NETWORKS = (
     "keras_efficientnet_b0",
 )
 HEAD = (
-    "| network | fusion | commands | runs | CPU layers | map traffic, MB | I/O buffer, bytes | lower bound | proven |",
+    "| network | fusion | commands | runs | CPU layers | traffic, MB | I/O buffer, bytes | lower bound | proven |",
     "|---|---|---|---|---|---|---|---|---|",
 )
-_FREE = {LayerType.CONV, LayerType.CONCAT, LayerType.INPUT}  # layers without work for the CPU
 
 
-def programs(name: str) -> dict[Fusion, Program]:
-    """A network of the zoo, converted in every way."""
+class Variants(NamedTuple):
+    """A network of the zoo, converted in every way for one device."""
+
+    programs: Mapping[Fusion, Program]
+    profile: Profile
+
+
+def variants(name: str) -> Variants:
     with tempfile.TemporaryDirectory() as folder:
         config = replace(Config.read(zoo.build(name, Path(folder))), quantization=False, transpose_weight=True)
         graph = load(config)
-        return {fusion: build(graph, replace(config, fusion=fusion.value)) for fusion in Fusion}
+        programs = {fusion: build(graph, replace(config, fusion=fusion.value)) for fusion in Fusion}
+        return Variants(programs, config.profile)
 
 
-def row(name: str, fusion: Fusion, program: Program) -> str:
+def row(name: str, fusion: Fusion, program: Program, profile: Profile) -> str:
     """One line of the table."""
-    commands = [layer for layer in program.layers if layer.type is LayerType.CONV]
     cells = (
         name,
         fusion.value,
-        len(commands),
-        sum(len(layer.runs) for layer in commands),
-        sum(layer.type not in _FREE for layer in program.layers),
-        f"{program.map_traffic / 1e6:.2f}",
+        len(program.commands),
+        sum(len(layer.runs) for layer in program.commands),
+        len(program.on_cpu),
+        f"{traffic(program, profile) / 1e6:.2f}",
         f"{program.io_bytes:,}",
         f"{program.plan.lower_bound:,}",
         "yes" if program.plan.proven else "no",
@@ -71,7 +79,8 @@ def row(name: str, fusion: Fusion, program: Program) -> str:
 
 def rows(name: str) -> list[str]:
     """The lines of a network."""
-    return [row(name, fusion, program) for fusion, program in programs(name).items()]
+    programs, profile = variants(name)
+    return [row(name, fusion, program, profile) for fusion, program in programs.items()]
 
 
 def written(page: str, name: str) -> list[str]:

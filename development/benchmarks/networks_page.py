@@ -34,8 +34,8 @@ python -m development.benchmarks.zoo caffe_resnet50   # writes the rows of the n
 ```
 
 Keras and ONNX networks have a small input, which leaves most layers a few pixels. *Commands* are those of the
-device, at each level of fusion; *CPU layers* run in generated C++ (concatenations in place are not counted). *MACs* are
-multiplications with a weight for one image, in millions. *SQNR* is the lowest of all outputs in all six ways. SegNet unpools
+device, at each level of fusion; *CPU layers* run on the CPU, in generated C++ or in the runtime (inputs and concatenations in
+place are not counted). *MACs* are multiplications with a weight for one image, in millions. *SQNR* is the lowest of all outputs in all six ways. SegNet unpools
 by the maxima of the device, which are compared themselves ([verify](verify.md)).
 
 | network | input | commands: none | documented | full | CPU layers | MACs | on the device | SQNR |
@@ -56,7 +56,8 @@ the lowest of all layers is beside it. Each output reaches 40 dB.
 
 Caffe networks beside those that `examples/zoo_onnx.py` writes with the same weights, and Keras networks beside what tf2onnx
 exports of them, with documented forms of [fusion](fusion.md). `python -m development.benchmarks.onnx_forms` writes this table, and ends with
-1 where ONNX costs more. *Traffic* is the bytes of feature maps that one image reads and writes.
+1 where ONNX costs more. *Traffic* is the bytes of maps and
+weights that all commands move for one image.
 
 | network | commands | in ONNX | CPU layers | in ONNX | traffic | in ONNX |
 |---|--:|--:|--:|--:|--:|--:|

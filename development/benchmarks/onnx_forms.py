@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import click
 
 from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.program import LayerType
+from cnn_convertor.devices.dv700.estimate import traffic
 from cnn_convertor.pipeline import build, load
 from development.benchmarks.networks_page import Table, keep
 from examples import zoo
@@ -29,7 +29,7 @@ SMALLEST: Final = 64  # of Keras's inputs: tf2onnx writes maps of one pixel in m
 
 
 class Cost(NamedTuple):
-    """traffic: bytes of feature maps for one image."""
+    """traffic: bytes of maps and weights that all commands move, for one image."""
 
     commands: int
     cpu_layers: int
@@ -39,8 +39,7 @@ class Cost(NamedTuple):
     def of(cls, ini: Path) -> Cost:
         config = Config.read(ini)
         program = build(load(config), config)
-        types = [layer.type for layer in program.layers]
-        return cls(types.count(LayerType.CONV), types.count(LayerType.CUSTOM), program.map_traffic)
+        return cls(len(program.commands), len(program.on_cpu), traffic(program, config.profile))
 
     def is_at_most(self, other: Cost) -> bool:
         return all(mine <= its for mine, its in zip(self, other, strict=True))

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.pipeline import build, load
 from cnn_convertor.trials.verify import verify
 from development.benchmarks.networks_page import Table, keep
@@ -125,12 +124,12 @@ def main(names: tuple[str, ...]) -> None:
             config = Config.read(write(name, Path(folder)))
             graph = load(config)
             program = build(graph, config)
-            commands = sum(layer.type is LayerType.CONV for layer in program.layers)
-            others = sum(layer.type is LayerType.CUSTOM for layer in program.layers)
             result = verify(config, graph=graph, samples=1, layers=True)
             lowest = min(row.comparison.sqnr for row in result.layers)
             sqnr = min(output.sqnr for output in result.outputs)
-        figures = f"{commands} | {others} | {sqnr:.1f} dB | {len(result.layers)} | {lowest:.1f} dB"
+        figures = (
+            f"{len(program.commands)} | {len(program.on_cpu)} | {sqnr:.1f} dB | {len(result.layers)} | {lowest:.1f} dB"
+        )
         line = f"| {name} | {figures} |"
         keep(Table.LIGHT, {name: line})
         click.echo(line)

@@ -18,7 +18,7 @@ import click
 
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.program import LayerType, Program
+from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Conv2d, ConvTranspose2d, Dense
@@ -84,8 +84,8 @@ def row(name: str) -> Row:
     return Row(
         network=name,
         input="x".join(str(n) for n in graph.shape(graph.inputs[0].name)),
-        commands=tuple(sum(layer.type is LayerType.CONV for layer in made.layers) for made in programs.values()),
-        cpu_layers=sum(layer.type is LayerType.CUSTOM for layer in program.layers),
+        commands=tuple(len(each.commands) for each in programs.values()),
+        cpu_layers=len(program.on_cpu),
         macs=sum(macs.values()),
         share=done / sum(macs.values()),
         sqnr=min(sqnr),

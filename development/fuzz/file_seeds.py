@@ -17,14 +17,13 @@ from cnn_convertor.devices.dv700.board_file import BLOCKS, FORMAT, VERSION
 from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.profile import FIGURES
 from cnn_convertor.errors import ConvertorError, Origin, Problem
+from cnn_convertor.files.codec import to_json, to_values
 from cnn_convertor.files.hashing import Content
-from cnn_convertor.files.plain import to_plain
 from cnn_convertor.frontends.unsupported_formats import FORMATS
 from cnn_convertor.layouts.array_files import form_of
 from cnn_convertor.layouts.cldnn import BITS
 from cnn_convertor.layouts.names import LAYOUTS
 from cnn_convertor.layouts.nvdla.pixels import FORMATS as FORMATS_OF_PIXELS
-from cnn_convertor.report.form import to_json
 from cnn_convertor.trials.sweep import VARIED
 from development.fuzz import targets
 from development.fuzz.model_seeds import onnx_of
@@ -125,7 +124,9 @@ def journal_words() -> Words:
 def cache_entries() -> Iterator[bytes]:
     content = Content("net_gen.cpp", 10, "0" * 64)
     problem = Problem("DV501", "a warning", Origin("net.onnx", "l", line=3))
-    yield json.dumps(to_plain(CachedConversion((), (content,), targets.known_report(), (problem,)))).encode()
+    yield json.dumps(
+        to_values(CachedConversion((), (content,), targets.known_report(), (problem,)), exact=True)
+    ).encode()
 
 
 def reports() -> Iterator[bytes]:

@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from cnn_convertor.files.codec import json_schema
 from cnn_convertor.report import Report
-from cnn_convertor.report.form import json_schema
 from cnn_convertor.report.layering import can_place
 from development.pages import devices, host_limits, layers, layouts, messages, pictures, usage
 

@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 from cnn_convertor.cli import main
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import DeviceOptions
+from cnn_convertor.devices.dv700.device_file import read_profile
+from cnn_convertor.devices.dv700.estimate import estimates
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.tiling import ConvGeometry, tile_bytes, tiles, unified_buffer_need
 from cnn_convertor.devices.dv700.fusion.ub_fit import geometry
@@ -157,7 +159,8 @@ def fusion() -> str:
 def _draw_module(drawing: Drawing, left: float, level: Fusion, program: Program) -> None:
     commands = module_of(program)
     places = places_of(commands, program)
-    traffic = sum(layer.map_traffic for layer in commands)
+    costs = zip(program.commands, estimates(program, read_profile("dv700", Path())), strict=True)
+    traffic = sum(cost.nbytes for layer, cost in costs if layer in commands)
     step, width, height = 100, 86, 44
     boxes = {place: Box(left + 7 + place.column * step, 88 + place.row * 92, width, height) for place in places}
     above, below = (Box(left, y, 4 * step, 26) for y in (36, 260))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.program import LayerType
+from cnn_convertor.devices.dv700.estimate import traffic
 from cnn_convertor.pipeline import build, load
 from cnn_convertor.trials.verify import verify
 from examples import zoo
@@ -59,8 +59,7 @@ class Cost(NamedTuple):
 def cost(name: str, size: int, folder: Path) -> Cost:
     config = Config.read(zoo.build(name, folder, size=size))
     program = build(load(config), config)
-    types = [layer.type for layer in program.layers]
-    return Cost(types.count(LayerType.CONV), types.count(LayerType.CUSTOM), program.map_traffic)
+    return Cost(len(program.commands), len(program.on_cpu), traffic(program, config.profile))
 
 
 @pytest.mark.parametrize("name", TWINS)

@@ -13,9 +13,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from cnn_convertor.files.codec import to_values
 from cnn_convertor.report import sections
 from cnn_convertor.report.comparison import differences
-from cnn_convertor.report.form import to_values
 from cnn_convertor.report.page import html_page, memory_svg, network_svg
 from cnn_convertor.report.summary import summary
 from report.networks import HOSTILE, board_verification, joined, report, verification

@@ -211,6 +211,6 @@ def test_the_report_as_json() -> None:
     assert not result.passed
     values = json.loads(result.to_json())
     assert values["passed"] is False
-    assert [output["sqnr"] for output in values["outputs"]] == [None, 20.0]
+    assert [output["sqnr"] for output in values["outputs"]] == ["Infinity", 20.0]
     assert values["layers"][0]["causes"] == [{"cause": "palette", "sqnr": 40.25}]
     assert result.to_json() == result.to_json()

@@ -64,9 +64,9 @@ class Rule(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What to minimize, in this order. traffic: bytes of feature maps that commands read and write."""
+    """What to minimize, in this order. map_bytes: bytes of feature maps that commands read and write."""
 
-    traffic: int
+    map_bytes: int
     commands: int
     runs: int
 

@@ -144,6 +144,17 @@ class LayerType(Enum):
     SOFTMAX = "LT_SOFTMAX"
     CUSTOM = "LT_CUSTOM"
 
+    @property
+    def place(self) -> str:
+        """Where a layer of this type is computed: device, cpu or none, for inputs and concatenations in place."""
+        match self:
+            case LayerType.CONV:
+                return "device"
+            case LayerType.INPUT | LayerType.CONCAT:
+                return "none"
+            case _:
+                return "cpu"
+
 
 @dataclass(frozen=True, slots=True)
 class CustomCall:
@@ -192,18 +203,6 @@ class Layer:
         """Which runs write to external memory: bit i is set for run i."""
         return sum(run.external << index for index, run in enumerate(self.runs))
 
-    @property
-    def map_traffic(self) -> int:
-        """Bytes of maps that a command reads and writes: its input for each run that starts from it, its operand, its output.
-
-        Columns that neighboring tiles read twice are not counted.
-        """
-        if not self.runs:
-            return 0
-        first, *operands = self.inputs
-        starts = sum(run.external for run in self.runs)
-        return starts * first.nbytes + sum(operand.nbytes for operand in operands) + self.output.nbytes
-
 
 class ByteInput(NamedTuple):
     """How the device converts an input of bytes. policy: the SDK's name of it. table: FP16 bits for each byte and channel.
@@ -243,9 +242,14 @@ class Program:
         return self.plan.size
 
     @property
-    def map_traffic(self) -> int:
-        """Bytes of maps that all commands read and write; what the CPU does is not counted."""
-        return sum(layer.map_traffic for layer in self.layers)
+    def commands(self) -> tuple[Layer, ...]:
+        """The layers that the device computes."""
+        return tuple(layer for layer in self.layers if layer.type.place == "device")
+
+    @property
+    def on_cpu(self) -> tuple[Layer, ...]:
+        """The layers that the CPU computes: the generated functions, and those of the runtime, such as LT_FLATTEN."""
+        return tuple(layer for layer in self.layers if layer.type.place == "cpu")
 
     @property
     def weights(self) -> tuple[Weights, ...]:

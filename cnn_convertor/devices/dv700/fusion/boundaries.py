@@ -12,7 +12,7 @@ from cnn_convertor.devices.dv700.fusion.partition import Selection
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Concat, Dense
 
-_CHEAPER = "another choice has less traffic"
+_CHEAPER = "another choice moves fewer bytes of feature maps"
 
 
 class Boundary(NamedTuple):

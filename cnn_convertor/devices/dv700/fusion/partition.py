@@ -4,7 +4,7 @@ Two nodes may share a command if only the second one reads the map between them.
 edges between these nodes form trees. Dynamic programming finds the best cut of each tree, from the leaves to the root: the best
 for a node is the best command that ends with it, plus the best for what that command reads. Branches from one map to
 neighboring parts of a concatenation may share a command as well; a second dynamic program over the parts groups them.
-Traffic counts first, then the number of commands, then the number of runs.
+Bytes of feature maps count first, then the number of commands, then the number of runs.
 """
 
 from collections.abc import Iterable, Iterator

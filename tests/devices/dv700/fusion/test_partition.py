@@ -444,7 +444,7 @@ def test_more_fusion_never_costs_more_and_breaks_no_rule(seed: int, steps: int, 
         problems.append(broken(selection, limits))
     assert problems[0] == problems[1] == problems[2]
     for more, less in pairwise(costs):
-        assert more.traffic <= less.traffic and more.commands <= less.commands
+        assert more.map_bytes <= less.map_bytes and more.commands <= less.commands
 
 
 @settings(max_examples=100, deadline=None)
