@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cnn_convertor.progress import Progress
     from cnn_convertor.report.comparison import ReportDifference
     from cnn_convertor.report.values import Report
-    from cnn_convertor.trials.sweep import Sweep
+    from cnn_convertor.trials.sweep_results import Sweep
     from cnn_convertor.verification.on_board import BoardVerification
     from cnn_convertor.verification.results import Verification
 

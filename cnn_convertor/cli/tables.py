@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cnn_convertor.conversion.inspection import PassListing
     from cnn_convertor.report.comparison import ReportDifference
     from cnn_convertor.report.values import CalibrationEffect, ModelLayer, Report, StoredWeights
-    from cnn_convertor.trials.sweep import Sweep
+    from cnn_convertor.trials.sweep_results import Sweep
     from cnn_convertor.verification.on_board import BoardLayer, BoardVerification, Measured, Modelled
     from cnn_convertor.verification.results import Cause, Comparison, LayerResult, Verification
 

@@ -24,6 +24,7 @@ from cnn_convertor.report.pictures import (
     memory_picture,
     network_picture,
 )
+from cnn_convertor.report.scatter import ScatterPoint, scatter_picture
 from cnn_convertor.report.sections import PageSection
 from cnn_convertor.report.summary import summary
 from cnn_convertor.report.values import Report
@@ -47,23 +48,43 @@ def html_page(report: Report, *, compared: Sequence[ReportDifference] | None = N
 
     compared: what differs from an earlier report. data: the report as JSON, where the caller has it.
     """
-    script = _text("report.js")
     device = report.device
-    return _render(
-        "report.html.j2",
-        report=report,
+    return page_of(
+        tuple(_sections(report, compared)),
+        heading=report.network,
+        title=f"{report.network}: cnn-convertor report",
         subtitle=(
             f"{report.file} ({report.framework}) for {device.name} ({device.title}), fusion {device.fusion}; "
             f"cnn-convertor {report.convertor}"
         ),
+        words="layer, type, register",
+        data=to_json(report) if data is None else data,
         tiles=tuple(_tiles(report)),
         summary=[row for row in summary(report) if row[0] not in _IN_TILES] if report.steps else [],
-        sections=tuple(_sections(report, compared)),
+    )
+
+
+def page_of(page_sections: Sequence[PageSection], *, data: str, **values: object) -> str:
+    """A page that needs nothing else; everything that is filled in is escaped.
+
+    data: JSON, for the script. values: heading, title, subtitle, words (what to search for), tiles and summary, which may miss.
+    """
+    script = _text("report.js")
+    return _render(
+        "report.html.j2",
+        sections=page_sections,
         style=_style("report.css", "report_picture.css"),
         script=Markup(script),  # a file of this package
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        data=_script_data(to_json(report) if data is None else data),
+        data=_script_data(data),
+        **{"tiles": (), "summary": (), **values},
     )
+
+
+def scatter_svg(points: Sequence[ScatterPoint], *, title: str, x_title: str, y_title: str) -> Markup:
+    """A plot of points, as a part of a page."""
+    values = {"title": title, "x_title": x_title, "y_title": y_title, "scatter": scatter_picture(points)}
+    return _render("scatter.svg.j2", **values)
 
 
 def _tiles(report: Report) -> Iterator[tuple[str, str, str]]:
@@ -132,11 +153,6 @@ def _memory(report: Report, *, alone: bool) -> Markup:
 def _picture(template: str, report: Report, *, alone: bool, **values: object) -> Markup:
     """alone: a file of its own, not a part of a page."""
     return _render(template, title=report.network, alone=alone, style=_style("report_picture.css"), **_BOX, **values)
-
-
-def styled_page(template: str, **values: object) -> str:
-    """Another page in this style; everything that is filled in is escaped."""
-    return _render(template, style=_style("report.css"), **values)
 
 
 def notebook_frame(report: Report) -> str:

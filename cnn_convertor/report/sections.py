@@ -20,7 +20,18 @@ _SMALLEST_NORMAL, _LARGEST = -14, 15  # powers of two of FP16's normal numbers
 _NUMBER, _BARS = "number", "bars"  # classes of cells
 _NUMBERS: Final = (
     *("step", "runs", "cycles", "bytes", "us", "parameters", "MACs", "values", "palette dB", "FP16 bytes", "overflow"),
-    *("underflow", "SQNR dB", "alone dB", "us by the model", "ratio", "bytes by the model"),
+    *(
+        "underflow",
+        "SQNR dB",
+        "alone dB",
+        "us by the model",
+        "ratio",
+        "bytes by the model",
+        "no.",
+        "commands",
+        "CPU layers",
+    ),
+    *("ms", "traffic", "weights", "I/O buffer"),
 )
 _CLASSES: Final = {**dict.fromkeys(_NUMBERS, _NUMBER), "time": _BARS, "up to here, and alone": _BARS}  # of columns
 _ANY_DECIBELS: Final = 999  # beyond what is measured: to sort "exact" and "none"
@@ -44,10 +55,11 @@ class TableCell(NamedTuple):
 
 
 class TableRow(NamedTuple):
-    """step: whose details it opens."""
+    """step: whose details it opens. style: its class."""
 
     cells: tuple[TableCell, ...]
     step: int | None = None
+    style: str = ""
 
 
 class PageTable(NamedTuple):
@@ -74,18 +86,18 @@ def compared_with(found: Sequence[ReportDifference]) -> PageSection:
     """What differs from an earlier report."""
     columns = "section", "what", "before", "after"
     note = "" if found else "Nothing differs."
-    tables = _tables(columns, [_row(*each) for each in found])
+    tables = tables_of(columns, [row_of(*each) for each in found])
     return PageSection("compared", "Compared", "Compared with the earlier report", note, tables=tables)
 
 
 def messages(report: Report) -> PageSection:
     columns = "code", "kind", "layer", "message", "what to do"
     rows = [
-        _row(each.code, TableCell(kind, kind=kind), each.layer or each.file, each.message, each.hint)
+        row_of(each.code, TableCell(kind, kind=kind), each.layer or each.file, each.message, each.hint)
         for kind, found in (("error", report.problems), ("warning", report.warnings))
         for each in found
     ]
-    return PageSection("messages", "Messages", "Messages", tables=_tables(columns, rows))
+    return PageSection("messages", "Messages", "Messages", tables=tables_of(columns, rows))
 
 
 def commands(report: Report) -> PageSection:
@@ -94,7 +106,7 @@ def commands(report: Report) -> PageSection:
         f"Times: {report.device.provenance}. Of the time of each command, {_each(report)} us are to start and end it. Bars: "
         "time for arithmetic above, for memory below, with the fastest clock and memory; the longer one bounds the command."
     )
-    tables = _tables(columns, list(_commands(report.steps)))
+    tables = tables_of(columns, list(_commands(report.steps)))
     return PageSection("commands", "Commands", "Commands", note, tables=tables)
 
 
@@ -111,14 +123,14 @@ def _commands(steps: Sequence[Step]) -> Iterator[TableRow]:
         if (cost := step.cost) is not None:
             bars = _bars(100 * cost.compute_usec.low / most, 100 * cost.memory_usec.low / most)
             does = _layers(step), step.does, len(step.runs), cost.cycles, cost.bytes, _time(cost.usec)
-            yield _row(number, *does, cost.bound, step.evidence or "", bars, step=number)
+            yield row_of(number, *does, cost.bound, step.evidence or "", bars, step=number)
 
 
 def layers(report: Report) -> PageSection:
     columns = "layer", "type", "output", "parameters", "MACs", "runs on", "how", "steps"
     rows = [_layer(layer, has_steps=bool(report.steps)) for layer in report.layers]
-    ends = [_row(*each) for each in report.boundaries]
-    tables = _tables(columns, rows) + _tables(("before", "after", "reason"), ends, "Where commands end")
+    ends = [row_of(*each) for each in report.boundaries]
+    tables = tables_of(columns, rows) + tables_of(("before", "after", "reason"), ends, "Where commands end")
     return PageSection("layers", "Layers", "Layers of the model", tables=tables)
 
 
@@ -127,7 +139,7 @@ def _layer(layer: ModelLayer, *, has_steps: bool) -> TableRow:
     numbers = _count(layer.parameters, "?"), _count(layer.macs, "?")
     runs, steps = TableCell(layer.runs, kind=layer.runs), ", ".join(map(str, layer.steps))
     last = layer.steps[-1] if layer.steps and has_steps else None
-    return _row(layer.name, layer.type, shapes, *numbers, runs, layer.how, steps, step=last)
+    return row_of(layer.name, layer.type, shapes, *numbers, runs, layer.how, steps, step=last)
 
 
 def weights(report: Report) -> PageSection:
@@ -147,7 +159,9 @@ def weights(report: Report) -> PageSection:
         "magnitudes",
     )
     note = "Magnitudes by powers of two, counts on a logarithmic scale; red: beyond FP16's normal numbers."
-    return PageSection("weights", "Weights", "Weights", note, tables=_tables(columns, [*map(_stored, report.weights)]))
+    return PageSection(
+        "weights", "Weights", "Weights", note, tables=tables_of(columns, [*map(_stored, report.weights)])
+    )
 
 
 def _stored(given: StoredWeights) -> TableRow:
@@ -155,8 +169,8 @@ def _stored(given: StoredWeights) -> TableRow:
     lost = (None, None) if counted is None else (counted.overflow, counted.underflow)
     drawn = TableCell(kind="histogram", bars=() if counted is None else tuple(_columns(counted)))
     form = "palette" if given.palette else "FP16"
-    sizes = given.distinct, _decibels(given.sqnr), given.fp16_bytes, given.bytes
-    return _row(given.layer, given.step, form, given.reason, *sizes, *lost, drawn, step=given.step)
+    sizes = given.distinct, decibels_cell(given.sqnr), given.fp16_bytes, given.bytes
+    return row_of(given.layer, given.step, form, given.reason, *sizes, *lost, drawn, step=given.step)
 
 
 def _columns(magnitudes: Magnitudes) -> Iterator[CellBar]:
@@ -179,7 +193,7 @@ def errors(report: Report) -> PageSection:
         "before, red of the layer alone, which then reads the framework's maps."
     )
     rows = [_error(each) for each in verified.layers or (LayerResult(output, "") for output in verified.outputs)]
-    return PageSection("errors", "Errors", "Errors along the network", note, tables=_tables(columns, rows))
+    return PageSection("errors", "Errors", "Errors along the network", note, tables=tables_of(columns, rows))
 
 
 def _error(each: LayerResult) -> TableRow:
@@ -187,7 +201,7 @@ def _error(each: LayerResult) -> TableRow:
     found = each.comparison
     causes = "; ".join(f"{cause.cause.value}: {decibels(cause.sqnr)} dB" for cause in each.causes)
     bars = _bars(*(0.0 if ratio is None else min(100.0, max(0.0, ratio)) for ratio in (found.sqnr, each.alone)))
-    return _row(found.name, each.type, _decibels(found.sqnr), _decibels(each.alone), bars, causes)
+    return row_of(found.name, each.type, decibels_cell(found.sqnr), decibels_cell(each.alone), bars, causes)
 
 
 def board(report: Report) -> PageSection:
@@ -203,7 +217,7 @@ def board(report: Report) -> PageSection:
         f"{found.device}: {found.samples} samples ({found.inputs}), {_passed(found.passed)}. All commands: {usec} "
         f"({found.modelled.usec.text(',.1f')} by the model); the CPU: {found.cpu_usec:,} us."
     )
-    tables = _tables(
+    tables = tables_of(
         columns, [_on_board(number, *each) for number, each in enumerate(zip(found.layers, report.steps, strict=True))]
     )
     return PageSection("board", "Board", "On the board, beside the model", note, tables=tables)
@@ -216,8 +230,8 @@ def _on_board(number: int, found: BoardLayer, step: Step) -> TableRow:
     ratio = (measured.usec / modelled.usec).text(".2f") if known and measured.usec is not None else ""
     times = measured.usec, _time(modelled.usec), TableCell(ratio, kind=_NUMBER)
     computes = "the same" if found.is_same else TableCell("something else", kind="error")
-    rest = measured.nbytes, modelled.bytes, computes, _decibels(found.framework)
-    return _row(number, _layers(step), step.does, *times, *rest, step=number)
+    rest = measured.nbytes, modelled.bytes, computes, decibels_cell(found.framework)
+    return row_of(number, _layers(step), step.does, *times, *rest, step=number)
 
 
 def passes(report: Report) -> PageSection:
@@ -227,23 +241,23 @@ def passes(report: Report) -> PageSection:
 
 def device(report: Report) -> PageSection:
     rows = [
-        _row(figure.name, f"{figure.value} {figure.unit}", f"{'assumed: ' * figure.assumed}{figure.source}")
+        row_of(figure.name, f"{figure.value} {figure.unit}", f"{'assumed: ' * figure.assumed}{figure.source}")
         for figure in report.device.figures
     ]
-    return PageSection("device", "Device", "Device", tables=_tables(("figure", "value", "source"), rows))
+    return PageSection("device", "Device", "Device", tables=tables_of(("figure", "value", "source"), rows))
 
 
 # --- tables --------------------------------------------------------------------------------------------------------------
 
 
-def _tables(columns: Sequence[str], rows: Sequence[TableRow], title: str = "") -> tuple[PageTable, ...]:
+def tables_of(columns: Sequence[str], rows: Sequence[TableRow], title: str = "") -> tuple[PageTable, ...]:
     """A table, if it has rows."""
     return (PageTable(tuple((name, _CLASSES.get(name, "")) for name in columns), tuple(rows), title),) if rows else ()
 
 
-def _row(*given: str | int | TableCell | None, step: int | None = None) -> TableRow:
-    """Cells of texts and of numbers; None: a number that is not known. step: whose details the row opens."""
-    return TableRow(tuple(map(_cell, given)), step)
+def row_of(*given: str | int | TableCell | None, step: int | None = None, style: str = "") -> TableRow:
+    """Cells of texts and of numbers; None: a number that is not known. step: whose details the row opens. style: its class."""
+    return TableRow(tuple(map(_cell, given)), step, style)
 
 
 def _cell(given: str | int | TableCell | None) -> TableCell:
@@ -266,7 +280,7 @@ def _time(usec: Interval) -> TableCell:
     return TableCell(usec.text(",.1f"), usec.low, _NUMBER)
 
 
-def _decibels(ratio: float | None) -> TableCell:
+def decibels_cell(ratio: float | None) -> TableCell:
     value = -_ANY_DECIBELS - 1 if ratio is None else max(-_ANY_DECIBELS, min(_ANY_DECIBELS, ratio))
     return TableCell(decibels(ratio), value, _NUMBER)
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
-import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,24 +12,17 @@ from typing import Any, Final, NamedTuple
 
 from cnn_convertor.config import KEYS, Config
 from cnn_convertor.config.request import Request
-from cnn_convertor.devices.dv700.estimate import LEFT_OUT
-from cnn_convertor.devices.intervals import Interval, milliseconds
-from cnn_convertor.errors import Problem, UsageError
+from cnn_convertor.errors import UsageError
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.pipeline import quantize, read_whole
 from cnn_convertor.report.collecting import report_of
-from cnn_convertor.report.page import styled_page
-from cnn_convertor.report.summary import decibels
+from cnn_convertor.trials.sweep_results import Figures, Sweep, SweptVariant
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification import frameworks
 from cnn_convertor.workers.outcomes import Ending, attempted
 from cnn_convertor.workers.processes import HERE, Workers, spread
 
-_SCHEMA: Final = 2  # of the JSON form; increases when the meaning of an entry changes
 _MOST: Final = 10_000  # combinations
-EXACT: Final = "exact"  # the SQNR of an output without any error
-_SQNR: Final = "SQNR dB"
-TITLES: Final = ("commands", "CPU layers", "ms", "traffic", "weights", "I/O buffer", _SQNR, "")
 VARIED: Final = (
     "quantization",
     "quantization_threshold",
@@ -56,132 +46,6 @@ class Variant(NamedTuple):
     settings: tuple[tuple[str, str], ...]
     values: tuple[tuple[str, Any], ...]
     verified: bool = False
-
-
-class Figures(NamedTuple):
-    """The costs of a variant. usec_low, usec_high, traffic_bytes: of all commands, by the cost model.
-
-    sqnr: dB of the worst output against the framework; None where it is not measured.
-    """
-
-    commands: int
-    cpu_layers: int
-    usec_low: float
-    usec_high: float
-    traffic_bytes: int
-    weight_bytes: int
-    io_bytes: int
-    sqnr: float | None = None
-
-    @property
-    def nbytes(self) -> int:
-        """Memory on the board: weights and maps."""
-        return self.weight_bytes + self.io_bytes
-
-    def is_beaten_by(self, other: Figures) -> bool:
-        """Whether the other is at least as good in time, bytes and SQNR, and better in one.
-
-        A time is as good as another if both its ends are. An unknown SQNR counts as the worst.
-        """
-        own, its = ((f.usec_low, f.usec_high, f.nbytes, math.inf if f.sqnr is None else -f.sqnr) for f in (self, other))
-        return all(y <= x for x, y in zip(own, its, strict=True)) and its != own
-
-
-class SweptVariant(NamedTuple):
-    """A variant and its figures, or why it has none. is_best: no other is better in time, bytes and SQNR together."""
-
-    settings: Mapping[str, str]
-    figures: Figures | None
-    problems: tuple[Problem, ...] = ()
-    warnings: tuple[Problem, ...] = ()
-    is_best: bool = False
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        """A row of the table: the settings, then the columns of `TITLES`; after a failure, the codes of its problems."""
-        settings = tuple(self.settings.values())
-        if (f := self.figures) is None:
-            codes = ", ".join(dict.fromkeys(problem.code for problem in self.problems))
-            return (*settings, codes, *[""] * (len(TITLES) - 1))
-        sizes = (f"{size:,}" for size in (f.traffic_bytes, f.weight_bytes, f.io_bytes))
-        counts = (str(f.commands), str(f.cpu_layers), milliseconds(Interval(f.usec_low, f.usec_high)))
-        return (*settings, *counts, *sizes, decibels(f.sqnr), "*" * self.is_best)
-
-    def shown(self) -> dict[str, int | float | str]:
-        """The figures for other programs; nothing after a failure."""
-        if self.figures is None:
-            return {}
-        values = self.figures._asdict()
-        sqnr = "" if values["sqnr"] is None else round(values["sqnr"], 3) if math.isfinite(values["sqnr"]) else EXACT
-        return {**values, **{name: round(values[name], 3) for name in ("usec_low", "usec_high")}, "sqnr": sqnr}
-
-
-class Sweep(NamedTuple):
-    """network: its ini file. rows: in the order of the combinations; the last key varies fastest."""
-
-    network: str
-    rows: tuple[SweptVariant, ...]
-
-    @property
-    def is_measured(self) -> bool:
-        """Whether any variant has an SQNR."""
-        return any(row.figures is not None and row.figures.sqnr is not None for row in self.rows)
-
-    @property
-    def notes(self) -> tuple[str, str]:
-        """What a star means, and units."""
-        judged = "time, bytes (weights and I/O buffer) and SQNR" if self.is_measured else "time and bytes"
-        return (
-            f"* no other variant is better in {judged} together",
-            f"times are those of the model of costs, which {LEFT_OUT}; traffic, weights and the I/O buffer are in bytes",
-        )
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        """Why variants cannot be converted, each once."""
-        return tuple(dict.fromkeys(problem for row in self.rows for problem in row.problems))
-
-    @property
-    def titles(self) -> tuple[str, ...]:
-        return self._shown((*self.rows[0].settings, *TITLES))
-
-    @property
-    def cells(self) -> tuple[tuple[str, ...], ...]:
-        """The rows of a table with these titles."""
-        return tuple(self._shown(row.cells) for row in self.rows)
-
-    def _shown(self, cells: tuple[str, ...]) -> tuple[str, ...]:
-        """A row without the column of the SQNR, unless it is measured."""
-        hidden = len(cells) - len(TITLES) + TITLES.index(_SQNR)
-        return cells if self.is_measured else (*cells[:hidden], *cells[hidden + 1 :])
-
-    def to_html(self) -> str:
-        """A self-contained page with the table; the Pareto front has stars and is bold."""
-        return styled_page("sweep.html.j2", sweep=self, settings=len(self.rows[0].settings))
-
-    def to_json(self) -> str:
-        """An exact SQNR is null; one that is not measured is missing."""
-        rows = [
-            {
-                "settings": dict(row.settings),
-                "best": row.is_best,
-                **{name: value if value != EXACT else None for name, value in row.shown().items() if value != ""},
-                **({"problems": [str(problem) for problem in row.problems]} if row.problems else {}),
-            }
-            for row in self.rows
-        ]
-        return json.dumps({"schema": _SCHEMA, "network": self.network, "rows": rows}, indent=2) + "\n"
-
-    def to_csv(self) -> str:
-        page = io.StringIO()
-        writer = csv.writer(page, lineterminator="\n")
-        writer.writerow([*self.rows[0].settings, *Figures._fields, "best", "problem"])
-        for row in self.rows:
-            shown = row.shown()
-            figures = [shown.get(name, "") for name in Figures._fields]
-            codes = " ".join(problem.code for problem in row.problems)
-            writer.writerow([*row.settings.values(), *figures, int(row.is_best), codes])
-        return page.getvalue()
 
 
 def variants(ini: Path, vary: Sequence[str], *, verified: bool = False, **options: Any) -> tuple[Variant, ...]:

@@ -17,7 +17,7 @@ import pytest
 from cnn_convertor import cli
 from cnn_convertor.config.ini_file import ini_files
 from cnn_convertor.errors import Problem, UsageError
-from cnn_convertor.trials.sweep import Figures, Sweep, SweptVariant
+from cnn_convertor.trials.sweep_results import Figures, Sweep, SweptVariant
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = [f"n{i}" for i in range(6)]
@@ -180,7 +180,7 @@ def test_a_sweep_compares_all_combinations(tmp_path: Path, capsys: pytest.Captur
     found = json.loads(values.read_text())
     assert [row["best"] for row in found["rows"]] == [False, False, False, True]
     assert found["rows"][3]["weight_bytes"] < found["rows"][1]["weight_bytes"]
-    assert (tmp_path / "table.html").read_text().count("<tr") == 5
+    assert (tmp_path / "table.html").read_text().count("<tr") == 2 + 5  # of the front, and of all
     rows = [line.split(",") for line in table.read_text().splitlines()]
     assert rows[0][:3] == ["quantization", "fusion", "commands"] and len(rows) == 5
     assert [row[6] for row in rows[1:]] == [str(row["traffic_bytes"]) for row in found["rows"]]
@@ -194,10 +194,30 @@ def test_the_page_of_a_sweep_marks_the_front_and_shows_names_as_text(tmp_path: P
         SweptVariant({"fusion": "proven"}, None, (Problem("DV431", "refused & named"),)),
     ]
     page = Sweep("a<i>.ini", tuple(rows)).to_html()
-    assert re.findall(r'<tr class="best"><td>(.*?)</td>', page) == ["&lt;b&gt;full"]
+    assert re.findall(r'<tr class="best">.*?</td><td>(.*?)</td>', page) == ["&lt;b&gt;full"]
     assert "a&lt;i&gt;.ini" in page and "<i>" not in page and "<b>" not in page
     assert "DV431</td>" in page and "refused &amp; named" in page
     assert "http" not in page.replace("http-equiv", "")
+    points = re.findall(r'<g class="point( best)?"><title>(.*?)</title>', page)
+    assert points == [
+        (" best", "fusion = &lt;b&gt;full: 1 ms, 340 bytes, 50.0 dB; fusion = none: 1 to 1.5 ms, 340 bytes, 50.0 dB")
+    ]
+
+
+def test_the_plot_of_a_sweep_marks_and_names_the_front() -> None:
+    figures = Figures(1, 0, 1000.0, 1000.0, 2000, 300, 40)
+    rows = (
+        SweptVariant({"fusion": "none"}, figures._replace(usec_low=3000.0, usec_high=3000.0)),
+        SweptVariant({"fusion": "proven"}, figures._replace(usec_low=2000.0, io_bytes=4), is_best=True),
+        SweptVariant({"fusion": "full"}, figures, is_best=True),
+    )
+    page = Sweep("a.ini", rows).to_html()
+    marks = re.findall(r'<g class="point best"><title>fusion = (\w+).*?<text .*?>(\d)</text>', page)
+    assert sorted(marks, key=lambda pair: pair[1]) == [("full", "1"), ("proven", "2")], "the fastest first"
+    front = page[page.index('id="front"') : page.index('id="variants"')]
+    assert re.findall(r"<td[^>]*>(\d)</td><td>(\w+)</td>", front) == [("1", "full"), ("2", "proven")]
+    assert "weights and I/O buffer, kB" in front and "ms</text>" in front
+    assert 'id="front"' not in Sweep("a.ini", (SweptVariant({"fusion": "x"}, None),)).to_html()
 
 
 @pytest.mark.parametrize(
