@@ -14,13 +14,13 @@ from pathlib import Path
 import click
 
 from cnn_convertor.config import Config
-from cnn_convertor.config.request import DeviceOptions
+from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
-from cnn_convertor.devices.dv700.estimate import estimates, total_usec, traffic
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.intervals import total
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.pipeline import load, plan
+from cnn_convertor.report.collecting import report_of
 from development.benchmarks.fusion import NETWORKS, with_rows
 from examples import zoo
 
@@ -36,16 +36,17 @@ def rows(name: str) -> Iterator[str]:
         for device in NAMES:
             for fusion in LEVELS:
                 way = replace(config, device=read_profile(device, Path()), fusion=fusion.value)
+                request = Request.of(way)
                 start = f"| {name} | {device} | {fusion.value} |"
                 try:
-                    program = plan(graph, name, DeviceOptions.of(way))
+                    program = plan(graph, name, request.options)
                 except ConvertorError as error:
                     yield f"{start} refused: {', '.join(dict.fromkeys(p.code for p in error.problems))} | | | | |"
                     continue
-                costs = estimates(program, way.profile)
-                memory = sum(cost.bound == "memory" for cost in costs)
-                megabytes, time = traffic(program, way.profile) / 1e6, (total_usec(costs) / 1e3).text(".2f")
-                yield f"{start} {len(costs)} | {megabytes:.2f} | {time} | {memory} | {program.io_bytes:,} |"
+                report = report_of(program, request)
+                memory = sum(step.cost is not None and step.cost.bound == "memory" for step in report.commands)
+                time = (report.usec / 1e3).text(".2f")
+                yield f"{start} {len(report.commands)} | {report.traffic / 1e6:.2f} | {time} | {memory} | {program.io_bytes:,} |"
 
 
 @click.command()

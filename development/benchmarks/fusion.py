@@ -7,19 +7,18 @@ docs/fusion.md; --write puts the rows into that page. Without names: all network
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 
 from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.estimate import traffic
+from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.profile import Profile
-from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.pipeline import build, load
+from cnn_convertor.report.collecting import report_of
+from cnn_convertor.report.values import Report
 from examples import zoo
 
 PAGE = Path(__file__).parents[2] / "docs" / "fusion.md"
@@ -46,41 +45,35 @@ HEAD = (
 )
 
 
-class Variants(NamedTuple):
-    """A network of the zoo, converted in every way for one device."""
-
-    programs: Mapping[Fusion, Program]
-    profile: Profile
-
-
-def variants(name: str) -> Variants:
+def reports(name: str) -> dict[Fusion, Report]:
     with tempfile.TemporaryDirectory() as folder:
         config = replace(Config.read(zoo.build(name, Path(folder))), quantization=False, transpose_weight=True)
         graph = load(config)
-        programs = {fusion: build(graph, replace(config, fusion=fusion.value)) for fusion in Fusion}
-        return Variants(programs, config.profile)
+        ways = {fusion: replace(config, fusion=fusion.value) for fusion in Fusion}
+        return {fusion: report_of(build(graph, way), Request.of(way)) for fusion, way in ways.items()}
 
 
-def row(name: str, fusion: Fusion, program: Program, profile: Profile) -> str:
+def row(name: str, fusion: Fusion, report: Report) -> str:
     """One line of the table."""
+    memory = report.memory
+    assert memory is not None, "a report of a program"
     cells = (
         name,
         fusion.value,
-        len(program.commands),
-        sum(len(layer.runs) for layer in program.commands),
-        len(program.on_cpu),
-        f"{traffic(program, profile) / 1e6:.2f}",
-        f"{program.io_bytes:,}",
-        f"{program.plan.lower_bound:,}",
-        "yes" if program.plan.proven else "no",
+        len(report.commands),
+        sum(len(step.runs) for step in report.commands),
+        len(report.on_cpu),
+        f"{report.traffic / 1e6:.2f}",
+        f"{memory.bytes:,}",
+        f"{memory.lower_bound:,}",
+        "yes" if memory.proven else "no",
     )
     return f"| {' | '.join(map(str, cells))} |"
 
 
 def rows(name: str) -> list[str]:
     """The lines of a network."""
-    programs, profile = variants(name)
-    return [row(name, fusion, program, profile) for fusion, program in programs.items()]
+    return [row(name, fusion, report) for fusion, report in reports(name).items()]
 
 
 def written(page: str, name: str) -> list[str]:

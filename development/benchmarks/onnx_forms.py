@@ -14,8 +14,9 @@ from typing import Final, NamedTuple
 import click
 
 from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.estimate import traffic
+from cnn_convertor.config.request import Request
 from cnn_convertor.pipeline import build, load
+from cnn_convertor.report.collecting import report_of
 from development.benchmarks.networks_page import Table, keep
 from examples import zoo
 
@@ -38,8 +39,8 @@ class Cost(NamedTuple):
     @classmethod
     def of(cls, ini: Path) -> Cost:
         config = Config.read(ini)
-        program = build(load(config), config)
-        return cls(len(program.commands), len(program.on_cpu), traffic(program, config.profile))
+        report = report_of(build(load(config), config), Request.of(config))
+        return cls(len(report.commands), len(report.on_cpu), report.traffic)
 
     def is_at_most(self, other: Cost) -> bool:
         return all(mine <= its for mine, its in zip(self, other, strict=True))

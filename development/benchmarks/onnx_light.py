@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import Request
 from cnn_convertor.pipeline import build, load
+from cnn_convertor.report.collecting import report_of
 from cnn_convertor.trials.verify import verify
 from development.benchmarks.networks_page import Table, keep
 
@@ -123,12 +125,12 @@ def main(names: tuple[str, ...]) -> None:
         with tempfile.TemporaryDirectory() as folder:
             config = Config.read(write(name, Path(folder)))
             graph = load(config)
-            program = build(graph, config)
+            report = report_of(build(graph, config), Request.of(config))
             result = verify(config, graph=graph, samples=1, layers=True)
             lowest = min(row.comparison.sqnr for row in result.layers)
             sqnr = min(output.sqnr for output in result.outputs)
         figures = (
-            f"{len(program.commands)} | {len(program.on_cpu)} | {sqnr:.1f} dB | {len(result.layers)} | {lowest:.1f} dB"
+            f"{len(report.commands)} | {len(report.on_cpu)} | {sqnr:.1f} dB | {len(result.layers)} | {lowest:.1f} dB"
         )
         line = f"| {name} | {figures} |"
         keep(Table.LIGHT, {name: line})

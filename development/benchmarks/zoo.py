@@ -17,12 +17,14 @@ from typing import Final, NamedTuple
 import click
 
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Conv2d, ConvTranspose2d, Dense
 from cnn_convertor.pipeline import build, load
+from cnn_convertor.report.collecting import report_of
+from cnn_convertor.report.values import Report
 from cnn_convertor.trials.verify import verify
 from development.benchmarks.networks_page import LEAST, PAGE, SAMPLES, Table, page_with, rows_of
 from examples import zoo
@@ -69,23 +71,23 @@ def row(name: str) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         config = Config.read(zoo.build(name, Path(folder), size=size))
         graph = load(config)
-        programs: dict[Fusion, Program] = {}
+        reports: dict[Fusion, Report] = {}
         sqnr: list[float] = []
         for fusion in LEVELS:
             for transposed in (True, False):
                 way = replace(config, fusion=fusion.value, transpose_weight=transposed)
                 result = verify(way, graph=graph, samples=SAMPLES, min_sqnr=LEAST)
                 sqnr += [output.sqnr for output in result.outputs]
-            programs[fusion] = build(graph, way)
-    program = programs[Fusion.DOCUMENTED]
-    on_device = {origin.layer for layer in program.layers if layer.runs for origin in layer.origins}
+            reports[fusion] = report_of(build(graph, way), Request.of(way))
+    report = reports[Fusion.DOCUMENTED]
+    on_device = {name for step in report.commands for name in step.layers}
     macs = {node.name: multiplications(graph, node) for node in graph.nodes}
     done = sum(macs[n.name] for n in graph.nodes if n.where is not None and n.where.layer in on_device)
     return Row(
         network=name,
         input="x".join(str(n) for n in graph.shape(graph.inputs[0].name)),
-        commands=tuple(len(each.commands) for each in programs.values()),
-        cpu_layers=len(program.on_cpu),
+        commands=tuple(len(each.commands) for each in reports.values()),
+        cpu_layers=len(report.on_cpu),
         macs=sum(macs.values()),
         share=done / sum(macs.values()),
         sqnr=min(sqnr),

@@ -159,7 +159,11 @@ def fusion() -> str:
 def _draw_module(drawing: Drawing, left: float, level: Fusion, program: Program) -> None:
     commands = module_of(program)
     places = places_of(commands, program)
-    costs = zip(program.commands, estimates(program, read_profile("dv700", Path())), strict=True)
+    costs = zip(
+        (layer for layer in program.layers if layer.runs),
+        estimates(program, read_profile("dv700", Path())),
+        strict=True,
+    )
     traffic = sum(cost.nbytes for layer, cost in costs if layer in commands)
     step, width, height = 100, 86, 44
     boxes = {place: Box(left + 7 + place.column * step, 88 + place.row * 92, width, height) for place in places}

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import pytest
 
 from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.estimate import traffic
+from cnn_convertor.config.request import Request
 from cnn_convertor.pipeline import build, load
+from cnn_convertor.report.collecting import report_of
 from cnn_convertor.trials.verify import verify
 from examples import zoo
 
@@ -58,8 +59,8 @@ class Cost(NamedTuple):
 
 def cost(name: str, size: int, folder: Path) -> Cost:
     config = Config.read(zoo.build(name, folder, size=size))
-    program = build(load(config), config)
-    return Cost(len(program.commands), len(program.on_cpu), traffic(program, config.profile))
+    report = report_of(build(load(config), config), Request.of(config))
+    return Cost(len(report.commands), len(report.on_cpu), report.traffic)
 
 
 @pytest.mark.parametrize("name", TWINS)

@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import pytest
 
-from cnn_convertor.devices.dv700.estimate import traffic
 from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
 from development.benchmarks import fusion as benchmark
 
@@ -33,10 +32,10 @@ def test_the_page_has_every_network_in_every_way() -> None:
 def test_the_table_is_fresh_and_each_way_is_better_than_the_one_before(name: str) -> None:
     if name.startswith("keras"):
         pytest.importorskip("keras")
-    programs, profile = benchmark.variants(name)
-    rows = [benchmark.row(name, fusion, program, profile) for fusion, program in programs.items()]
+    reports = benchmark.reports(name)
+    rows = [benchmark.row(name, fusion, report) for fusion, report in reports.items()]
     assert rows == benchmark.written(PAGE, name)
-    costs = [(traffic(program, profile), len(program.commands)) for program in programs.values()]
+    costs = [(report.traffic, len(report.commands)) for report in reports.values()]
     for less, more in pairwise(costs):
         assert more[0] <= less[0] and more[1] <= less[1]
 

@@ -98,11 +98,6 @@ def total_usec(commands: Iterable[Estimate]) -> Interval:
     return total(command.usec for command in commands)
 
 
-def traffic(program: Program, profile: Profile) -> int:
-    """Bytes of external memory that all commands move: maps and weights."""
-    return sum(command.nbytes for command in estimates(program, profile))
-
-
 def run_cycles(run: Run) -> int:
     """Cycles of a run with one tile of weights for 8 output channels a cycle."""
     if run.convolution is None:

@@ -242,16 +242,6 @@ class Program:
         return self.plan.size
 
     @property
-    def commands(self) -> tuple[Layer, ...]:
-        """The layers that the device computes."""
-        return tuple(layer for layer in self.layers if layer.type.place == "device")
-
-    @property
-    def on_cpu(self) -> tuple[Layer, ...]:
-        """The layers that the CPU computes: the generated functions, and those of the runtime, such as LT_FLATTEN."""
-        return tuple(layer for layer in self.layers if layer.type.place == "cpu")
-
-    @property
     def weights(self) -> tuple[Weights, ...]:
         """All packed weights, in the order of the weight buffer."""
         runs = (run for layer in self.layers for run in layer.runs)
