@@ -127,7 +127,11 @@ def calibration(network: str, result: CalibrationEffect, *, with_layers: bool) -
 def sweep(result: Sweep) -> list[Item]:
     """The variants, and which of them are on the Pareto front."""
     first, *others = result.titles
-    return [result.network, Grid.of(first, others, result.cells), *(f"  {note}" for note in result.notes)]
+    return [
+        result.network,
+        Grid.of(first, others, [[cell.text for cell in row] for row in result.cells]),
+        *(f"  {note}" for note in result.notes),
+    ]
 
 
 # --- verify --------------------------------------------------------------------------------------------------------------
@@ -333,7 +337,7 @@ def _layer_cells(layer: ModelLayer) -> list[str]:
 def _totals(result: Report) -> Iterator[str]:
     """The sums over the layers, and what to change."""
     assert result.work is not None
-    share = result.share_on_device
+    share = result.work.share_on_device
     known = " known" if any(layer.macs is None for layer in result.layers) else ""
     on_device = "" if share is None else f" ({share:.1%} on the device)"
     rows = (
@@ -370,16 +374,7 @@ def costs(result: Report) -> list[Item]:
         layers = ", ".join(step.layers)
         numbers = (e.cycles, e.input_bytes, e.operand_bytes, e.output_bytes, e.weights_bytes)
         name = layers if len(layers) <= _SHOWN else f"{layers[: _SHOWN - 3]}..."
-        rows.append(
-            [
-                name,
-                str(number),
-                str(len(step.runs)),
-                *map(_counted, numbers),
-                e.bound,
-                e.usec.text(",.1f"),
-            ]
-        )
+        rows.append([name, str(number), str(len(step.runs)), *map(_counted, numbers), e.bound, e.usec.text(",.1f")])
     total = f"{milliseconds(result.usec)} ms and {result.traffic / 1e6:,.2f} MB on {result.device.name}"
     beside = f"{milliseconds(result.command_usec)} ms of it to start and end commands"
     return ["", Grid.of("command", _COSTS, rows), "", f"{total}, {beside}", result.device.provenance] if rows else []

@@ -97,7 +97,7 @@ def _tiles(report: Report) -> Iterator[tuple[str, str, str]]:
         yield f"{report.weight_bytes:,}", "bytes of weights", ""
     if (memory := report.memory) is not None:
         yield f"{memory.bytes:,}", f"bytes of I/O buffer{', proven smallest' * memory.proven}", ""
-    if (share := report.share_on_device) is not None:
+    if report.work is not None and (share := report.work.share_on_device) is not None:
         yield f"{report.macs / 1e6:,.1f} M", f"multiplications, {share:.1%} on the device", ""
     if report.problems:
         yield f"{len(report.problems)}", "problems prevent a conversion", "error"

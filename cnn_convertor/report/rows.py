@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import groupby
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.device import Device
@@ -31,6 +31,9 @@ class Runs(Enum):
     NOWHERE = "none"  # nothing is to be computed
     REFUSED = "refused"
     UNKNOWN = "unknown"  # it depends on a layer that cannot be read
+
+
+ON_DEVICE: Final = frozenset({Runs.DEVICE, Runs.REWRITTEN, Runs.BOTH})
 
 
 def boundaries_of(graph: Graph, steps: Sequence[Command], device: Device, fusion: Fusion) -> tuple[Boundary, ...]:

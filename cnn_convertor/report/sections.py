@@ -143,21 +143,8 @@ def _layer(layer: ModelLayer, *, has_steps: bool) -> TableRow:
 
 
 def weights(report: Report) -> PageSection:
-    columns = (
-        *(
-            "layer",
-            "step",
-            "stored as",
-            "reason",
-            "values",
-            "palette dB",
-            "FP16 bytes",
-            "bytes",
-            "overflow",
-            "underflow",
-        ),
-        "magnitudes",
-    )
+    sizes = "values", "palette dB", "FP16 bytes", "bytes", "overflow", "underflow"
+    columns = "layer", "step", "stored as", "reason", *sizes, "magnitudes"
     note = "Magnitudes by powers of two, counts on a logarithmic scale; red: beyond FP16's normal numbers."
     return PageSection(
         "weights", "Weights", "Weights", note, tables=tables_of(columns, [*map(_stored, report.weights)])
@@ -208,10 +195,8 @@ def board(report: Report) -> PageSection:
     """What a kit measured, beside the model."""
     found = report.board
     assert found is not None, "no board ran"
-    columns = (
-        *("step", "layers", "does", "us", "us by the model", "ratio", "bytes", "bytes by the model", "computes"),
-        "SQNR dB",
-    )
+    times = "us", "us by the model", "ratio", "bytes", "bytes by the model"
+    columns = "step", "layers", "does", *times, "computes", "SQNR dB"
     usec = "not measured" if found.whole.usec is None else f"{found.whole.usec:,} us"
     note = (
         f"{found.device}: {found.samples} samples ({found.inputs}), {_passed(found.passed)}. All commands: {usec} "

@@ -404,15 +404,6 @@ class Report:
         return sum(layer.macs or 0 for layer in self.layers)
 
     @property
-    def macs_on_device(self) -> int:
-        return sum(layer.macs or 0 for layer in self.layers if layer.runs in ON_DEVICE)
-
-    @property
-    def share_on_device(self) -> float | None:
-        """Of the multiplications; None where there are none."""
-        return self.macs_on_device / self.macs if self.macs else None
-
-    @property
     def changes(self) -> tuple[Change, ...]:
         """What to change, in network order."""
         layers: dict[tuple[str, str], dict[str, None]] = {}
@@ -423,5 +414,4 @@ class Report:
         return tuple(Change(code, hint, tuple(names)) for (code, hint), names in layers.items())
 
 
-ON_DEVICE = frozenset({"device", "rewritten", "device+cpu"})  # values of ModelLayer.runs
 SCHEMA = 3  # of the JSON form; increases when an entry changes its meaning or goes away

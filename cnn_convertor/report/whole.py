@@ -14,7 +14,7 @@ from cnn_convertor.passes.normalization import input_normalizations
 from cnn_convertor.pipeline import Analysis, Observers, Quantized, analyze_graph
 from cnn_convertor.report import values
 from cnn_convertor.report.magnitudes import MagnitudeCounter
-from cnn_convertor.report.rows import Runs, boundaries_of, rows, work_of
+from cnn_convertor.report.rows import ON_DEVICE, Runs, boundaries_of, rows, work_of
 from cnn_convertor.report.values import Report
 
 
@@ -58,6 +58,7 @@ def with_analysis(report: Report, analysis: Analysis) -> Report:
 
 def _work(report: Report, places: Sequence[str]) -> values.Work:
     """The sums over a report's layers and steps. places: where each step runs that computes layers of the network."""
+    on_device = sum(layer.macs or 0 for layer in report.layers if Runs(layer.runs) in ON_DEVICE)
     return values.Work(
         commands=places.count("device"),
         cpu_layers=places.count("cpu"),
@@ -65,8 +66,8 @@ def _work(report: Report, places: Sequence[str]) -> values.Work:
         refused=sum(layer.runs == Runs.REFUSED.value for layer in report.layers),
         parameters=report.parameters,
         macs=report.macs,
-        macs_on_device=report.macs_on_device,
-        share_on_device=report.share_on_device,
+        macs_on_device=on_device,
+        share_on_device=on_device / report.macs if report.macs else None,
         traffic_bytes=report.traffic if report.steps else None,
         usec=report.usec if report.steps else None,
     )

@@ -7,16 +7,17 @@ import io
 import json
 import math
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from cnn_convertor.devices.dv700.estimate import LEFT_OUT
 from cnn_convertor.devices.intervals import Interval, milliseconds
 from cnn_convertor.errors import Problem
 from cnn_convertor.report.page import page_of, scatter_svg
 from cnn_convertor.report.scatter import ScatterPoint
-from cnn_convertor.report.sections import PageSection, TableCell, TableRow, decibels_cell, row_of, tables_of
+from cnn_convertor.report.sections import PageSection, TableCell, decibels_cell, row_of, tables_of
 from cnn_convertor.report.summary import decibels
 
+T = TypeVar("T")
 _SCHEMA: Final = 2  # of the JSON form; increases when the meaning of an entry changes
 _EXACT: Final = "exact"  # the SQNR of an output without any error
 _SQNR: Final = "SQNR dB"
@@ -37,6 +38,11 @@ class Figures(NamedTuple):
     weight_bytes: int
     io_bytes: int
     sqnr: float | None = None
+
+    @property
+    def time(self) -> str:
+        """In milliseconds."""
+        return milliseconds(Interval(self.usec_low, self.usec_high))
 
     @property
     def nbytes(self) -> int:
@@ -62,15 +68,15 @@ class SweptVariant(NamedTuple):
     is_best: bool = False
 
     @property
-    def cells(self) -> tuple[str, ...]:
+    def cells(self) -> tuple[TableCell, ...]:
         """A row of the table: the settings, then the columns of `_TITLES`; after a failure, the codes of its problems."""
-        settings = tuple(self.settings.values())
+        settings = self.settings.values()
         if (f := self.figures) is None:
             codes = ", ".join(dict.fromkeys(problem.code for problem in self.problems))
-            return (*settings, codes, *[""] * (len(_TITLES) - 1))
-        sizes = (f"{size:,}" for size in (f.traffic_bytes, f.weight_bytes, f.io_bytes))
-        counts = (str(f.commands), str(f.cpu_layers), milliseconds(Interval(f.usec_low, f.usec_high)))
-        return (*settings, *counts, *sizes, decibels(f.sqnr), "*" * self.is_best)
+            return row_of(*settings, TableCell(codes, kind="error"), *[""] * (len(_TITLES) - 1)).cells
+        counts = f.commands, f.cpu_layers, TableCell(f.time, f.usec_low, "number")
+        sizes = f.traffic_bytes, f.weight_bytes, f.io_bytes
+        return row_of(*settings, *counts, *sizes, decibels_cell(f.sqnr), "*" * self.is_best).cells
 
     def values(self) -> dict[str, int | float | str]:
         """The figures for other programs; nothing after a failure."""
@@ -112,17 +118,13 @@ class Sweep(NamedTuple):
 
     @property
     def titles(self) -> tuple[str, ...]:
-        return self._shown((*self.rows[0].settings, *_TITLES))
+        return _shown((*self.rows[0].settings, *_TITLES), is_measured=self.is_measured)
 
     @property
-    def cells(self) -> tuple[tuple[str, ...], ...]:
+    def cells(self) -> tuple[tuple[TableCell, ...], ...]:
         """The rows of a table with these titles."""
-        return tuple(self._shown(row.cells) for row in self.rows)
-
-    def _shown(self, cells: tuple[str, ...]) -> tuple[str, ...]:
-        """A row without the column of the SQNR, unless it is measured."""
-        hidden = len(cells) - len(_TITLES) + _TITLES.index(_SQNR)
-        return cells if self.is_measured else (*cells[:hidden], *cells[hidden + 1 :])
+        is_measured = self.is_measured
+        return tuple(_shown(row.cells, is_measured=is_measured) for row in self.rows)
 
     @property
     def front(self) -> tuple[int, ...]:
@@ -166,38 +168,31 @@ class Sweep(NamedTuple):
         return page.getvalue()
 
 
+def _shown(cells: tuple[T, ...], *, is_measured: bool) -> tuple[T, ...]:
+    """A row without the column of the SQNR, unless it is measured."""
+    hidden = len(cells) - len(_TITLES) + _TITLES.index(_SQNR)
+    return cells if is_measured else (*cells[:hidden], *cells[hidden + 1 :])
+
+
 # --- the page ------------------------------------------------------------------------------------------------------------
 
 
 def _sections(sweep: Sweep) -> Iterator[PageSection]:
     """The sections that the sweep has something for."""
     numbers = {row: number for number, row in enumerate(sweep.front, 1)}
-    titles = sweep.titles[:-1]
+    titles, cells = ("no.", *sweep.titles[:-1]), [row[:-1] for row in sweep.cells]  # without the stars
     if numbers:
         note = (
             f"Red, with numbers that the table below names: {sweep.notes[0].removeprefix('* ')}. Gray: the other variants. "
             "The plot has the shorter ends of the times."
         )
-        tables = tables_of(("no.", *titles), [_row(sweep, row, number) for row, number in numbers.items()])
+        tables = tables_of(titles, [row_of(number, *cells[row]) for row, number in numbers.items()])
         yield PageSection("front", "Pareto front", "Pareto front", note, _plot(sweep, numbers), tables)
-    rows = [_row(sweep, row, numbers.get(row), style="best" * (row in numbers)) for row in range(len(sweep.rows))]
-    yield PageSection("variants", "Variants", "All variants", tables=tables_of(("no.", *titles), rows))
+    rows = [row_of(numbers.get(i), *row, style="best" * (i in numbers)) for i, row in enumerate(cells)]
+    yield PageSection("variants", "Variants", "All variants", tables=tables_of(titles, rows))
     if sweep.problems:
         problems = [row_of(TableCell(problem.code, kind="error"), str(problem)) for problem in sweep.problems]
         yield PageSection("problems", "Problems", "Problems", tables=tables_of(("code", "problem"), problems))
-
-
-def _row(sweep: Sweep, row: int, number: int | None, style: str = "") -> TableRow:
-    """number: on the front."""
-    f = sweep.rows[row].figures
-    if f is None:
-        codes, *empty = sweep.cells[row][len(sweep.rows[row].settings) : -1]
-        cells: list[str | int | TableCell] = [TableCell(codes, kind="error"), *empty]
-    else:
-        time = TableCell(milliseconds(Interval(f.usec_low, f.usec_high)), f.usec_low, "number")
-        cells = [f.commands, f.cpu_layers, time, f.traffic_bytes, f.weight_bytes, f.io_bytes]
-        cells += [decibels_cell(f.sqnr)] * sweep.is_measured
-    return row_of(number, *sweep.rows[row].settings.values(), *cells, style=style)
 
 
 def _plot(sweep: Sweep, numbers: Mapping[int, int]) -> str:
@@ -207,7 +202,7 @@ def _plot(sweep: Sweep, numbers: Mapping[int, int]) -> str:
     points = []
     for number, (row, f) in known.items():
         sqnr = "" if f.sqnr is None else f", {decibels(f.sqnr)} dB"
-        name = f"{row.name}: {milliseconds(Interval(f.usec_low, f.usec_high))} ms, {f.nbytes:,} bytes{sqnr}"
+        name = f"{row.name}: {f.time} ms, {f.nbytes:,} bytes{sqnr}"
         points.append(ScatterPoint(f.usec_low / 1e3, f.nbytes / size, name, str(numbers.get(number, ""))))
     return scatter_svg(
         points,

@@ -233,7 +233,7 @@ def test_a_sweep_has_a_column_for_the_sqnr_only_if_it_is_measured() -> None:
     measured = Figures(1, 0, 1000.0, 1000.0, 2000, 300, 40, 50.0)
     for figures, shown in ((measured, "50.0"), (measured._replace(sqnr=None), None)):
         made = Sweep("net.ini", (SweptVariant({"fusion": "full"}, figures, is_best=True),))
-        row = dict(zip(made.titles, *made.cells, strict=True))
+        row = dict(zip(made.titles, (cell.text for cell in made.cells[0]), strict=True))
         assert (row.get("SQNR dB"), row["I/O buffer"], row[""]) == (shown, "40", "*")
         assert ("SQNR" in made.notes[0]) == (shown is not None)
 

@@ -101,7 +101,7 @@ def test_a_definition_without_weights_is_enough(look: Look) -> None:
         'max pool 2x2, in the command of "conv"',
     ]
     assert result.work is not None and (result.work[:2], result.problems) == ((2, 1), ())
-    assert (result.parameters, result.macs, result.share_on_device) == (8811, 223200, 1.0)
+    assert (result.parameters, result.macs, result.work.share_on_device) == (8811, 223200, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -94,10 +94,6 @@ def estimates(program: Program, profile: Profile) -> tuple[Estimate, ...]:
     )
 
 
-def total_usec(commands: Iterable[Estimate]) -> Interval:
-    return total(command.usec for command in commands)
-
-
 def run_cycles(run: Run) -> int:
     """Cycles of a run with one tile of weights for 8 output channels a cycle."""
     if run.convolution is None:

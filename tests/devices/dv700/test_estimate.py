@@ -116,7 +116,7 @@ def test_as_much_work_in_more_commands_takes_longer() -> None:
     (one,) = estimates(program_of(Shape(4, 4, 8), *work), PROFILE)
     first, second = estimates(program_of(Shape(4, 4, 8), *work, fusion=Fusion.PROVEN), PROFILE)
     assert first.cycles + second.cycles == one.cycles
-    assert total(each.usec for each in (first, second)).low >= one.usec.low + 3
+    assert total(cost.usec for cost in [first, second]).low >= one.usec.low + 3
 
 
 def test_twice_the_multipliers_halve_the_cycles() -> None:
@@ -178,7 +178,7 @@ def test_the_summary_has_the_sum_and_the_memory_for_palettes() -> None:
     time, explained = (text for label, text in summary(report) if label == "estimate")
     assert time.endswith(" MB for the commands on dv740; 0.001 to 0.02 ms of it to start and end them")
     assert explained == f"model; {LEFT_OUT}; assumes clock, bandwidth, multipliers, time of a command"
-    assert report.usec == total(each.usec for each in estimates(program, chosen.profile))
+    assert report.usec == total(cost.usec for cost in estimates(program, chosen.profile))
     rows = dict(summary(report))
     assert rows["command buffer"] == "about 320 bytes more for palettes, which the driver expands"
     assert "command buffer" not in dict(summary(report_of(program, Request.of(replace(chosen, device=PROFILE)))))
