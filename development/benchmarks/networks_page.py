@@ -56,11 +56,10 @@ the lowest of all layers is beside it. Each output reaches 40 dB.
 
 Caffe networks beside those that `examples/zoo_onnx.py` writes with the same weights, and Keras networks beside what tf2onnx
 exports of them, with documented forms of [fusion](fusion.md). `python -m development.benchmarks.onnx_forms` writes this table, and ends with
-1 where ONNX costs more. *Traffic* is the bytes of maps and
-weights that all commands move for one image.
+1 where ONNX has more commands, CPU layers or traffic.
 
-| network | commands | in ONNX | CPU layers | in ONNX | traffic | in ONNX |
-|---|--:|--:|--:|--:|--:|--:|
+| network | commands | in ONNX | CPU layers | in ONNX |
+|---|--:|--:|--:|--:|
 """
     OPERATORS = """
 ## ONNX operators
