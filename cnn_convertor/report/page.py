@@ -18,12 +18,7 @@ from cnn_convertor.files.places import place_of
 from cnn_convertor.files.templates import environment
 from cnn_convertor.report import sections
 from cnn_convertor.report.layering import can_place
-from cnn_convertor.report.pictures import (
-    BOX_HEIGHT,
-    BOX_WIDTH,
-    memory_picture,
-    network_picture,
-)
+from cnn_convertor.report.pictures import BOX_HEIGHT, BOX_WIDTH, memory_picture, network_picture
 from cnn_convertor.report.scatter import ScatterPoint, scatter_picture
 from cnn_convertor.report.sections import PageSection
 from cnn_convertor.report.summary import summary
@@ -33,14 +28,14 @@ if TYPE_CHECKING:
     from cnn_convertor.report.comparison import ReportDifference
 
 
-def network_svg(report: Report) -> str:
-    """The network. Raises UsageError without the library that lays it out."""
-    return _network(report, alone=True)
+def network_svg(report: Report, *, alone: bool = True) -> Markup:
+    """The network. alone: a file of its own, not a part of a page. Raises UsageError without the library that lays it out."""
+    return _picture("network.svg.j2", report, alone=alone, network=network_picture(report))
 
 
-def memory_svg(report: Report) -> str:
-    """The I/O buffer over time."""
-    return _memory(report, alone=True)
+def memory_svg(report: Report, *, alone: bool = True) -> Markup:
+    """The I/O buffer over time. alone: as above."""
+    return _picture("memory.svg.j2", report, alone=alone, memory=memory_picture(report))
 
 
 def html_page(report: Report, *, compared: Sequence[ReportDifference] | None = None, data: str | None = None) -> str:
@@ -115,7 +110,7 @@ def _sections(report: Report, compared: Sequence[ReportDifference] | None) -> It
         yield sections.commands(report)
     if report.memory is not None:
         note = f"Where each feature map lies in the I/O buffer, and how long. {_MEMORY_LEGEND}"
-        yield PageSection("memory", "Memory", "Memory", note, _memory(report, alone=False))
+        yield PageSection("memory", "Memory", "Memory", note, memory_svg(report, alone=False))
     if report.layers:
         yield sections.layers(report)
     if report.weights:
@@ -139,19 +134,10 @@ def _network_section(report: Report) -> PageSection:
         f"Each step lies below those that it reads. {_LEGEND} Select a step for its registers, runs and tiles, and for the "
         "reason why its command ends there."
     )
-    return PageSection("network", "Network", "Network", note, _network(report, alone=False))
-
-
-def _network(report: Report, *, alone: bool) -> Markup:
-    return _picture("network.svg.j2", report, alone=alone, network=network_picture(report))
-
-
-def _memory(report: Report, *, alone: bool) -> Markup:
-    return _picture("memory.svg.j2", report, alone=alone, memory=memory_picture(report))
+    return PageSection("network", "Network", "Network", note, network_svg(report, alone=False))
 
 
 def _picture(template: str, report: Report, *, alone: bool, **values: object) -> Markup:
-    """alone: a file of its own, not a part of a page."""
     return _render(template, title=report.network, alone=alone, style=_style("report_picture.css"), **_BOX, **values)
 
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from cnn_convertor.report.pictures import Mark
+
 _WIDTH: Final = 720  # of the picture, in its own units; pages scale it
 _HEIGHT: Final = 424
 _LEFT, _RIGHT, _TOP, _BOTTOM = 84, 32, 52, 76  # margins
@@ -30,11 +32,6 @@ class PlottedPoint(NamedTuple):
     mark: str
 
 
-class AxisTick(NamedTuple):
-    place: float
-    text: str
-
-
 class ScatterPicture(NamedTuple):
     """Sizes in the picture's units. Marked points come last, on top of others."""
 
@@ -45,8 +42,8 @@ class ScatterPicture(NamedTuple):
     top: int
     bottom: int
     points: tuple[PlottedPoint, ...]
-    across: tuple[AxisTick, ...]
-    down: tuple[AxisTick, ...]
+    across: tuple[Mark, ...]
+    down: tuple[Mark, ...]
 
 
 def scatter_picture(points: Sequence[ScatterPoint]) -> ScatterPicture:
@@ -88,6 +85,6 @@ def _between(number: float, ticks: Sequence[float], start: float, end: float) ->
     return start + (end - start) * (number - ticks[0]) / (ticks[-1] - ticks[0])
 
 
-def _placed(ticks: Sequence[float], start: float, end: float) -> tuple[AxisTick, ...]:
+def _placed(ticks: Sequence[float], start: float, end: float) -> tuple[Mark, ...]:
     digits = max(0, -math.floor(math.log10(ticks[1] - ticks[0]) + 1e-9))
-    return tuple(AxisTick(round(_between(tick, ticks, start, end), 1), f"{tick:,.{digits}f}") for tick in ticks)
+    return tuple(Mark(round(_between(tick, ticks, start, end), 1), f"{tick:,.{digits}f}") for tick in ticks)
