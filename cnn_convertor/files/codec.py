@@ -261,4 +261,15 @@ def _number(value: Any) -> float:
 
 
 def _refuse(expected: str, value: object) -> typing.NoReturn:
-    raise FormError(f": expected {expected}, found {json.dumps(value)[:60]}")
+    raise FormError(f": expected {expected}, found {_shown(value)}")
+
+
+def _shown(value: object) -> str:
+    """The value, but not what is inside: that may be nested without end."""
+    match value:
+        case [_, *_]:
+            return "a list"
+        case dict() if value:
+            return "an object"
+        case _:
+            return json.dumps(value)[:60]

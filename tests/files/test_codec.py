@@ -95,6 +95,16 @@ def test_a_number_that_is_none_is_worse_than_any() -> None:
     assert from_json(Inner, to_json(Inner(math.nan))).ratio == -math.inf
 
 
+def test_a_value_that_is_nested_deeply_is_refused_and_not_written_out() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(FormError, match=r"^ratio: expected a number, found a list$"):
+        from_values(Inner, {"ratio": deep})
+    while deep:  # without recursion, as the list goes away
+        deep = deep.pop()
+
+
 def test_unknown_entries_of_later_versions_are_left_out() -> None:
     assert from_json(Inner, '{"ratio": 1, "later": 2}') == Inner(1.0)
 

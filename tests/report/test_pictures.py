@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -97,3 +98,15 @@ def test_long_names_are_shortened_in_boxes_and_whole_in_titles() -> None:
     picture = network_picture(report(joined((name, "b", "c", "d", "e", "f"))))
     (node,) = (node for node in picture.nodes if name in node.title)
     assert all(len(line) < 60 for line in (node.name, node.does, node.size))
+
+
+def test_a_damaged_report_with_a_circle_of_steps_has_a_picture() -> None:
+    """The library that places nodes aborts the process at a circle."""
+    pytest.importorskip("fast_sugiyama")
+    made = report()
+    first, *others = made.steps
+    circle = first._replace(
+        reads=tuple(read._replace(step=at, input=None) for read in first.reads for at in (0, 1, -1))
+    )
+    picture = network_picture(replace(made, steps=(circle, *others)))
+    assert len(picture.nodes) == len(made.steps) + len(made.inputs)
