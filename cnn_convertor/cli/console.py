@@ -21,7 +21,7 @@ from cnn_convertor.cli.problems import Complaint
 from cnn_convertor.cli.tables import escape_controls, without_commands
 from cnn_convertor.errors import Problem
 from cnn_convertor.progress import silent
-from cnn_convertor.workers.outcomes import DEBUG, Attempt, Ending
+from cnn_convertor.workers.outcomes import DEBUG, Attempt, Outcome
 
 if TYPE_CHECKING:
     from cnn_convertor.cli.live import LiveTable
@@ -70,7 +70,7 @@ class Console:
             yield
         self.judge_outcome(attempt.outcome)
 
-    def judge_outcome(self, outcome: Ending[Any]) -> None:
+    def judge_outcome(self, outcome: Outcome[Any]) -> None:
         """Print the warnings and the problems of an outcome."""
         for problem in outcome.warnings:
             self.complain("warning", problem)

@@ -28,7 +28,7 @@ from cnn_convertor.config.ini_file import ini_files
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.files import dependencies
 from cnn_convertor.workers.cluster import Cluster
-from cnn_convertor.workers.outcomes import Ending
+from cnn_convertor.workers.outcomes import Outcome
 from cnn_convertor.workers.processes import HERE, Processes, Workers
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _convert(
     tasks = [bulk.ConversionJob(config, cache, console.strict) for _, config in configs]
     converted: list[Converted] = []
 
-    def show(number: int, outcome: Ending[Converted]) -> None:
+    def show(number: int, outcome: Outcome[Converted]) -> None:
         ini, config = configs[number]
         console.judge_outcome(outcome)
         if outcome.result is not None:
@@ -126,12 +126,12 @@ def _convert(
                 outcome = bulk.convert_one(task, progress, on=on)
             show(number, outcome)
         return converted
-    waiting: dict[int, Ending[Converted]] = {}
+    waiting: dict[int, Outcome[Converted]] = {}
     number = 0
     with console.table([config.name for _, config in configs]) as table:
-        for ended, outcome in bulk.convert_all(tasks, on=on, started=table.start):
-            table.end(ended, failed=outcome.result is None)
-            waiting[ended] = outcome
+        for done, outcome in bulk.convert_all(tasks, on=on, started=table.start):
+            table.end(done, failed=outcome.result is None)
+            waiting[done] = outcome
             while number in waiting:
                 ready = waiting.pop(number)
                 with table.paused(number, "failed" if ready.result is None else ready.result.how):

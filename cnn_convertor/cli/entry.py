@@ -18,7 +18,7 @@ from cnn_convertor.cli.shared_options import check_apart
 from cnn_convertor.errors import Problem
 from cnn_convertor.files.places import place_of
 from cnn_convertor.near_names import did_you_mean
-from cnn_convertor.workers.outcomes import Ending, problems_of
+from cnn_convertor.workers.outcomes import Outcome, problems_of
 
 
 class Commands(click.Group):
@@ -131,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.close()
         return error.exit_code
     except OSError as error:  # help cannot be written; commands have their own
-        Console(0).judge_outcome(Ending(problems=problems_of(error)))
+        Console(0).judge_outcome(Outcome(problems=problems_of(error)))
         return FAILED
     except click.Abort:
         Console(0).note("interrupted")

@@ -231,7 +231,7 @@ def sweep(
     given = variants(ini, vary, verified=verified, **options)
     with console.progress(ini.name) as progress:
         progress("variants", 0, len(given))
-        result = sweep(given, on=on, ended=lambda done: progress("variants", done, len(given)))
+        result = sweep(given, on=on, finished=lambda done: progress("variants", done, len(given)))
     if html_file is not None:
         save(html_file, result.to_html())
     save(csv_file, result.to_csv())

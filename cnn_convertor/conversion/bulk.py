@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.report import Report
 from cnn_convertor.workers.cluster import Cluster, stop_if_unwanted
-from cnn_convertor.workers.outcomes import Ending, attempted
+from cnn_convertor.workers.outcomes import Outcome, attempted
 from cnn_convertor.workers.processes import HERE, Workers, spread
 
 
@@ -47,7 +47,7 @@ class Delivery(NamedTuple):
     report: Report
 
 
-def convert_one(task: ConversionJob, progress: Progress = silent, *, on: Workers = HERE) -> Ending[Converted]:
+def convert_one(task: ConversionJob, progress: Progress = silent, *, on: Workers = HERE) -> Outcome[Converted]:
     """Convert a network; the outcome has all problems. on: where calibration runs."""
     steps: set[str] = set()
 
@@ -65,7 +65,7 @@ def convert_one(task: ConversionJob, progress: Progress = silent, *, on: Workers
 
 def convert_all(
     tasks: Sequence[ConversionJob], *, on: Workers = HERE, started: Callable[[int], None] = lambda _: None
-) -> Iterator[tuple[int, Ending[Converted]]]:
+) -> Iterator[tuple[int, Outcome[Converted]]]:
     """The number of each task and its outcome, in the order in which they end. on: where the work runs.
 
     Two tasks must not write the same files. started: called with the number of each task that starts.
@@ -82,7 +82,7 @@ def _reads(task: ConversionJob) -> tuple[Path, ...]:
     return Request.of(task.config).inputs
 
 
-def _convert_away(task: ConversionJob) -> Ending[Delivery]:
+def _convert_away(task: ConversionJob) -> Outcome[Delivery]:
     """Convert a network into a folder of its own."""
 
     def work() -> Delivery:
@@ -96,14 +96,15 @@ def _convert_away(task: ConversionJob) -> Ending[Delivery]:
     return attempted(work, strict=task.strict)
 
 
-def _delivered(task: ConversionJob, sent: Ending[Delivery]) -> Ending[Converted]:
+def _delivered(task: ConversionJob, sent: Outcome[Any]) -> Outcome[Converted]:
     """Write the outputs that another computer sent."""
-    if (delivery := sent.result) is None:
-        return Ending(None, sent.problems, sent.is_misuse, sent.warnings, sent.trace, sent.python_warnings)
+    if sent.result is None:
+        return sent
+    delivery: Delivery = sent.result
 
     def work() -> Converted:
         files = {name: [np.frombuffer(content, np.uint8)] for name, content in delivery.contents.items()}
         return Converted(ConvertedNetwork(cache.install(task.config, files), delivery.report), is_known=False)
 
-    ended = attempted(work, strict=task.strict)
-    return replace(ended, warnings=(*sent.warnings, *ended.warnings))
+    outcome = attempted(work, strict=task.strict)
+    return replace(outcome, warnings=(*sent.warnings, *outcome.warnings))

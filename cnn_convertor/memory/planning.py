@@ -10,7 +10,7 @@ from itertools import chain, pairwise
 from typing import NamedTuple
 
 from cnn_convertor.memory.buffer import Buffer
-from cnn_convertor.memory.searching import Outcome, Piece, search_blocks
+from cnn_convertor.memory.searching import Piece, SearchStatus, search_blocks
 from cnn_convertor.memory.validity import check
 
 NODES = 2_000  # node limit of the complete search: about a second
@@ -224,13 +224,13 @@ def _completely(
     while failed + unit < size > enough and nodes > 0:
         result = search_blocks(pieces, capacity, limit=(nodes + 1) // 2)
         nodes -= max(result.nodes, 1)
-        match result.outcome:
-            case Outcome.FOUND:
+        match result.status:
+            case SearchStatus.FOUND:
                 offsets = {b.name: 0 for b in blocks} | dict(zip((b.name for b in real), result.offsets, strict=True))
                 size = _end(blocks, offsets)
-            case Outcome.IMPOSSIBLE:
+            case SearchStatus.IMPOSSIBLE:
                 bound, failed = capacity + unit, capacity
-            case Outcome.GAVE_UP:
+            case SearchStatus.GAVE_UP:
                 failed = capacity
         capacity = failed + max(1, (size - failed) // unit // 2) * unit
     return offsets, bound

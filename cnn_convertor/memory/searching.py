@@ -30,7 +30,7 @@ NOTHING = -1  # the choice to leave the floor of a section empty
 FIRST_ROUND = 250  # nodes per attempt; doubles each round
 
 
-class Outcome(Enum):
+class SearchStatus(Enum):
     FOUND = "found"
     IMPOSSIBLE = "impossible"
     GAVE_UP = "gave up"
@@ -39,7 +39,7 @@ class Outcome(Enum):
 class Result(NamedTuple):
     """offsets: of each block, empty if none were found. nodes: the number of choices tried."""
 
-    outcome: Outcome
+    status: SearchStatus
     offsets: tuple[int, ...]
     nodes: int
 
@@ -63,12 +63,12 @@ def search_blocks(blocks: Sequence[Sequence[Piece]], capacity: int, *, limit: in
     while True:
         for rank, prefer in product(table.ranks, _PREFERENCES):
             attempt = _Attempt(table, capacity, rank, prefer)
-            outcome = attempt.run(min(share, limit - nodes))
+            status = attempt.run(min(share, limit - nodes))
             nodes += attempt.nodes
-            if outcome is Outcome.FOUND:
-                return Result(outcome, attempt.offsets, nodes)
-            if outcome is Outcome.IMPOSSIBLE or nodes >= limit:
-                return Result(outcome, (), nodes)
+            if status is SearchStatus.FOUND:
+                return Result(status, attempt.offsets, nodes)
+            if status is SearchStatus.IMPOSSIBLE or nodes >= limit:
+                return Result(status, (), nodes)
         share *= 2
 
 
@@ -207,12 +207,12 @@ class _Attempt:
                 offsets[self.table.block[frame.chosen]] = frame.height - int(self.table.at[frame.chosen])
         return tuple(offsets)
 
-    def run(self, limit: int) -> Outcome:
+    def run(self, limit: int) -> SearchStatus:
         state = self._begin()
         while state is not None:
             frame = self._open(state)
             if frame is None:
-                return Outcome.FOUND
+                return SearchStatus.FOUND
             self.frames.append(frame)
             state = None
             while state is None and self.frames:
@@ -221,12 +221,12 @@ class _Attempt:
                     self._go_back()
                     continue
                 if self.nodes >= limit:
-                    return Outcome.GAVE_UP
+                    return SearchStatus.GAVE_UP
                 self.nodes += 1
                 frame.chosen = frame.choices.pop()
                 state, conflict = self._tried(frame)
                 frame.conflict |= conflict
-        return Outcome.IMPOSSIBLE
+        return SearchStatus.IMPOSSIBLE
 
     def _begin(self) -> _State | None:
         """The state before any choice; None if a section is overfull."""

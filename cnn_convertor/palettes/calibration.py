@@ -40,7 +40,7 @@ from cnn_convertor.ir.graph import Graph
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.quantize import Palette
 from cnn_convertor.samples import Samples, names_of_parts, split
-from cnn_convertor.workers.outcomes import Ending, attempted
+from cnn_convertor.workers.outcomes import Outcome, attempted
 from cnn_convertor.workers.processes import HERE, Workers, gather
 
 Real: TypeAlias = NDArray[np.float64]
@@ -219,7 +219,7 @@ class _Part(NamedTuple):
 
 
 def _each_part(
-    work: Callable[[_Part], Ending[T]],
+    work: Callable[[_Part], Outcome[T]],
     networks: tuple[EmulatedNetwork, ...],
     samples: Samples,
     progress: Callable[[int, int], None],
@@ -252,7 +252,7 @@ def measure(
     return {i: moments for i, (mean, square) in sums.items() if (moments := _moments(mean, square)) is not None}
 
 
-def _measured(part: _Part) -> Ending[tuple[int, list[tuple[int, tuple[Real, Real]]]]]:
+def _measured(part: _Part) -> Outcome[tuple[int, list[tuple[int, tuple[Real, Real]]]]]:
     """The number of samples, and what `_powers` gives."""
 
     def work() -> tuple[int, list[tuple[int, tuple[Real, Real]]]]:
@@ -372,7 +372,7 @@ def _improvements(
     }
 
 
-def _compared(part: _Part) -> Ending[tuple[Real, Real]]:
+def _compared(part: _Part) -> Outcome[tuple[Real, Real]]:
     """The power of each layer of the first network, (layers,), and of the differences of the others, (networks, layers)."""
 
     def work() -> tuple[Real, Real]:

@@ -19,7 +19,7 @@ from cnn_convertor.report.collecting import report_of
 from cnn_convertor.trials.sweep_results import Figures, Sweep, SweptVariant
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification import frameworks
-from cnn_convertor.workers.outcomes import Ending, attempted
+from cnn_convertor.workers.outcomes import Outcome, attempted
 from cnn_convertor.workers.processes import HERE, Workers, spread
 
 _MOST: Final = 10_000  # combinations
@@ -81,9 +81,9 @@ def _parsed(name: str, text: str, ini: Path) -> Any:
         raise UsageError.of("DV128", f'--vary {name}: expected {key.kind.expected}, not "{text}"') from None
 
 
-def sweep(given: Sequence[Variant], *, on: Workers = HERE, ended: Callable[[int], None] = lambda _: None) -> Sweep:
-    """The figures of each variant. on: where the work runs. ended: called with the number of finished variants."""
-    outcomes: dict[int, Ending[Figures]] = {}
+def sweep(given: Sequence[Variant], *, on: Workers = HERE, finished: Callable[[int], None] = lambda _: None) -> Sweep:
+    """The figures of each variant. on: where the work runs. finished: called with the number of finished variants."""
+    outcomes: dict[int, Outcome[Figures]] = {}
     reads = cache(lambda: Request.of(given[0].config).inputs)  # all variants read the same; only a cluster asks
     names = [", ".join(f"{key} = {text}" for key, text in variant.settings) for variant in given]
     uses = frameworks.LIBRARIES if any(variant.verified for variant in given) else ()
@@ -91,7 +91,7 @@ def sweep(given: Sequence[Variant], *, on: Workers = HERE, ended: Callable[[int]
         measure, given, names=names, on=on, preload=[__name__], uses=uses, reads=lambda _: reads()
     ):
         outcomes[number] = outcome
-        ended(len(outcomes))
+        finished(len(outcomes))
     rows = [
         SweptVariant(dict(v.settings), outcomes[i].result, outcomes[i].problems, outcomes[i].warnings)
         for i, v in enumerate(given)
@@ -104,7 +104,7 @@ def sweep(given: Sequence[Variant], *, on: Workers = HERE, ended: Callable[[int]
     return Sweep(str(given[0].ini), tuple(marked))
 
 
-def measure(variant: Variant) -> Ending[Figures]:
+def measure(variant: Variant) -> Outcome[Figures]:
     """The figures of a variant, in memory: nothing is written."""
     return attempted(lambda: _figures(variant))
 

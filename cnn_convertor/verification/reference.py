@@ -24,7 +24,7 @@ from cnn_convertor.verification import frameworks
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import GIVEN, KEPT, Reference
 from cnn_convertor.verification.unpooling import DeviceMaxima, unpoolings
-from cnn_convertor.workers.outcomes import Ending, attempted
+from cnn_convertor.workers.outcomes import Outcome, attempted
 from cnn_convertor.workers.processes import HERE, Workers, gather
 
 
@@ -179,7 +179,7 @@ def _run_spread(
         _RUNNERS.clear()  # with the models that they keep; a worker of a cluster keeps them until its next run
 
 
-def _run_part(part: _Part) -> Ending[_PartResults]:
+def _run_part(part: _Part) -> Outcome[_PartResults]:
     def work() -> _PartResults:
         network = part.network.built()
         device = _run_device(network, part.inputs, with_layers=part.is_first)

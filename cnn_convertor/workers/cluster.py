@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.files.hashing import versions
-from cnn_convertor.workers.outcomes import Ending, problems_of
+from cnn_convertor.workers.outcomes import Outcome, problems_of
 from cnn_convertor.workers.relocation import Parcel, Pickled, mapped, packed, unpacked
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class Cluster(NamedTuple):
 
 
 def spread(
-    work: Callable[[T], Ending[R]],
+    work: Callable[[T], Outcome[R]],
     items: Sequence[T],
     *,
     names: Sequence[str],
@@ -49,7 +49,7 @@ def spread(
     uses: Sequence[str],
     carries: Callable[[T], Sequence[Path]],
     started: Callable[[int], None],
-) -> Iterator[tuple[int, Ending[R]]]:
+) -> Iterator[tuple[int, Outcome[R]]]:
     """As `workers.spread`. Raises UsageError without a scheduler, or without workers of the same versions.
 
     If workers die, Dask gives up every item that they held, not only the one at fault. So such an item is tried once more, alone.
@@ -70,7 +70,7 @@ def spread(
             try:
                 files = parcels.of(carries(items[number]))
             except OSError as error:  # of one item; it ends like one that fails on a worker
-                future = client.submit(Ending, None, problems_of(error), key=key)
+                future = client.submit(Outcome, None, problems_of(error), key=key)
             else:
                 future = client.submit(_at_worker, own, uses, value, files, key=key)
             future.add_done_callback(lambda _: ended.put(number))
@@ -221,12 +221,12 @@ def _next(ended: SimpleQueue[int], client: Any, cluster: Cluster) -> int:
             raise _without_workers(cluster.address)
 
 
-def _outcome(future: Any, name: str, cluster: Cluster) -> Ending[Any] | None:
+def _outcome(future: Any, name: str, cluster: Cluster) -> Outcome[Any] | None:
     """The outcome of an item; None if its workers died. Raises UsageError if the scheduler has ended."""
     import distributed
 
     try:
-        found: Ending[Any] = future.result()  # computed again if the worker that has it dies now
+        found: Outcome[Any] = future.result()  # computed again if the worker that has it dies now
         return found
     except distributed.KilledWorker:
         return None
@@ -234,7 +234,7 @@ def _outcome(future: Any, name: str, cluster: Cluster) -> Ending[Any] | None:
         raise _lost(cluster) from None
     except Exception as error:  # noqa: BLE001  # of any type: it comes from the worker
         hint = "install the same versions of Python, Dask and the convertor on all computers"
-        return Ending(problems=(Problem("DV136", f"the cluster cannot work on {name}: {error!r}", hint=hint),))
+        return Outcome(problems=(Problem("DV136", f"the cluster cannot work on {name}: {error!r}", hint=hint),))
 
 
 def _lost(cluster: Cluster) -> UsageError:
@@ -242,10 +242,10 @@ def _lost(cluster: Cluster) -> UsageError:
     return UsageError.of("DV133", f"the Dask scheduler at {cluster.address} has ended", hint=hint)
 
 
-def _deadly(name: str) -> Ending[Any]:
+def _deadly(name: str) -> Outcome[Any]:
     problem = f"each worker that worked on {name} died"
     hint = "look at the workers' logs; use workers with more memory, or fewer processes on each computer"
-    return Ending(problems=(Problem("DV127", problem, hint=hint),))
+    return Outcome(problems=(Problem("DV127", problem, hint=hint),))
 
 
 # --- on a worker ---------------------------------------------------------------------------------------------------------
@@ -255,19 +255,19 @@ class _UnwantedError(BaseException):
     """The client was interrupted or has ended."""
 
 
-def _at_worker(own: Mapping[str, str], uses: Sequence[str], value: Pickled, files: Parcel | None) -> Ending[Any]:
+def _at_worker(own: Mapping[str, str], uses: Sequence[str], value: Pickled, files: Parcel | None) -> Outcome[Any]:
     """Work for a client. own: its versions, for `uses`. value: the work and its item. files: that the item names."""
     import distributed
 
     worker = distributed.get_worker()
     if (its := versions(uses)) != own:
-        return Ending(problems=(_other_versions(worker.address, its, own),), is_misuse=True)
+        return Outcome(problems=(_other_versions(worker.address, its, own),), is_misuse=True)
     _RUNNING.task = worker.state.tasks.get(worker.get_current_task())
     with _IN_TURN:
         stop_if_unwanted()
         if files is None:
             work, item = unpacked(value)
-            ending: Ending[Any] = work(item)
+            ending: Outcome[Any] = work(item)
             return ending
         with files.placed() as (there, back):
             work, item = unpacked(value, there)

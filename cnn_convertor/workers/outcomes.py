@@ -6,10 +6,10 @@ import traceback
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from cnn_convertor.errors import ConvertorError, ConvertorWarning, Origin, Problem, UsageError
 
@@ -18,7 +18,7 @@ DEBUG = "CNN_CONVERTOR_DEBUG"  # in the environment: show tracebacks
 
 
 @dataclass(frozen=True, slots=True)
-class Ending(Generic[T]):
+class Outcome(Generic[T]):
     """How a piece of work ended. It can be pickled when the result can.
 
     result: None after a failure. problems: why it failed; is_misuse: the command line, an ini file or an input is wrong.
@@ -40,7 +40,7 @@ class Attempt(AbstractContextManager["Attempt"]):
     """
 
     def __init__(self, *, strict: bool = False) -> None:
-        self.outcome: Ending[None] = Ending()
+        self.outcome: Outcome[Any] = Outcome()
         self._strict = strict
         self._catching = warnings.catch_warnings(record=True)
 
@@ -55,7 +55,7 @@ class Attempt(AbstractContextManager["Attempt"]):
         self._catching.__exit__(kind, error, trace)
         failure = error if isinstance(error, Exception) else None
         issued = [w.message.problems for w in self._caught or () if isinstance(w.message, ConvertorWarning)]
-        self.outcome = Ending(
+        self.outcome = Outcome(
             problems=() if failure is None else problems_of(failure),
             is_misuse=isinstance(failure, UsageError),
             # Each warning once, however many places issue it.
@@ -70,13 +70,12 @@ class Attempt(AbstractContextManager["Attempt"]):
         return failure is not None and not isinstance(failure, BrokenPipeError)  # the reader of the output has ended
 
 
-def attempted(work: Callable[[], T], *, strict: bool = False) -> Ending[T]:
+def attempted(work: Callable[[], T], *, strict: bool = False) -> Outcome[T]:
     """The outcome of a function."""
     result: T | None = None
     with Attempt(strict=strict) as attempt:
         result = work()
-    ended = attempt.outcome
-    return Ending(result, ended.problems, ended.is_misuse, ended.warnings, ended.trace, ended.python_warnings)
+    return replace(attempt.outcome, result=result)
 
 
 def problems_of(error: Exception) -> tuple[Problem, ...]:

@@ -18,7 +18,7 @@ from cnn_convertor.errors import ConvertorError, Problem, UsageError, assert_nev
 from cnn_convertor.files.interruption import uninterrupted
 from cnn_convertor.workers import cluster
 from cnn_convertor.workers.cluster import Cluster
-from cnn_convertor.workers.outcomes import Ending
+from cnn_convertor.workers.outcomes import Outcome
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -37,7 +37,7 @@ HERE: Final = Processes()
 
 
 def spread(
-    work: Callable[[T], Ending[R]],
+    work: Callable[[T], Outcome[R]],
     items: Sequence[T],
     *,
     names: Sequence[str],
@@ -47,7 +47,7 @@ def spread(
     carries: Callable[[T], Sequence[Path]] = lambda _: (),
     reads: Callable[[T], Sequence[Path]] = lambda _: (),
     started: Callable[[int], None] = lambda _: None,
-) -> Generator[tuple[int, Ending[R]], None, None]:
+) -> Generator[tuple[int, Outcome[R]], None, None]:
     """The number of each item and what came of it, in the order in which they end.
 
     work: a function of a module; the function, the items and the results are pickled. names: of the items, for messages.
@@ -72,7 +72,7 @@ def spread(
 
 
 def gather(
-    work: Callable[[T], Ending[R]],
+    work: Callable[[T], Outcome[R]],
     items: Sequence[T],
     *,
     names: Sequence[str],
@@ -83,15 +83,15 @@ def gather(
 
     Raises ConvertorError with the problems of the first item that fails, as soon as those before it have ended.
     """
-    endings: dict[int, Ending[R]] = {}
+    outcomes: dict[int, Outcome[R]] = {}
     results: list[R] = []
     ended(0)
     with closing(spread(work, items, names=names, **options)) as arriving:
-        for number, ending in arriving:
-            endings[number] = ending
-            ended(len(endings))
-            while len(results) in endings:
-                results.append(_result(endings[len(results)]))
+        for number, outcome in arriving:
+            outcomes[number] = outcome
+            ended(len(outcomes))
+            while len(results) in outcomes:
+                results.append(_result(outcomes[len(results)]))
     return results
 
 
@@ -99,25 +99,25 @@ class _ElsewhereError(Exception):
     """The trace of a failure, from where the work was done."""
 
 
-def _result(ending: Ending[R]) -> R:
+def _result(outcome: Outcome[R]) -> R:
     """The result, with its warnings. Raises ConvertorError."""
-    warn(*ending.warnings)
-    for text in ending.python_warnings:
+    warn(*outcome.warnings)
+    for text in outcome.python_warnings:
         warnings.warn(text.rstrip(), RuntimeWarning, stacklevel=2)
-    if ending.result is None:
-        cause = _ElsewhereError(ending.trace) if ending.trace else None
-        raise (UsageError if ending.is_misuse else ConvertorError)(ending.problems) from cause
-    return ending.result
+    if outcome.result is None:
+        cause = _ElsewhereError(outcome.trace) if outcome.trace else None
+        raise (UsageError if outcome.is_misuse else ConvertorError)(outcome.problems) from cause
+    return outcome.result
 
 
 def _in_processes(
-    work: Callable[[T], Ending[R]],
+    work: Callable[[T], Outcome[R]],
     items: Sequence[T],
     names: Sequence[str],
     jobs: int,
     preload: Sequence[str],
     started: Callable[[int], None],
-) -> Iterator[tuple[int, Ending[R]]]:
+) -> Iterator[tuple[int, Outcome[R]]]:
     from multiprocessing import connection, get_context, resource_tracker  # here, so that --help stays fast
 
     resource_tracker.ensure_running()  # its start would end the block of SIGINT under which the first process starts
@@ -136,12 +136,12 @@ def _in_processes(
             for pipe in connection.wait([*busy]):
                 worker, number = busy.pop(pipe)
                 try:
-                    ending = worker.take()
+                    outcome = worker.take()
                 except EOFError:
-                    ending = _lost(names[number], worker.end(monotonic() + _PATIENCE))
+                    outcome = _lost(names[number], worker.end(monotonic() + _PATIENCE))
                     worker = _Worker(context, work)
                 idle.append(worker)
-                yield number, ending
+                yield number, outcome
     finally:
         with uninterrupted():  # a second interruption would end this process, and with it those that clean up
             working = [worker for worker, _ in busy.values()]
@@ -152,9 +152,9 @@ def _in_processes(
                 worker.end(deadline)
 
 
-def _lost(name: str, how: str) -> Ending[Any]:
+def _lost(name: str, how: str) -> Outcome[Any]:
     problem = f"the process that worked on {name} ended with {how}"
-    return Ending(problems=(Problem("DV127", problem, hint="if memory was short, use fewer --jobs"),))
+    return Outcome(problems=(Problem("DV127", problem, hint="if memory was short, use fewer --jobs"),))
 
 
 class _Worker:
@@ -206,5 +206,5 @@ def _serve(work: Callable[[Any], Any], pipe: Any) -> None:
         while True:
             item = pipe.recv()
             with block.interruptible():
-                ending = work(item)
-            pipe.send(ending)
+                outcome = work(item)
+            pipe.send(outcome)

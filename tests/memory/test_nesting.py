@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cnn_convertor.memory import Buffer, Peak, plan
-from cnn_convertor.memory.searching import Outcome, Piece, search_blocks
+from cnn_convertor.memory.searching import Piece, SearchStatus, search_blocks
 from cnn_convertor.memory.validity import check
 from reference.planning_reference import Part, clashes, needed, smallest_nested
 
@@ -87,12 +87,12 @@ def test_the_search_finds_the_smallest_plan_and_proves_it() -> None:
         if not blocks:
             continue
         found = search_blocks(blocks, best, limit=LIMIT)
-        assert found.outcome is Outcome.FOUND, buffers
+        assert found.status is SearchStatus.FOUND, buffers
         cells = [(step, offset + p.at) for block, offset in zip(blocks, found.offsets, strict=True)
                  for p in block for step in range(p.first, p.last + 1)]  # fmt: skip
         assert len(cells) == len(set(cells)), buffers
         assert all(0 <= byte < best for _, byte in cells), buffers
-        assert search_blocks(blocks, best - 1, limit=LIMIT).outcome is Outcome.IMPOSSIBLE, buffers
+        assert search_blocks(blocks, best - 1, limit=LIMIT).status is SearchStatus.IMPOSSIBLE, buffers
 
 
 @settings(deadline=None, max_examples=60)

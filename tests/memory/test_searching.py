@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from cnn_convertor.memory import Buffer, plan
-from cnn_convertor.memory.searching import Outcome, Piece, Result, search_blocks
+from cnn_convertor.memory.searching import Piece, Result, SearchStatus, search_blocks
 from cnn_convertor.memory.validity import check
 from reference.planning_reference import Life, smallest
 
@@ -77,9 +77,9 @@ def assert_smallest(lives: Sequence[Life]) -> None:
     made = plan(buffers_of(lives), alignment=1)
     assert (made.size, made.lower_bound) == (best, best), lives
     found = search(lives, best, limit=LIMIT)
-    assert found.outcome is Outcome.FOUND, lives
+    assert found.status is SearchStatus.FOUND, lives
     check(list(zip(buffers_of(lives), found.offsets, strict=True)), size=best, alignment=1)
-    assert search(lives, best - 1, limit=LIMIT).outcome is Outcome.IMPOSSIBLE, lives
+    assert search(lives, best - 1, limit=LIMIT).status is SearchStatus.IMPOSSIBLE, lives
 
 
 MAKERS = [loose, tight]
@@ -116,7 +116,7 @@ def test_cut_memory_is_reassembled(seed: int) -> None:
 def test_the_search_gives_up_at_its_limit_of_nodes() -> None:
     lives = planted(random.Random(0), 300, height=1024, steps=256)
     result = search(lives, 1024, limit=300)
-    assert result.outcome is Outcome.GAVE_UP and result.nodes == 300 and result.offsets == ()
+    assert result.status is SearchStatus.GAVE_UP and result.nodes == 300 and result.offsets == ()
     made = plan(buffers_of(lives), alignment=1, nodes=300)
     assert not made.proven and made.size > made.lower_bound == 1024
 
@@ -129,5 +129,5 @@ def test_offsets_are_deterministic() -> None:
 def test_excess_capacity_is_harmless() -> None:
     lives = planted(random.Random(4), 40, height=256, steps=40)
     found = search(lives, 400, limit=LIMIT)
-    assert found.outcome is Outcome.FOUND
+    assert found.status is SearchStatus.FOUND
     check(list(zip(buffers_of(lives), found.offsets, strict=True)), size=400, alignment=1)

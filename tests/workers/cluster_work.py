@@ -7,23 +7,23 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from cnn_convertor.workers.outcomes import Ending
+from cnn_convertor.workers.outcomes import Outcome
 
 
-def square(item: int) -> Ending[int]:
-    return Ending(item * item)
+def square(item: int) -> Outcome[int]:
+    return Outcome(item * item)
 
 
-def deadly(item: tuple[int, Path]) -> Ending[int]:
+def deadly(item: tuple[int, Path]) -> Outcome[int]:
     """Item 2 kills its first worker, item 3 each one."""
     number, folder = item
     if number == 3 or (number == 2 and not (folder / "killed").exists()):
         (folder / "killed").touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return Ending(number)
+    return Outcome(number)
 
 
-def broken(item: int) -> Ending[int]:
+def broken(item: int) -> Outcome[int]:
     raise ValueError(f"no {item}")
 
 

@@ -23,7 +23,7 @@ from cnn_convertor.errors import UsageError
 from cnn_convertor.files import hashing
 from cnn_convertor.workers import cluster
 from cnn_convertor.workers.cluster import Cluster, _Parcels
-from cnn_convertor.workers.outcomes import Ending
+from cnn_convertor.workers.outcomes import Outcome
 from cnn_convertor.workers.processes import spread
 from development.benchmarks.loopback import LONG, Running, running, wait_for
 from workers import cluster_work
@@ -155,7 +155,7 @@ def test_the_death_of_the_scheduler_ends_all() -> None:
         processes[0].kill()
         processes[0].wait()  # its connections close before it has ended, and a running scheduler would be shut down
         with pytest.raises(UsageError, match=f"DV133: the Dask scheduler at {address} has ended"):
-            assert all(ending.result == number**2 for number, ending in found)
+            assert all(outcome.result == number**2 for number, outcome in found)
 
 
 def test_files_that_cannot_be_read_cost_one_item(address: str) -> None:
@@ -274,7 +274,7 @@ def test_a_worker_of_another_version_is_refused(address: str, monkeypatch: pytes
 def test_a_worker_with_another_library_is_refused_where_the_work_uses_it(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def squares(*uses: str) -> list[tuple[int, Ending[int]]]:
+    def squares(*uses: str) -> list[tuple[int, Outcome[int]]]:
         return list(spread(cluster_work.square, [3], names=["x"], on=Cluster(address), uses=uses))
 
     version = hashing._version  # noqa: SLF001
@@ -282,7 +282,7 @@ def test_a_worker_with_another_library_is_refused_where_the_work_uses_it(
         patch.setattr(hashing, "_version", lambda name: "9.9" if name == "onnxruntime" else version(name))
         with pytest.raises(UsageError, match=r"DV135: the worker has onnxruntime \S+ \(here 9\.9\)\n"):
             squares("onnxruntime")
-        assert squares() == [(0, Ending(9))]
+        assert squares() == [(0, Outcome(9))]
     monkeypatch.setattr(hashing, "_version", lambda name: "" if name == "numpy" else version(name))
     with pytest.raises(UsageError, match=r"DV135: the worker has numpy \S+ \(here none\)\n"):
         squares()
@@ -303,21 +303,21 @@ def test_connections_with_certificates(tmp_path: Path) -> None:
     given = {f"distributed.comm.{name}": value for name, value in {"require-encryption": "True", **files}.items()}
     variables = {"DASK_" + re.sub(r"\W", "_", n.replace(".", "__")).upper(): value for n, value in given.items()}
 
-    def squares(address: str) -> list[tuple[int, Ending[int]]]:
+    def squares(address: str) -> list[tuple[int, Outcome[int]]]:
         return list(spread(cluster_work.square, [3], names=["x"], on=Cluster(address)))
 
     server = running(1, of_scheduler=["--protocol", "tls"], environment=variables, modules=[ROOT / "tests"])
     with dask.config.set(given), server as (address, _):
-        assert address.startswith("tls://") and squares(address) == [(0, Ending(9))]
+        assert address.startswith("tls://") and squares(address) == [(0, Outcome(9))]
         for refused in (address, address.replace("tls://", "tcp://")):
             with dask.config.set(dict.fromkeys(given)), pytest.raises(UsageError, match="DV133"):
                 squares(refused)
 
 
 def test_what_the_engine_refuses_is_an_error_of_one_item(address: str) -> None:
-    ((_, ending),) = spread(cluster_work.broken, [1], names=["x"], on=Cluster(address))
-    assert [problem.code for problem in ending.problems] == ["DV136"]
-    assert ending.problems[0].message == "the cluster cannot work on x: ValueError('no 1')"
+    ((_, outcome),) = spread(cluster_work.broken, [1], names=["x"], on=Cluster(address))
+    assert [problem.code for problem in outcome.problems] == ["DV136"]
+    assert outcome.problems[0].message == "the cluster cannot work on x: ValueError('no 1')"
 
 
 def test_no_scheduler_is_an_error_within_seconds(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from cnn_convertor.errors import ConvertorError
-from cnn_convertor.workers.outcomes import Ending, attempted
+from cnn_convertor.workers.outcomes import Outcome, attempted
 from cnn_convertor.workers.processes import gather
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLY = {3: "signal 9 (SIGKILL)", 4: "exit code 7"}
 PROGRAM = """
 import os, signal, sys, time
-from cnn_convertor.workers.outcomes import Ending
+from cnn_convertor.workers.outcomes import Outcome
 from cnn_convertor.workers.processes import Processes, spread
 
 {work}
@@ -42,7 +42,7 @@ def lasting_work(folder: Path, *, cleaning: float = 0) -> str:
     """Work on item 1 that takes a minute, notes in the folder that it has begun, and cleans up. cleaning: its seconds."""
     return f"""
 def work(item):
-    if item == 0: return Ending(0)
+    if item == 0: return Outcome(0)
     try:
         open({str(folder / "begun")!r}, "w").close()
         time.sleep(60)
@@ -57,11 +57,11 @@ def test_each_item_has_its_result_however_others_end(tmp_path: Path) -> None:
 def work(item):
     if item == 3: os.kill(os.getpid(), signal.SIGKILL)
     if item == 4: os._exit(7)
-    return Ending(item * item)
+    return Outcome(item * item)
 """
     main = """names = [f"n{i}" for i in range(8)]
-    for number, ending in sorted(spread(work, range(8), names=names, on=Processes(2)), key=lambda pair: pair[0]):
-        print(number, ending.result, *(problem.message for problem in ending.problems))
+    for number, outcome in sorted(spread(work, range(8), names=names, on=Processes(2)), key=lambda pair: pair[0]):
+        print(number, outcome.result, *(problem.message for problem in outcome.problems))
 """
     expected = [
         f"{i} None the process that worked on n{i} ended with {DEADLY[i]}" if i in DEADLY else f"{i} {i * i}"
@@ -125,8 +125,8 @@ def test_ctrl_c_while_modules_load_for_all_processes_is_no_traceback(tmp_path: P
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["PYTHONPATH"] += os.pathsep + os.path.dirname(os.path.abspath(__file__))
     found = spread(work, [1, 2], names="ab", on=Processes(2), preload=["loaded"])
-    print(sorted(ending.result for _, ending in found))"""
-    done = run(tmp_path, "def work(item): return Ending(item)", main.lstrip())
+    print(sorted(outcome.result for _, outcome in found))"""
+    done = run(tmp_path, "def work(item): return Outcome(item)", main.lstrip())
     assert (done.stdout, done.stderr) == ("[1, 2]\n", "")
 
 
@@ -149,7 +149,7 @@ def trace(frame, event, _):
 def test_what_is_gathered_ends_with_the_first_failure() -> None:
     begun = []
 
-    def work(item: int) -> Ending[int]:
+    def work(item: int) -> Outcome[int]:
         begun.append(item)
         return attempted(lambda: 6 // (2 - item))
 
@@ -159,7 +159,7 @@ def test_what_is_gathered_ends_with_the_first_failure() -> None:
 
 
 def test_what_is_gathered_brings_texts_for_developers() -> None:
-    def work(item: int) -> Ending[int]:
+    def work(item: int) -> Outcome[int]:
         warnings.warn("an odd number", RuntimeWarning, stacklevel=1)
         raise ArithmeticError(item)
 
@@ -169,7 +169,7 @@ def test_what_is_gathered_brings_texts_for_developers() -> None:
 
 
 def test_an_ending_has_what_the_work_gave() -> None:
-    assert attempted(lambda: 3) == Ending(3)
+    assert attempted(lambda: 3) == Outcome(3)
     failed = attempted(lambda: 1 // 0)
     assert failed.result is None and failed.problems[0].code == "DV000" and not failed.is_misuse
     assert "ZeroDivisionError" in failed.trace

@@ -18,7 +18,7 @@ from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.frontends.onnx import importer
 from cnn_convertor.palettes import calibration
 from cnn_convertor.workers import cluster
-from cnn_convertor.workers.outcomes import Ending
+from cnn_convertor.workers.outcomes import Outcome
 from cnn_convertor.workers.relocation import Parcel, mapped, packed, unpacked
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -35,12 +35,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     away = tmp_path / "away"
 
     def spread(
-        work: Callable[[Any], Ending[Any]],
+        work: Callable[[Any], Outcome[Any]],
         items: Sequence[Any],
         *,
         carries: Callable[[Any], Sequence[Path]],
         **_: Any,
-    ) -> Iterator[tuple[int, Ending[Any]]]:
+    ) -> Iterator[tuple[int, Outcome[Any]]]:
         for number, item in enumerate(items):
             content, names_back = packed((work, item))
             sent = pickle.dumps(Parcel.of(carries(item)))
@@ -50,12 +50,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             try:
                 with pickle.loads(sent).placed() as (there, back):
                     work_there, item_there = unpacked(content, there)
-                    ending = mapped(work_there(item_there), back)
+                    outcome = mapped(work_there(item_there), back)
             finally:
                 away.rename(client)
                 os.chdir(client)
                 tempfile.tempdir = str(client / "tmp")
-            yield number, mapped(ending, names_back)
+            yield number, mapped(outcome, names_back)
 
     monkeypatch.setattr(cluster, "spread", spread)
     monkeypatch.setattr(tempfile, "tempdir", str(client / "tmp"))
