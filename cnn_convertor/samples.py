@@ -32,9 +32,9 @@ def split(inputs: Mapping[str, Maps], size: int = PART) -> list[dict[str, Maps]]
     return [{name: v[start : start + size] for name, v in inputs.items()} for start in starts]
 
 
-def names_of_parts(count: int) -> list[str]:
-    """The names of parts in messages."""
-    return [f"part {number} of {count} of the samples" for number in range(1, count + 1)]
+def part_name(index: int, count: int) -> str:
+    """The name of a part in messages."""
+    return f"part {index + 1} of {count} of the samples"
 
 
 def how_to_install(extra: str = "verify") -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import click
 
 from cnn_convertor.cli.problems import FORMATS, TEXT
 from cnn_convertor.workers.cluster import Cluster
+from cnn_convertor.workers.pool import limited
 from cnn_convertor.workers.processes import Processes
 
 
@@ -111,12 +113,18 @@ def with_workers(command: Callable[..., int]) -> Callable[..., int]:
         if scheduler is None:
             if ship:
                 raise click.UsageError("--ship sends files to a cluster, which --scheduler names")
-            return command(on=Processes(jobs or 1), **others)
+            with nullcontext() if jobs is None else limited(jobs):
+                return command(on=Processes(jobs or 1), **others)
         if jobs is not None:
             raise click.UsageError("give --jobs, for processes of this computer, or --scheduler, for a cluster")
         return command(on=Cluster(scheduler, ship), **others)
 
-    jobs = click.option("--jobs", metavar="N", type=COUNT, help="Number of processes; by default 1.")
+    jobs = click.option(
+        "--jobs",
+        metavar="N",
+        type=COUNT,
+        help="Number of processes in total; by default one, and for palettes one per core.",
+    )
     scheduler = click.option(
         "--scheduler",
         metavar="ADDRESS",

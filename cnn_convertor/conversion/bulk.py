@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial as bind
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.report import Report
 from cnn_convertor.workers.cluster import Cluster, stop_if_unwanted
-from cnn_convertor.workers.outcomes import Outcome, attempted
+from cnn_convertor.workers.outcomes import Item, Outcome, attempted
 from cnn_convertor.workers.processes import HERE, Workers, spread
 
 
@@ -70,16 +71,16 @@ def convert_all(
 
     Two tasks must not write the same files. started: called with the number of each task that starts.
     """
-    names = [task.config.name for task in tasks]
+    items = [Item(task, task.config.name, inputs=bind(_inputs, task.config)) for task in tasks]
     if not (isinstance(on, Cluster) and on.ships):
-        yield from spread(convert_one, tasks, names=names, on=on, preload=[__name__], started=started)
+        yield from spread(convert_one, items, on=on, started=started)
         return
-    for number, sent in spread(_convert_away, tasks, names=names, on=on, reads=_reads, started=started):
+    for number, sent in spread(_convert_away, items, on=on, started=started):
         yield number, _delivered(tasks[number], sent)
 
 
-def _reads(task: ConversionJob) -> tuple[Path, ...]:
-    return Request.of(task.config).inputs
+def _inputs(config: Config) -> tuple[Path, ...]:
+    return Request.of(config).inputs
 
 
 def _convert_away(task: ConversionJob) -> Outcome[Delivery]:

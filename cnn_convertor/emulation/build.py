@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from cnn_convertor.emulation.programs import run_all
 from cnn_convertor.errors import ConvertorError, Origin, Problem, UsageError
 from cnn_convertor.files.temporary import remove_abandoned, temporary_folder
+from cnn_convertor.workers.programs import run_all
 
 HOST = Path(__file__).parents[1] / "host"
 SOURCES, INCLUDE = HOST / "src", HOST / "include"

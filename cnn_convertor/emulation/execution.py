@@ -15,10 +15,11 @@ from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import ByteInput, ElementType, Layer, LayerType, Program
-from cnn_convertor.emulation.programs import run_all
 from cnn_convertor.errors import ConvertorError, Origin, UsageError
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.ops import Order, Shape
+from cnn_convertor.workers.pool import share
+from cnn_convertor.workers.programs import run_all
 
 Maps: TypeAlias = NDArray[np.float32]
 LARGEST_HALF = 65504.0
@@ -119,7 +120,8 @@ def execute(
     data: the file of the program, where the executable is the runner. Reading what nothing wrote is an error.
     Raises ConvertorError when the device refuses a command, or when the network relies on a fault of the SDK's runtime.
     """
-    environment = {name: value for name, value in os.environ.items() if name != "DMP_DV_EXACT"}
+    inherited = {name: value for name, value in os.environ.items() if name != "DMP_DV_EXACT"}
+    environment = {"DMP_DV_THREADS": str(share())} | inherited
     environment |= {"DMP_DV_EXACT": "1"} if exact else {}
     environment |= {"DMP_DV_CHECK_UNINITIALIZED": "1", "DMP_DV_STRICT": "1"}
     environment |= {

@@ -12,7 +12,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial as bind
-from pathlib import Path
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -39,8 +38,8 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.quantize import Palette
-from cnn_convertor.samples import Samples, names_of_parts, split
-from cnn_convertor.workers.outcomes import Outcome, attempted
+from cnn_convertor.samples import Samples, part_name, split
+from cnn_convertor.workers.outcomes import Item, Outcome, attempted
 from cnn_convertor.workers.processes import HERE, Workers, gather
 
 Real: TypeAlias = NDArray[np.float64]
@@ -209,9 +208,6 @@ class _Part(NamedTuple):
     networks: tuple[EmulatedNetwork, ...]
     inputs: Mapping[str, Maps]
 
-    def files(self) -> tuple[Path, ...]:
-        return tuple(path for network in self.networks for path in network.files)
-
     def layers(self) -> Iterator[tuple[Maps, ...]]:
         """The maps of each network."""
         for network in self.networks:
@@ -229,14 +225,11 @@ def _each_part(
 
     progress: called with the number of finished samples and of all samples.
     """
-    each = [_Part(networks, inputs) for inputs in parts(networks[0].program, samples)]
-    names = names_of_parts(len(each))
-    sizes = [count_of(part.inputs) for part in each]
-
-    def ended(done: int) -> None:
-        progress(sum(sizes[:done]), samples.count)
-
-    return gather(work, each, names=names, on=on, preload=[__name__], carries=_Part.files, ended=ended)
+    each = parts(networks[0].program, samples)
+    files = tuple(path for network in networks for path in network.files)
+    items = [Item(_Part(networks, inputs), part_name(i, len(each)), files) for i, inputs in enumerate(each)]
+    sizes = [count_of(inputs) for inputs in each]
+    return gather(work, items, on=on, finished=lambda done: progress(sum(sizes[:done]), samples.count))
 
 
 def measure(

@@ -6,17 +6,18 @@ most 63,488 different finite values.
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.quantize.clustering import divide
-from cnn_convertor.quantize.workers import Line, divide_all, processes_for
 
 FREE = 255  # entries besides entry 0, which is 0.0
+_LEAST_POINTS = 100_000  # per process: about a second of work
+_LARGEST_FREED = 16 << 20  # bytes; glibc adapts up to 32 MiB
 
 Real = NDArray[np.float64]
 Counts = NDArray[np.int64] | NDArray[np.float64]
@@ -44,6 +45,16 @@ class Palette:
 
     def __repr__(self) -> str:
         return f"Palette({np.count_nonzero(self.centers)} values)"
+
+
+class Line(NamedTuple):
+    """Non-zero values, ascending, and their weights."""
+
+    values: Real
+    weights: Real
+
+
+Apply: TypeAlias = Callable[[Callable[[Line], Real], Iterable[Line]], Iterator[Real]]
 
 
 class Counted(NamedTuple):
@@ -87,8 +98,8 @@ def fit(counts: Counts, means: Real | None = None) -> Palette:
     return _palette(line.values if line.values.size <= FREE else divide(*line, FREE + 1))
 
 
-def fit_all(layers: Iterable[Counted], *, processes: int = 1) -> Iterator[Palette]:
-    """`fit` for each layer, in order, in several processes; keeps only a few histograms at a time."""
+def fit_all(layers: Iterable[Counted], apply: Apply = map) -> Iterator[Palette]:
+    """`fit` for each layer, in order; keeps only a few histograms at a time. apply: as `map`, perhaps in several processes."""
     few: deque[Real | None] = deque()  # values of layers that need no clustering, None for others
 
     def many() -> Iterator[Line]:
@@ -98,7 +109,7 @@ def fit_all(layers: Iterable[Counted], *, processes: int = 1) -> Iterator[Palett
             if few[-1] is None:
                 yield line
 
-    for centers in divide_all(many(), FREE + 1, processes=processes):
+    for centers in apply(_divide, many()):
         while (values := few.popleft()) is not None:
             yield _palette(values)
         yield _palette(centers)
@@ -107,7 +118,12 @@ def fit_all(layers: Iterable[Counted], *, processes: int = 1) -> Iterator[Palett
 
 def processes_to_fit(sizes: Iterable[int]) -> int:
     """The number of processes worth starting to fit layers of these sizes."""
-    return processes_for(sum(min(size, _VALUES.size) for size in sizes if size > FREE))
+    return max(1, sum(min(size, _VALUES.size) for size in sizes if size > FREE) // _LEAST_POINTS)
+
+
+def _divide(line: Line) -> Real:
+    np.empty(_LARGEST_FREED, np.uint8)  # glibc then keeps freed arrays, which halves the time
+    return divide(*line, FREE + 1)
 
 
 def measure(palette: Palette, counts: NDArray[np.int64]) -> Quality:

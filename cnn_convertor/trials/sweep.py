@@ -19,7 +19,7 @@ from cnn_convertor.report.collecting import report_of
 from cnn_convertor.trials.sweep_results import Figures, Sweep, SweptVariant
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification import frameworks
-from cnn_convertor.workers.outcomes import Outcome, attempted
+from cnn_convertor.workers.outcomes import Item, Outcome, attempted
 from cnn_convertor.workers.processes import HERE, Workers, spread
 
 _MOST: Final = 10_000  # combinations
@@ -84,12 +84,10 @@ def _parsed(name: str, text: str, ini: Path) -> Any:
 def sweep(given: Sequence[Variant], *, on: Workers = HERE, finished: Callable[[int], None] = lambda _: None) -> Sweep:
     """The figures of each variant. on: where the work runs. finished: called with the number of finished variants."""
     outcomes: dict[int, Outcome[Figures]] = {}
-    reads = cache(lambda: Request.of(given[0].config).inputs)  # all variants read the same; only a cluster asks
-    names = [", ".join(f"{key} = {text}" for key, text in variant.settings) for variant in given]
+    inputs = cache(lambda: Request.of(given[0].config).inputs)  # all variants read the same; only a cluster asks
+    items = [Item(v, ", ".join(f"{key} = {text}" for key, text in v.settings), inputs=inputs) for v in given]
     uses = frameworks.LIBRARIES if any(variant.verified for variant in given) else ()
-    for number, outcome in spread(
-        measure, given, names=names, on=on, preload=[__name__], uses=uses, reads=lambda _: reads()
-    ):
+    for number, outcome in spread(measure, items, on=on, uses=uses):
         outcomes[number] = outcome
         finished(len(outcomes))
     rows = [

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -19,12 +18,12 @@ from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Order, Shape
 from cnn_convertor.near_names import near_names
 from cnn_convertor.progress import Progress, silent
-from cnn_convertor.samples import EXPECTED, Samples, names_of_parts, split
+from cnn_convertor.samples import EXPECTED, Samples, part_name, split
 from cnn_convertor.verification import frameworks
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import GIVEN, KEPT, Reference
 from cnn_convertor.verification.unpooling import DeviceMaxima, unpoolings
-from cnn_convertor.workers.outcomes import Outcome, attempted
+from cnn_convertor.workers.outcomes import Item, Outcome, attempted
 from cnn_convertor.workers.processes import HERE, Workers, gather
 
 
@@ -136,9 +135,6 @@ class _Part(NamedTuple):
     first_runner: int
     is_first: bool
 
-    def carried(self) -> tuple[Path, ...]:
-        return self.network.files
-
 
 class _PartResults(NamedTuple):
     """The results of a part. runner: index of the reference runner that computed them."""
@@ -161,16 +157,17 @@ def _run_spread(
             results = gather(
                 _run_part,
                 [
-                    _Part(run, network, model, samples, first, first_runner, not number)
+                    Item(
+                        _Part(run, network, model, samples, first, first_runner, not number),
+                        part_name(number, len(each)),
+                        network.files,
+                        files,
+                    )
                     for number, samples in enumerate(each)
                 ],
-                names=names_of_parts(len(each)),
                 on=on,
-                preload=[__name__],
                 uses=() if model is None else frameworks.LIBRARIES,
-                carries=_Part.carried,
-                reads=lambda _: files(),
-                ended=lambda done: progress("run", done, len(each)),
+                finished=lambda done: progress("run", done, len(each)),
             )
             first_runner = max(result.runner for result in results)
             if all(result.runner == first_runner for result in results):

@@ -17,8 +17,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.files.hashing import versions
-from cnn_convertor.workers.outcomes import Outcome, problems_of
-from cnn_convertor.workers.relocation import Parcel, Pickled, mapped, packed, unpacked
+from cnn_convertor.workers.outcomes import Item, Outcome, problems_of
+from cnn_convertor.workers.pool import limited
+from cnn_convertor.workers.relocation import Pickled, mapped, packed, placed, read_all, unpacked
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -42,12 +43,10 @@ class Cluster(NamedTuple):
 
 def spread(
     work: Callable[[T], Outcome[R]],
-    items: Sequence[T],
+    items: Sequence[Item[T]],
     *,
-    names: Sequence[str],
     cluster: Cluster,
     uses: Sequence[str],
-    carries: Callable[[T], Sequence[Path]],
     started: Callable[[int], None],
 ) -> Iterator[tuple[int, Outcome[R]]]:
     """As `workers.spread`. Raises UsageError without a scheduler, or without workers of the same versions.
@@ -60,20 +59,21 @@ def spread(
         waiting, blamed = deque(range(len(items))), deque[int]()
         busy: dict[int, Any] = {}
         names_back: dict[int, Callable[[Any], Any]] = {}
-        parcels, workers = _Parcels(client, run), _WorkerCount(client)
-        ended: SimpleQueue[int] = SimpleQueue()
+        uploads, workers = _Files(client), _WorkerCount(client)
+        finished: SimpleQueue[int] = SimpleQueue()
 
         def submit(number: int, *, again: bool) -> None:
             started(number)
-            value, names_back[number] = packed((work, items[number]))
+            item = items[number]
+            value, names_back[number] = packed((work, item.value))
             key = f"{work.__name__}-{run}-{number}-{again:d}"
             try:
-                files = parcels.of(carries(items[number]))
+                files = uploads.of((*item.files, *item.inputs()) if cluster.ships else item.files)
             except OSError as error:  # of one item; it ends like one that fails on a worker
                 future = client.submit(Outcome, None, problems_of(error), key=key)
             else:
                 future = client.submit(_at_worker, own, uses, value, files, key=key)
-            future.add_done_callback(lambda _: ended.put(number))
+            future.add_done_callback(lambda _: finished.put(number))
             busy[number] = future
 
         try:
@@ -83,12 +83,12 @@ def spread(
                 is_alone = not busy
                 if is_alone:
                     submit(blamed.popleft(), again=True)
-                number = _next(ended, client, cluster)
-                outcome = _outcome(busy.pop(number), names[number], cluster)
+                number = _next(finished, client, cluster)
+                outcome = _outcome(busy.pop(number), items[number].name, cluster)
                 if outcome is not None:
                     yield number, mapped(outcome, names_back.pop(number))
                 elif is_alone:
-                    yield number, _deadly(names[number])
+                    yield number, _deadly(items[number].name)
                 else:
                     blamed.append(number)
         finally:
@@ -169,50 +169,47 @@ class _WorkerCount:
         return max(1, self._count)
 
 
-class _Parcels:
-    """The files that items carry, each time once for those in a row that carry the same."""
+class _Files:
+    """The files of items on the cluster, once for items in a row that have the same.
 
-    def __init__(self, client: Any, run: str) -> None:
-        self._client, self._run = client, run
+    Dask's own uploads cannot carry them: they send each file to every worker through the scheduler, under its last name alone,
+    and keep it until the worker ends. A future goes where its items run, and is released with the last of them.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
         self._paths: tuple[Path, ...] = ()
-        self._last: Any = None
+        self._future: Any = None
         self._is_everywhere = True
 
-    def of(self, paths: Sequence[Path]) -> Any:
-        """A future that Dask copies between workers, and recomputes if they die; None without files.
+    def of(self, paths: tuple[Path, ...]) -> Any:
+        """A future of what `read_all` gives, which Dask copies between workers, and recomputes if they die; None without files.
 
         Raises OSError.
         """
-        if tuple(paths) != self._paths:
-            files = Parcel.of(paths)
-            key = f"files-{self._run}-{os.urandom(8).hex()}"
-            self._last = self._client.submit(_carried, files, key=key) if paths else None
-            self._paths, self._is_everywhere = tuple(paths), not paths
-        elif not self._is_everywhere:
-            self._replicate()
+        if paths != self._paths:
+            key = f"files-{os.urandom(8).hex()}"
+            self._future = self._client.submit(dict, read_all(paths), key=key) if paths else None
+            self._paths, self._is_everywhere = paths, not paths
+        elif (
+            not self._is_everywhere
+        ):  # otherwise Dask gives all items to the worker that has the files, until others steal some
             self._is_everywhere = True
-        return self._last
-
-    def _replicate(self) -> None:
-        """Copy the files to all workers. Otherwise Dask gives all items to the worker that has them, until others steal some."""
-        with suppress(Exception):  # errors of the cluster also surface through its tasks
-            self._last.exception(timeout=_PATIENCE)
-            self._client.replicate([self._last], callback_timeout=_PATIENCE)
+            with suppress(Exception):  # errors of the cluster also surface through its tasks
+                self._future.exception(timeout=_PATIENCE)
+                self._client.replicate([self._future], callback_timeout=_PATIENCE)
+        return self._future
 
 
-def _carried(files: Parcel) -> Parcel:
-    return files
+# --- the outcome of an item --------------------------------------------------------------------------------------------------
 
 
-# --- the end of an item --------------------------------------------------------------------------------------------------
-
-
-def _next(ended: SimpleQueue[int], client: Any, cluster: Cluster) -> int:
+def _next(finished: SimpleQueue[int], client: Any, cluster: Cluster) -> int:
     """The number of an item that has ended. Raises UsageError when no worker is left."""
     since = monotonic()
     while True:
         with suppress(Empty):
-            return ended.get(timeout=1.0)
+            return finished.get(timeout=1.0)
         if client.status != "running":
             raise _lost(cluster)
         if client.nthreads():
@@ -226,8 +223,8 @@ def _outcome(future: Any, name: str, cluster: Cluster) -> Outcome[Any] | None:
     import distributed
 
     try:
-        found: Outcome[Any] = future.result()  # computed again if the worker that has it dies now
-        return found
+        outcome: Outcome[Any] = future.result()  # computed again if the worker that has it dies now
+        return outcome
     except distributed.KilledWorker:
         return None
     except (CancelledError, distributed.comm.CommClosedError):
@@ -255,21 +252,23 @@ class _UnwantedError(BaseException):
     """The client was interrupted or has ended."""
 
 
-def _at_worker(own: Mapping[str, str], uses: Sequence[str], value: Pickled, files: Parcel | None) -> Outcome[Any]:
-    """Work for a client. own: its versions, for `uses`. value: the work and its item. files: that the item names."""
+def _at_worker(
+    own: Mapping[str, str], uses: Sequence[str], value: Pickled, files: Mapping[str, bytes] | None
+) -> Outcome[Any]:
+    """Work for a client. own: its versions, for `uses`. value: the work and its item. files: that the item names, or None."""
     import distributed
 
     worker = distributed.get_worker()
     if (its := versions(uses)) != own:
         return Outcome(problems=(_other_versions(worker.address, its, own),), is_misuse=True)
     _RUNNING.task = worker.state.tasks.get(worker.get_current_task())
-    with _IN_TURN:
+    with _IN_TURN, limited(worker.state.nthreads):
         stop_if_unwanted()
         if files is None:
             work, item = unpacked(value)
             ending: Outcome[Any] = work(item)
             return ending
-        with files.placed() as (there, back):
+        with placed(files) as (there, back):
             work, item = unpacked(value, there)
             return mapped(work(item), back)
 

@@ -1,4 +1,4 @@
-"""Runs a piece of work, and gives its result, its problems and its warnings as one value."""
+"""Pieces of work as values: what goes in, and its result, its problems and its warnings."""
 
 from __future__ import annotations
 
@@ -31,6 +31,20 @@ class Outcome(Generic[T]):
     warnings: tuple[Problem, ...] = ()
     trace: str = ""
     python_warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Generic[T]):
+    """A piece of work. name: for messages.
+
+    files: files and folders that the value names and other computers never have. inputs: gives those that they have if they
+    share a folder; called only if files are sent to them.
+    """
+
+    value: T
+    name: str
+    files: tuple[Path, ...] = ()
+    inputs: Callable[[], tuple[Path, ...]] = tuple
 
 
 class Attempt(AbstractContextManager["Attempt"]):

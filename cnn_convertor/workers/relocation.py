@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import os
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -101,29 +102,29 @@ def _renamed(names: Mapping[str, str]) -> Callable[[Any], Any]:
     return leaf
 
 
-class Parcel(NamedTuple):
-    """Files to send. contents: by absolute path."""
+def read_all(paths: Iterable[Path]) -> dict[str, bytes]:
+    """The contents of files, and of all files in folders, by their absolute paths."""
+    files = [file for path in paths for file in (path, *sorted(path.rglob("*"))) if file.is_file()]
+    return {str(file.absolute()): file.read_bytes() for file in files}
 
-    contents: Mapping[str, bytes]
 
-    @staticmethod
-    def of(paths: Iterable[Path]) -> Parcel:
-        """A parcel of files, and of all files in folders."""
-        files = [file for path in paths for file in (path, *sorted(path.rglob("*"))) if file.is_file()]
-        return Parcel({str(file.absolute()): file.read_bytes() for file in files})
+@contextmanager
+def placed(contents: Mapping[str, bytes]) -> Iterator[tuple[Callable[[Path], Path], Callable[[Any], Any]]]:
+    """Write files to a temporary folder. Yields a function for `unpacked`, which moves paths there, and a leaf for `mapped`.
 
-    @contextmanager
-    def placed(self) -> Iterator[tuple[Callable[[Path], Path], Callable[[Any], Any]]]:
-        """Write the files to a temporary folder. Yields a function for `unpacked`, which moves paths there, and a leaf for `mapped`."""
-        with temporary_folder() as folder:
-            root = str(folder.resolve())
-            for name, content in self.contents.items():
-                place = Path(root + name)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(content)
+    contents: as of `read_all`. Raises ValueError for a path that leads out of the folder.
+    """
+    with temporary_folder() as folder:
+        root = str(folder.resolve())
+        for name, content in contents.items():
+            path = Path(root + name)
+            if not Path(os.path.normpath(path)).is_relative_to(root):
+                raise ValueError(f"{name} leads out of the folder of the worker")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
 
-            def there(path: Path) -> Path:
-                moved = Path(f"{root}{path}")
-                return moved if moved.exists() else path
+        def there(path: Path) -> Path:
+            moved = Path(f"{root}{path}")
+            return moved if moved.exists() else path
 
-            yield there, _renamed({root: ""})
+        yield there, _renamed({root: ""})

@@ -25,7 +25,7 @@ from cnn_convertor.verification import formula_runner, frameworks, keras_runner,
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.workers import cluster
 from cnn_convertor.workers.cluster import Cluster
-from cnn_convertor.workers.outcomes import Outcome
+from cnn_convertor.workers.outcomes import Item, Outcome
 from cnn_convertor.workers.processes import HERE
 from verification.trials import config
 
@@ -45,11 +45,11 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """A cluster of this process, with small parts."""
 
     def spread(
-        work: Callable[[Any], Outcome[Any]], items: Sequence[Any], **_: object
+        work: Callable[[Any], Outcome[Any]], items: Sequence[Item[Any]], **_: object
     ) -> Iterator[tuple[int, Outcome[Any]]]:
         assert len(items) == -(-SAMPLES // PART)
         for number, item in reversed([*enumerate(items)]):
-            yield number, pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(item)))))
+            yield number, pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(item.value)))))
 
     monkeypatch.setattr(cluster, "spread", spread)
     monkeypatch.setattr(reference, "split", partial(split, size=PART))

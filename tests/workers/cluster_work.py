@@ -8,10 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from cnn_convertor.workers.outcomes import Outcome
+from cnn_convertor.workers.pool import share
 
 
 def square(item: int) -> Outcome[int]:
     return Outcome(item * item)
+
+
+def share_of(_: object) -> Outcome[int]:
+    return Outcome(share())
 
 
 def deadly(item: tuple[int, Path]) -> Outcome[int]:

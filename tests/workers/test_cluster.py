@@ -22,8 +22,8 @@ from cnn_convertor import cli
 from cnn_convertor.errors import UsageError
 from cnn_convertor.files import hashing
 from cnn_convertor.workers import cluster
-from cnn_convertor.workers.cluster import Cluster, _Parcels
-from cnn_convertor.workers.outcomes import Outcome
+from cnn_convertor.workers.cluster import Cluster, _Files
+from cnn_convertor.workers.outcomes import Item, Outcome
 from cnn_convertor.workers.processes import spread
 from development.benchmarks.loopback import LONG, Running, running, wait_for
 from workers import cluster_work
@@ -132,13 +132,17 @@ def test_a_verification_is_the_same(address: str, tmp_path: Path) -> None:
     assert found[0] == found[1]
 
 
+def test_a_worker_divides_no_further_than_its_threads(address: str) -> None:
+    ((_, outcome),) = spread(cluster_work.share_of, [Item(0, "x")], on=Cluster(address))
+    assert outcome.result == 1
+
+
 # --- what goes wrong -----------------------------------------------------------------------------------------------------
 
 
 def test_the_death_of_workers_costs_what_kills_each_of_them(address: str, tmp_path: Path) -> None:
-    items = [(number, tmp_path) for number in range(6)]
-    names = [f"n{number}" for number in range(6)]
-    found = dict(spread(cluster_work.deadly, items, names=names, on=Cluster(address)))
+    items = [Item((number, tmp_path), f"n{number}") for number in range(6)]
+    found = dict(spread(cluster_work.deadly, items, on=Cluster(address)))
     assert [found[number].result for number in range(6)] == [0, 1, 2, None, 4, 5]
     (problem,) = found[3].problems
     assert (problem.code, problem.message) == ("DV127", "each worker that worked on n3 died")
@@ -147,9 +151,9 @@ def test_the_death_of_workers_costs_what_kills_each_of_them(address: str, tmp_pa
 
 def test_the_death_of_the_scheduler_ends_all() -> None:
     """What was done before stays."""
-    items = range(100_000)
+    items = [Item(number, str(number)) for number in range(100_000)]
     with dask(workers=1, options=["--no-nanny"]) as (address, processes):
-        found = spread(cluster_work.square, items, names=[*map(str, items)], on=Cluster(address))
+        found = spread(cluster_work.square, items, on=Cluster(address))
         number, first = next(found)
         assert first.result == number**2
         processes[0].kill()
@@ -160,16 +164,8 @@ def test_the_death_of_the_scheduler_ends_all() -> None:
 
 def test_files_that_cannot_be_read_cost_one_item(address: str) -> None:
     """Nothing lies at the beginning of a process's memory."""
-    carried = {1: [Path("/proc/self/mem")]}
-    found = dict(
-        spread(
-            cluster_work.square,
-            range(3),
-            names=["a", "b", "c"],
-            on=Cluster(address),
-            carries=lambda item: carried.get(item, []),
-        )
-    )
+    items = [Item(number, str(number), (Path("/proc/self/mem"),) * (number == 1)) for number in range(3)]
+    found = dict(spread(cluster_work.square, items, on=Cluster(address)))
     assert [found[number].result for number in range(3)] == [0, None, 4]
     assert [problem.code for problem in found[1].problems] == ["DV113"]
 
@@ -181,13 +177,13 @@ def test_each_worker_gets_the_files_that_several_items_carry(address: str, tmp_p
     file = tmp_path / "file"
     file.write_bytes(b"content")
     with Client(address, set_as_default=False) as client:
-        parcels = _Parcels(client, "run")
-        parcel = parcels.of([file])
-        assert parcels.of([file]) is parcel
-        assert set(client.who_has([parcel])[parcel.key]) == set(client.nthreads())
+        files = _Files(client)
+        first = files.of((file,))
+        assert files.of((file,)) is first
+        assert set(client.who_has([first])[first.key]) == set(client.nthreads())
         assert len(client.nthreads()) == 2
-        other = parcels.of([ROOT / "README.md"])
-        assert other.result() != parcel.result() and len(client.who_has([other])[other.key]) == 1
+        other = files.of((ROOT / "README.md",))
+        assert other.result() != first.result() and len(client.who_has([other])[other.key]) == 1
 
 
 def test_workers_that_cannot_copy_the_files_hold_up_nothing(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,8 +197,8 @@ def test_workers_that_cannot_copy_the_files_hold_up_nothing(address: str, monkey
     monkeypatch.setattr(Client, "_replicate", without_end)
     begin = time.monotonic()
     with Client(address, set_as_default=False) as client:
-        parcels = _Parcels(client, "run")
-        assert parcels.of([DIGITS]) is parcels.of([DIGITS])
+        files = _Files(client)
+        assert files.of((DIGITS,)) is files.of((DIGITS,))
     assert time.monotonic() - begin < 10
 
 
@@ -268,14 +264,14 @@ def test_an_interruption_cancels_and_leaves_nothing(nets: Path, address: str) ->
 def test_a_worker_of_another_version_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hashing, "__version__", "9.9")
     with pytest.raises(UsageError, match=r"DV135: the worker has cnn-convertor .* \(here 9\.9 [^,]*\)\n"):
-        list(spread(cluster_work.square, [1], names=["x"], on=Cluster(address)))
+        list(spread(cluster_work.square, [Item(1, "x")], on=Cluster(address)))
 
 
 def test_a_worker_with_another_library_is_refused_where_the_work_uses_it(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def squares(*uses: str) -> list[tuple[int, Outcome[int]]]:
-        return list(spread(cluster_work.square, [3], names=["x"], on=Cluster(address), uses=uses))
+        return list(spread(cluster_work.square, [Item(3, "x")], on=Cluster(address), uses=uses))
 
     version = hashing._version  # noqa: SLF001
     with monkeypatch.context() as patch:
@@ -304,7 +300,7 @@ def test_connections_with_certificates(tmp_path: Path) -> None:
     variables = {"DASK_" + re.sub(r"\W", "_", n.replace(".", "__")).upper(): value for n, value in given.items()}
 
     def squares(address: str) -> list[tuple[int, Outcome[int]]]:
-        return list(spread(cluster_work.square, [3], names=["x"], on=Cluster(address)))
+        return list(spread(cluster_work.square, [Item(3, "x")], on=Cluster(address)))
 
     server = running(1, of_scheduler=["--protocol", "tls"], environment=variables, modules=[ROOT / "tests"])
     with dask.config.set(given), server as (address, _):
@@ -315,7 +311,7 @@ def test_connections_with_certificates(tmp_path: Path) -> None:
 
 
 def test_what_the_engine_refuses_is_an_error_of_one_item(address: str) -> None:
-    ((_, outcome),) = spread(cluster_work.broken, [1], names=["x"], on=Cluster(address))
+    ((_, outcome),) = spread(cluster_work.broken, [Item(1, "x")], on=Cluster(address))
     assert [problem.code for problem in outcome.problems] == ["DV136"]
     assert outcome.problems[0].message == "the cluster cannot work on x: ValueError('no 1')"
 
@@ -341,13 +337,13 @@ def test_a_cluster_without_workers_is_an_error(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr("distributed.Client", Client)
     with pytest.raises(UsageError, match="DV134: the scheduler at tcp://a:1 has no workers"):
-        list(spread(cluster_work.square, [1], names=["x"], on=Cluster("tcp://a:1")))
+        list(spread(cluster_work.square, [Item(1, "x")], on=Cluster("tcp://a:1")))
 
 
 def test_without_dask_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UsageError, match="DV132"):
-        list(spread(cluster_work.square, [1], names=["x"], on=Cluster("tcp://a:1")))
+        list(spread(cluster_work.square, [Item(1, "x")], on=Cluster("tcp://a:1")))
 
 
 @pytest.mark.parametrize(

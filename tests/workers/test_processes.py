@@ -13,27 +13,33 @@ from pathlib import Path
 import pytest
 
 from cnn_convertor.errors import ConvertorError
-from cnn_convertor.workers.outcomes import Outcome, attempted
+from cnn_convertor.workers.outcomes import Item, Outcome, attempted
 from cnn_convertor.workers.processes import gather
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLY = {3: "signal 9 (SIGKILL)", 4: "exit code 7"}
-PROGRAM = """
+WORK = """
 import os, signal, sys, time
 from cnn_convertor.workers.outcomes import Outcome
+{}
+"""
+PROGRAM = """
+from cnn_convertor.workers.outcomes import Item
 from cnn_convertor.workers.processes import Processes, spread
+from work import *
 
-{work}
+def items(*values):
+    return [Item(value, f"n{{value}}") for value in values]
 
-if __name__ == "__main__":
-    {main}
+{}
 """
 
 
 def run(folder: Path, work: str, main: str) -> subprocess.CompletedProcess[str]:
     """A program of its own, since the processes import the module of their function."""
+    (folder / "work.py").write_text(WORK.format(work))
     script = folder / "program.py"
-    script.write_text(PROGRAM.format(work=work, main=main))
+    script.write_text(PROGRAM.format(main))
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
 
@@ -59,9 +65,9 @@ def work(item):
     if item == 4: os._exit(7)
     return Outcome(item * item)
 """
-    main = """names = [f"n{i}" for i in range(8)]
-    for number, outcome in sorted(spread(work, range(8), names=names, on=Processes(2)), key=lambda pair: pair[0]):
-        print(number, outcome.result, *(problem.message for problem in outcome.problems))
+    main = """
+for number, outcome in sorted(spread(work, items(*range(8)), on=Processes(2)), key=lambda pair: pair[0]):
+    print(number, outcome.result, *(problem.message for problem in outcome.problems))
 """
     expected = [
         f"{i} None the process that worked on n{i} ended with {DEADLY[i]}" if i in DEADLY else f"{i} {i * i}"
@@ -73,9 +79,9 @@ def work(item):
 
 def test_processes_clean_up_when_the_caller_stops(tmp_path: Path) -> None:
     main = f"""
-    for _ in spread(work, range(2), names="ab", on=Processes(2)):
-        while not os.path.exists({str(tmp_path / "begun")!r}): time.sleep(0.01)
-        break
+for _ in spread(work, items(0, 1), on=Processes(2)):
+    while not os.path.exists({str(tmp_path / "begun")!r}): time.sleep(0.01)
+    break
 """
     begin = time.monotonic()
     done = run(tmp_path, lasting_work(tmp_path), main)
@@ -94,12 +100,13 @@ def press():
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.2)
 """
-    main = """signal.signal(signal.SIGINT, signal.default_int_handler)
-    threading.Thread(target=press).start()
-    try:
-        for _ in spread(work, [1, 1], names="ab", on=Processes(2)): pass
-    except KeyboardInterrupt:
-        print("interrupted")
+    main = """
+signal.signal(signal.SIGINT, signal.default_int_handler)
+threading.Thread(target=press).start()
+try:
+    for _ in spread(work, items(1, 1), on=Processes(2)): pass
+except KeyboardInterrupt:
+    print("interrupted")
 """
     done = run(tmp_path, work, main)
     assert (tmp_path / "cleaned").exists()
@@ -108,8 +115,8 @@ def press():
 
 def test_a_process_that_only_starts_does_not_begin_when_the_caller_stops(tmp_path: Path) -> None:
     main = """
-    for _ in spread(work, range(2), names="ab", on=Processes(2)):
-        break
+for _ in spread(work, items(0, 1), on=Processes(2)):
+    break
 """
     begin = time.monotonic()
     done = run(tmp_path, lasting_work(tmp_path), main)
@@ -118,16 +125,18 @@ def test_a_process_that_only_starts_does_not_begin_when_the_caller_stops(tmp_pat
     assert time.monotonic() - begin < 30
 
 
-def test_ctrl_c_while_modules_load_for_all_processes_is_no_traceback(tmp_path: Path) -> None:
-    """Ctrl-C reaches the whole group, and so the process that imports them."""
-    (tmp_path / "loaded.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+def test_ctrl_c_while_modules_load_is_no_traceback(tmp_path: Path) -> None:
+    """Ctrl-C in a terminal reaches the whole group; a process that only loads modules ends when the caller says so."""
+    work = """
+if __name__ != "__main__" and os.getpgid(0) == os.getpid():
+    os.kill(os.getpid(), signal.SIGINT)
+def work(item): return Outcome(item)
+"""
     main = """
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.environ["PYTHONPATH"] += os.pathsep + os.path.dirname(os.path.abspath(__file__))
-    found = spread(work, [1, 2], names="ab", on=Processes(2), preload=["loaded"])
-    print(sorted(outcome.result for _, outcome in found))"""
-    done = run(tmp_path, "def work(item): return Outcome(item)", main.lstrip())
-    assert (done.stdout, done.stderr) == ("[1, 2]\n", "")
+print([(outcome.result, *(p.code for p in outcome.problems)) for _, outcome in spread(work, items(1, 2), on=Processes(2))])
+"""
+    done = run(tmp_path, work, main)
+    assert (done.stdout, done.stderr) == ("[(None, 'DV127'), (None, 'DV127')]\n", "")
 
 
 def test_a_process_cleans_up_when_the_caller_stops_as_soon_as_it_has_its_item(tmp_path: Path) -> None:
@@ -138,8 +147,9 @@ def trace(frame, event, _):
         raise SystemExit
     return trace
 """
-    main = """sys.settrace(trace)
-    for _ in spread(work, [1, 1], names="ab", on=Processes(2)): pass
+    main = """
+sys.settrace(trace)
+for _ in spread(work, items(1, 1), on=Processes(2)): pass
 """
     done = run(tmp_path, work, main)
     assert (tmp_path / "cleaned").exists()
@@ -154,7 +164,7 @@ def test_what_is_gathered_ends_with_the_first_failure() -> None:
         return attempted(lambda: 6 // (2 - item))
 
     with pytest.raises(ConvertorError, match="ZeroDivisionError"):
-        gather(work, range(5), names="abcde")
+        gather(work, [Item(i, str(i)) for i in range(5)])
     assert begun == [0, 1, 2]
 
 
@@ -163,7 +173,7 @@ def test_what_is_gathered_brings_texts_for_developers() -> None:
         warnings.warn("an odd number", RuntimeWarning, stacklevel=1)
         raise ArithmeticError(item)
 
-    done = attempted(lambda: gather(lambda item: attempted(lambda: work(item).result), [1], names="a"))
+    done = attempted(lambda: gather(lambda item: attempted(lambda: work(item).result), [Item(1, "a")]))
     assert "raise ArithmeticError(item)" in done.trace
     assert any("an odd number" in text for text in done.python_warnings)
 

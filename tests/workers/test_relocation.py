@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.samples import PART
 from cnn_convertor.verification.keras_runner import _batches
-from cnn_convertor.workers.relocation import Parcel, mapped, packed, unpacked
+from cnn_convertor.workers.relocation import mapped, packed, placed, read_all, unpacked
 
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits_keras" / "digits.keras"
 
@@ -61,14 +62,23 @@ def test_arrays_are_packed_without_a_copy() -> None:
 def test_files_that_travel_are_found_at_another_place(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "weights").write_bytes(b"12")
-    parcel = Parcel.of([tmp_path / "model", tmp_path / "missing"])
-    with parcel.placed() as (there, back):
+    with placed(read_all([tmp_path / "model", tmp_path / "missing"])) as (there, back):
         content, _ = packed((tmp_path / "model", tmp_path / "missing", str(tmp_path)))
         folder, missing, text = unpacked(content, there)
         assert folder != tmp_path / "model" and (folder / "weights").read_bytes() == b"12"
         assert (missing, text) == (tmp_path / "missing", str(tmp_path))
         assert mapped((folder, f"in {folder}/weights"), back) == (tmp_path / "model", f"in {tmp_path}/model/weights")
     assert not folder.exists()
+
+
+def test_nothing_is_written_outside_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
+    with placed({"/nets/../model": b"12"}) as (there, _):
+        assert there(Path("/nets/../model")).read_bytes() == b"12"
+    with pytest.raises(ValueError, match="leads out"), placed({"/nets/../../model": b"12"}):
+        pass
+    assert [*tmp_path.rglob("*")] == [tmp_path / "tmp"]
 
 
 def test_constants_leave_their_values_behind() -> None:

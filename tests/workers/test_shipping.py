@@ -18,8 +18,9 @@ from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.frontends.onnx import importer
 from cnn_convertor.palettes import calibration
 from cnn_convertor.workers import cluster
-from cnn_convertor.workers.outcomes import Outcome
-from cnn_convertor.workers.relocation import Parcel, mapped, packed, unpacked
+from cnn_convertor.workers.cluster import Cluster
+from cnn_convertor.workers.outcomes import Item, Outcome
+from cnn_convertor.workers.relocation import mapped, packed, placed, read_all, unpacked
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SHIP = ("--scheduler", "tcp://elsewhere:1", "--ship")
@@ -36,19 +37,19 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     def spread(
         work: Callable[[Any], Outcome[Any]],
-        items: Sequence[Any],
+        items: Sequence[Item[Any]],
         *,
-        carries: Callable[[Any], Sequence[Path]],
+        cluster: Cluster,
         **_: Any,
     ) -> Iterator[tuple[int, Outcome[Any]]]:
         for number, item in enumerate(items):
-            content, names_back = packed((work, item))
-            sent = pickle.dumps(Parcel.of(carries(item)))
+            content, names_back = packed((work, item.value))
+            sent = pickle.dumps(read_all((*item.files, *item.inputs()) if cluster.ships else item.files))
             client.rename(away)
             os.chdir(ELSEWHERE)
             tempfile.tempdir = str(worker)
             try:
-                with pickle.loads(sent).placed() as (there, back):
+                with placed(pickle.loads(sent)) as (there, back):
                     work_there, item_there = unpacked(content, there)
                     outcome = mapped(work_there(item_there), back)
             finally:

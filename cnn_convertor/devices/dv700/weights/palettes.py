@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial as bind
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import ONE
 from cnn_convertor.near_names import near_names
 from cnn_convertor.quantize import Counted, Counts, fit_all, histogram, measure, processes_to_fit
+from cnn_convertor.workers.pool import in_order, share
 
 _ROWS_BYTES = 4 << 20  # of FP32 weights that are counted at a time
 FINITE = (np.arange(1 << 16) & 0x7FFF) < 0x7C00  # FP16 bit pattern -> whether it is a finite number
@@ -264,12 +266,12 @@ def fit_weights(
                 counted[i] = counts
                 yield count_importance(which[i].kernels, importances[i]) if i in importances else Counted(counts, means)
 
-    processes = processes_to_fit(weights.kernels.size for weights in which.values())
+    processes = min(share(), processes_to_fit(weights.kernels.size for weights in which.values()))
     fitted: dict[int, Choice] = {}
     done = 0
     if which:
         progress(done, total)
-    for palette in fit_all(all_counts(), processes=processes):
+    for palette in fit_all(all_counts(), bind(in_order, processes=processes)):
         i = next(iter(counted))
         fitted[i] = Choice(palette, measure(palette, counted.pop(i)), Reason.ASKED)
         done += which[i].kernels.size

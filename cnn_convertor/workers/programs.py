@@ -1,4 +1,4 @@
-"""Runs programs at the same time; an interruption ends them."""
+"""Runs programs, several at a time; an interruption ends them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,27 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 
 from cnn_convertor.files.interruption import uninterrupted
+from cnn_convertor.workers.pool import share
 
 
 def run_all(
     commands: Sequence[Sequence[str]], *, environment: Mapping[str, str] | None = None, in_groups: bool = False
 ) -> list[subprocess.CompletedProcess[str]]:
-    """How each program ended, with its output and errors. environment: instead of that of this process.
+    """How each program ended, with its output and errors; as many run at a time as this process may use.
 
-    in_groups: each program ends with those that it starts. Otherwise it also ends with the group of this process, as by `timeout`.
+    environment: instead of that of this process. in_groups: each program ends with those that it starts. Otherwise it also ends
+    with the group of this process, as by `timeout`.
     """
-    with uninterrupted() as block, ExitStack() as ending:
-        started = [_started(command, environment, ending, in_group=in_groups) for command in commands]
+    at_a_time = share()
+    parts = (commands[start : start + at_a_time] for start in range(0, len(commands), at_a_time))
+    return [result for part in parts for result in _run_together(part, environment, in_groups=in_groups)]
+
+
+def _run_together(
+    commands: Sequence[Sequence[str]], environment: Mapping[str, str] | None, *, in_groups: bool
+) -> list[subprocess.CompletedProcess[str]]:
+    with uninterrupted() as block, ExitStack() as stack:
+        started = [_started(command, environment, stack, in_group=in_groups) for command in commands]
         with block.interruptible():
             said = [process.communicate() for process in started]
         return [
@@ -29,7 +39,7 @@ def run_all(
 
 
 def _started(
-    command: Sequence[str], environment: Mapping[str, str] | None, ending: ExitStack, *, in_group: bool
+    command: Sequence[str], environment: Mapping[str, str] | None, stack: ExitStack, *, in_group: bool
 ) -> subprocess.Popen[str]:
     """A program, or with `in_group` a group that it heads, which ends with the stack at the latest."""
     process = subprocess.Popen(
@@ -42,7 +52,7 @@ def _started(
         env=environment,
         start_new_session=in_group,
     )
-    ending.callback(_end, process, os.killpg if in_group else os.kill)
+    stack.callback(_end, process, os.killpg if in_group else os.kill)
     return process
 
 

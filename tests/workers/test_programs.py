@@ -1,4 +1,4 @@
-"""Programs that the emulation starts end with it, and leave nothing behind."""
+"""Programs end with the process that starts them, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import sys
 import time
 from pathlib import Path
 
-from cnn_convertor.emulation import programs
-from cnn_convertor.emulation.programs import run_all
+import pytest
+
+from cnn_convertor.workers import programs
+from cnn_convertor.workers.pool import limited
+from cnn_convertor.workers.programs import run_all
 from files.interruptions import at_each_line, children
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,12 +25,26 @@ def test_results_have_the_order_of_the_programs() -> None:
     assert (fast.returncode, fast.stdout, fast.stderr) == (0, "", "f\\xffst")
 
 
+@pytest.fixture
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_programs_run_one_after_the_other_where_one_process_is_allowed(tmp_path: Path) -> None:
+    commands = [["sh", "-c", f"sleep 0.1; touch {tmp_path / 'first'}"], ["test", "-e", str(tmp_path / "first")]]
+    with limited(1):
+        assert [result.returncode for result in run_all(commands)] == [0, 0]
+
+
+@pytest.mark.usefixtures("two_cores")
 def test_programs_run_at_the_same_time(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     first, second = run_all([["cat", str(tmp_path / "pipe")], ["sh", "-c", f"echo text > {tmp_path / 'pipe'}"]])
     assert (first.stdout, second.returncode) == ("text\n", 0)
 
 
+@pytest.mark.usefixtures("two_cores")
 def test_an_interruption_at_any_line_ends_the_programs(tmp_path: Path) -> None:
     """A program makes a file when it has not been ended."""
     earlier = children()  # of other tests
