@@ -1,7 +1,7 @@
 """Keeps the outputs of conversions: the same inputs, options and convertor give the same files without a conversion.
 
     FOLDER/CACHEDIR.TAG     marks the folder, so that backup programs skip it
-    FOLDER/entries/KEY      the outcome of a conversion: the SHA-256 of its files, its report and its warnings
+    FOLDER/entries/KEY      the result of a conversion: the SHA-256 of its files, its report and its warnings
     FOLDER/files/SHA256     contents
     FOLDER/work/            conversions that run, or were killed
 
@@ -54,7 +54,7 @@ class HashedInput(NamedTuple):
 
 
 class CachedConversion(NamedTuple):
-    """The outcome of a conversion. others: inputs that the configuration does not name, like external data."""
+    """The result of a conversion. others: inputs that the configuration does not name, like external data."""
 
     others: tuple[HashedInput, ...]
     contents: tuple[Content, ...]

@@ -125,6 +125,7 @@ class _Worker:
     def __init__(self, work: Callable[[Any], Any], part: int) -> None:
         from multiprocessing.connection import Pipe
 
+        self._work = work
         with uninterrupted():
             self.pipe, theirs = Pipe()
             # The process inherits the mask: an interruption waits until the process can handle it.
@@ -139,15 +140,11 @@ class _Worker:
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, ours)
                 theirs.close()
-            weakref.finalize(self, _kill, self._process)
-        self._send(work)
+            self._kill = weakref.finalize(self, _kill, self._process)
 
     def give(self, item: object) -> None:
-        self._send(item)
-
-    def _send(self, value: object) -> None:
         with suppress(BrokenPipeError, ConnectionResetError):  # the process has ended, as the next read finds
-            self.pipe.send(value)
+            self.pipe.send((self._work, item))
 
     def take(self) -> Any:
         """The result."""
@@ -164,11 +161,10 @@ class _Worker:
         self.pipe.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(max(0, deadline - monotonic()))
-        _kill(self._process)
+        self._kill()
         code = self._process.returncode
-        return (
-            f"ended with signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"ended with exit code {code}"
-        )
+        how = f"signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"exit code {code}"
+        return f"ended with {how}"
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -188,9 +184,8 @@ def serve(descriptor: int, part: int) -> None:
     ):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         pipe = Connection(descriptor)
-        work = pipe.recv()
         while True:
-            item = pipe.recv()
+            work, item = pipe.recv()
             with block.interruptible():
                 result = _result(work, item)
             pipe.send(result)
