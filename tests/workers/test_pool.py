@@ -87,6 +87,18 @@ def test_work_of_a_dying_process_is_done_here(started: list[subprocess.Popen[byt
     assert as_bytes(fit_all(dying(), bind(in_order, processes=2))) == EXPECTED
 
 
+def test_an_error_of_the_work_is_the_same_as_in_this_process() -> None:
+    with pytest.raises(ValueError, match="invalid literal"):
+        list(in_order(int, ["x"], processes=2))
+
+
+def test_processes_that_do_not_start_cost_their_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nonexistent/python")
+    for _, outcome in spread(limits_of, [Item(0, "a"), Item(1, "b")], on=Processes(2)):
+        (problem,) = outcome.problems
+        assert problem.code == "DV127" and "did not start: [Errno 2]" in problem.message
+
+
 def test_few_layers_are_kept_at_a_time() -> None:
     taken = 0
 
