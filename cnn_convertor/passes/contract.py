@@ -89,6 +89,17 @@ def each_node(rule: NodeRule) -> Rewrite:
     return lambda graph: graph.expand(rule)
 
 
+def settled_by(rule: NodeRule) -> Rewrite:
+    """The rewrite that replaces nodes until the rule has no others."""
+
+    def rewrite(graph: Graph) -> Graph:
+        while (after := graph.expand(rule)) != graph:
+            graph = after
+        return graph
+
+    return rewrite
+
+
 def changed(before: Graph, after: Graph) -> list[str]:
     """The names of nodes that are in one graph alone, or differ; and of outputs that differ."""
     if before == after:

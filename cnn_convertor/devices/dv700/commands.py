@@ -227,7 +227,7 @@ def _convolution(
         case ops.ConvTranspose2d():
             kind = ConvolutionKind.DEPTHWISE_DECONVOLUTION if op.is_depthwise else ConvolutionKind.DECONVOLUTION
             kernels = kernels.map_rows(lambda w: w[:, :, ::-1, ::-1])
-            padding = _deconvolution_padding(window, op.output_padding)
+            padding = deconvolution_padding(window, op.output_padding)
     packed = PackedShape(
         kernels=kernels.shape[0],
         channels=kernels.shape[1],
@@ -239,7 +239,7 @@ def _convolution(
     return Convolution(kind, window.kernel, window.stride, window.dilation, padding, output, weights)
 
 
-def _deconvolution_padding(window: Window, more: Pair) -> Padding:
+def deconvolution_padding(window: Window, more: Pair) -> Padding:
     """The padding around an input with zeros between its pixels, so that the rotated kernel covers all of it."""
     reach, pad = window.extent, window.padding
     return Padding(

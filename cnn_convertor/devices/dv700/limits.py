@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from cnn_convertor.ir.ops import Padding, Pair, Shape
+
 KERNEL_SIZES = range(1, 8)  # possible values of max_kernel_size
 UB_SIZES = range(1024, 1 << 31)  # possible values of ub_size
 
@@ -44,3 +46,16 @@ class Limits(NamedTuple):
     @property
     def of_board(self) -> BoardLimits:
         return BoardLimits(*(getattr(self, name) for name in BoardLimits._fields))
+
+    @property
+    def largest_map(self) -> Pair:
+        return Pair(self.max_height, self.max_width)
+
+    @property
+    def largest_padding(self) -> Padding:
+        left_top, right_bottom = self.max_padding_left_top, self.max_padding_right_bottom
+        return Padding(left_top, right_bottom, left_top, right_bottom)
+
+    def holds(self, shape: Shape) -> bool:
+        """Whether a map is not too high and not too wide; channels have limits of their own."""
+        return shape.height <= self.max_height and shape.width <= self.max_width

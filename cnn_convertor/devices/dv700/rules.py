@@ -121,7 +121,7 @@ def _problems(
 def kernel_size(subject: Subject) -> Iterator[Breach]:
     """A convolution kernel is at most {max_kernel_size} in each direction by default (--max-kernel-size).
 
-    Larger kernels are split, except those of deconvolutions whose output_padding exceeds the reach of the kernel.
+    Larger kernels are split; deconvolutions with such a kernel become convolutions.
     """
     most = subject.limits.max_kernel_size
     for where, convolution in _convolutions(subject):
@@ -133,7 +133,7 @@ def kernel_size(subject: Subject) -> Iterator[Breach]:
 def strides_and_dilations(subject: Subject) -> Iterator[Breach]:
     """A stride is at most {max_stride} in each direction, a dilation {max_dilation}.
 
-    A stride that moves no window may be larger.
+    A stride that moves no window may be larger. For other convolutions the CPU gathers what their windows see, and it pools.
     """
     limits = subject.limits
     for where, window in _windows(subject):
@@ -148,17 +148,11 @@ def strides_and_dilations(subject: Subject) -> Iterator[Breach]:
 def padding(subject: Subject) -> Iterator[Breach]:
     """Padding is at most {max_padding_left_top} on the left and top, {max_padding_right_bottom} on the right and bottom.
 
-    It is never negative.
+    It is never negative. More padding has commands of its own; deconvolutions become convolutions.
     """
     limits = subject.limits
-    most = Padding(
-        limits.max_padding_left_top,
-        limits.max_padding_right_bottom,
-        limits.max_padding_left_top,
-        limits.max_padding_right_bottom,
-    )
     for where, window in _windows(subject):
-        for side, value, maximum in zip(Padding._fields, window.padding, most, strict=True):
+        for side, value, maximum in zip(Padding._fields, window.padding, limits.largest_padding, strict=True):
             if value > maximum:
                 yield Breach(where, f"the padding of {value} at the {side} is larger than {maximum}")
             if value < 0:
@@ -172,6 +166,8 @@ def map_sizes(subject: Subject) -> Iterator[Breach]:
     """A map is at most {max_height} high and {max_width} wide.
 
     A convolution reads and writes at most {max_channels} channels. Any other map has at most {max_field}.
+    Larger maps get another height and width without moving data, or the CPU divides them; more channels become parts of
+    a concatenation, or of a sum, whose terms are rounded to FP16.
     """
     limits = subject.limits
     for nodes, run in subject.step.assignments:
@@ -198,7 +194,7 @@ def _flaws_of_writer(subject: Subject, name: str) -> Iterable[str]:
 def _too_large(shape: Shape, most_channels: int, limits: Limits) -> dict[str, str]:
     """What is too large of a map, and the words for it."""
     flaws = {}
-    if shape.width > limits.max_width or shape.height > limits.max_height:
+    if not limits.holds(shape):
         size = f"{limits.max_height}x{limits.max_width}"
         flaws["size"] = f"{shape} (height x width x channels) is larger than {size}"
     if shape.channels > most_channels:
@@ -212,7 +208,7 @@ def _too_large(shape: Shape, most_channels: int, limits: Limits) -> dict[str, st
 def unified_buffer(subject: Subject) -> Iterator[Breach]:
     """The input of a convolution must fit the unified buffer, in at most as many tiles as it has columns.
 
-    The buffer has {ub_size} bytes by default (--ub-size).
+    The buffer has {ub_size} bytes by default (--ub-size). Convolutions that need more are divided as for DV404.
     """
     size = subject.limits.ub_size
     for nodes, run in subject.step.assignments:
@@ -231,7 +227,7 @@ def dilation(subject: Subject) -> Iterator[Breach]:
     """A dilated convolution has an odd kernel, no PReLU, and an output of the input's size divided by the stride.
 
     With stride 1 instead of its own, its output has the input's size, too: older user drivers compare these (docs/devices.md).
-    Padding at the bottom and right that no window reaches is added where that helps.
+    Others are rewritten. Padding at the bottom and right that no window reaches is added where that helps.
     """
     for nodes, run in subject.step.assignments:
         convolution = run.convolution
@@ -276,7 +272,7 @@ def maximum_of_padding(subject: NodeSubject) -> Iterator[Breach]:
     "DV418", "train with an upsampling and a convolution, or convert for another device", on=RunsOn.COMMAND, sizes=False
 )
 def deconvolution(subject: Subject) -> Iterator[Breach]:
-    """Devices of old revisions have no deconvolution (docs/devices.md)."""
+    """Devices of old revisions have no deconvolution (docs/devices.md): there it becomes a convolution."""
     for where, convolution in _convolutions(subject):
         if convolution.kind.is_transposed and not subject.limits.deconvolves:
             yield Breach(where, "the device has no deconvolution: its revision is too old, or a probe saw it fail")
@@ -284,7 +280,7 @@ def deconvolution(subject: Subject) -> Iterator[Breach]:
 
 @rule("DV419", "use less padding", on=RunsOn.COMMAND)
 def padding_of_small_maps(subject: Subject) -> Iterator[Breach]:
-    """Devices of old revisions refuse padding larger than the map (docs/devices.md)."""
+    """Devices of old revisions refuse padding larger than the map (docs/devices.md): there the CPU pads."""
     if subject.limits.pads_beyond_map:
         return
     for nodes, run in subject.step.assignments:

@@ -23,12 +23,17 @@ _POOLS = {
 
 def strips(run: Run, *, ub_size: int) -> int | None:
     """The number of vertical strips (tiles) of the run's input; None if not even strips of one column fit."""
+    convolution = conv_geometry(run)
+    return 1 if convolution is None else tiles(convolution, ub_size=ub_size)
+
+
+def conv_geometry(run: Run) -> ConvGeometry | None:
+    """What the unified buffer must hold for a convolution; None for a run that does not use it."""
     convolution = run.convolution
     if convolution is None or convolution.kind.is_depthwise:
-        return 1
+        return None
     window = Window(convolution.kernel, convolution.stride, convolution.dilation, convolution.padding)
-    geometry = ConvGeometry(run.input, run.output.channels, window, convolution.kind.is_transposed)
-    return tiles(geometry, ub_size=ub_size)
+    return ConvGeometry(run.input, run.output.channels, window, convolution.kind.is_transposed)
 
 
 def why_alone(run: Run, limits: Limits) -> str | None:

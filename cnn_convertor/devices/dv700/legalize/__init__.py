@@ -7,6 +7,8 @@ from cnn_convertor.devices.dv700.legalize import decompose_conv as convolutions
 from cnn_convertor.devices.dv700.legalize.assign_cpu import on_cpu, pools_on_cpu
 from cnn_convertor.devices.dv700.legalize.clamp_strides import clamp_strides
 from cnn_convertor.devices.dv700.legalize.decompose_conv import DilationRule, Rule
+from cnn_convertor.devices.dv700.legalize.drop_taps import drop_taps
+from cnn_convertor.devices.dv700.legalize.fit_limits import fit_pixels, refold_pixels, split_channels
 from cnn_convertor.devices.dv700.legalize.maximizers import classes_in_bytes
 from cnn_convertor.devices.dv700.legalize.memory_views import (
     channel_slices,
@@ -18,6 +20,7 @@ from cnn_convertor.devices.dv700.legalize.sdk_softmax import sdk_softmax
 from cnn_convertor.devices.dv700.legalize.single_operators import single_operators, small_pools, split_activations
 from cnn_convertor.devices.dv700.legalize.split_concat_pool import pool_parts
 from cnn_convertor.devices.dv700.legalize.split_slopes import NO_PALETTES, PaletteTargets, split_slopes
+from cnn_convertor.devices.dv700.legalize.tile_maps import gather_taps, tile_maps
 from cnn_convertor.devices.dv700.operators import OPERATORS
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes import NO_BATCH_NORMS, NO_IDENTITIES
@@ -29,6 +32,7 @@ from cnn_convertor.passes.contract import (
     for_no_node,
     run_passes,
     settled,
+    settled_by,
     settling,
 )
 
@@ -73,6 +77,7 @@ def legalization(
         "the runtime has each softmax",
         "before reshapes become views: it makes some",
     )
+    divided = settled_by(lambda graph, node: split_channels(graph, node, device.limits, transposed=transposed))
     return (
         settling(
             "clamp-strides",
@@ -80,6 +85,12 @@ def legalization(
             "a stride that moves no window is within the limit, if it can be",
             "first: the other rewrites compare strides",
             requires=(NO_IDENTITIES, NO_BATCH_NORMS),
+        ),
+        settling(
+            "drop-taps",
+            each(drop_taps),
+            "no border of a kernel sees padding alone",
+            "before the rewrites that are for dilations and large kernels",
         ),
         Pass("split-pools", each(small_pools), "before the CPU takes the pools that are no chain", (small,)),
         settling(
@@ -90,16 +101,28 @@ def legalization(
             requires=(small,),
         ),
         settling(
+            "convolve-deconvolutions",
+            each(convolutions.deconvolutions),
+            "the device has each deconvolution",
+            "before the rewrites of convolutions: it makes one",
+        ),
+        settling(
+            "gather-taps",
+            each(gather_taps),
+            "strides and dilations of convolutions are within the limits",
+            "before groups and dilations: it leaves none",
+        ),
+        settling(
+            "tile-maps",
+            each(tile_maps),
+            "no window moves over a map that is too large",
+            "before the rewrites of convolutions, each of which then has smaller maps",
+        ),
+        settling(
             "split-groups",
             with_dilations(convolutions.groups),
             "no groups of a convolution fill whole chunks of channels",
             "before the rewrites that expect one group",
-        ),
-        settling(
-            "convolve-large-deconvolutions",
-            each(convolutions.large_deconvolutions),
-            "no large deconvolution is a convolution of pixels",
-            "before the rewrites of convolutions: it makes one",
         ),
         settling(
             "fill-kernels",
@@ -132,6 +155,12 @@ def legalization(
             "after the rewrites that make padding",
         ),
         settling(
+            "split-channels",
+            divided,
+            "no operator has too many channels for a command",
+            "when kernels are final, and before sums join the runs of convolutions",
+        ),
+        settling(
             "pool-parts",
             lambda graph: pool_parts(graph, fusion=fusion, device=device),
             "no max pool of a concatenation can join the runs of its parts",
@@ -150,11 +179,23 @@ def legalization(
             "before activations alone become operators of the device",
         ),
         settling(
+            "split-channels-of-slopes",
+            divided,
+            "no activation has slopes for too many channels",
+            "those that the passes before it make",
+        ),
+        settling(
             "single-operators",
             each(single_operators),
             "no scale, activation or padding stands alone",
             "also those that the passes before it make",
             requires=(split,),
+        ),
+        settling(
+            "refold-pixels",
+            lambda graph: fit_pixels(graph, device.limits),
+            "no operator that treats each pixel by itself has a map that is too large",
+            "when the operators of commands are final",
         ),
         *((softmax,) if uses_sdk_softmax else ()),
         settling(
@@ -176,6 +217,14 @@ def legalization(
             "no map has two places in memory",
             "after the reshapes: a flattened map may be a part",
             requires=(HAS_LAYERS,),
+        ),
+        settling(
+            "refold-copies",
+            lambda graph: refold_pixels(graph, device.limits).expand(lambda g, node: on_cpu(g, node, device.limits)),
+            "no copy has a map that is too large",
+            "those of shared parts",
+            requires=(HAS_LAYERS,),
+            also=(HAS_LAYERS,),
         ),
         settling(
             "flatten-outputs",

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from cnn_convertor.devices.dv700.commands import joins_in_place
+from cnn_convertor.devices.dv700.legalize.decompose_conv import pads_beyond
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.operators import OPERATORS, Executor
 from cnn_convertor.ir import ops
@@ -14,10 +15,14 @@ from cnn_convertor.ir.ops import NO_PADDING, ONE, Axis, Op, Order, Pair, Window
 def pools_on_cpu(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
     """Pools that the device does not support, and that are no chain of smaller ones. Their activation stays on the device.
 
-    The device has no dilated pools.
+    The device has no dilated pools. Upsampling to a map that is too large is the CPU's, too.
     """
     op = node.op
     match op:
+        case ops.Upsample() if not limits.holds(graph.shape(node.name)):
+            return (replace(node, op=ops.OnCpu(_resize(graph, node))),)
+        case ops.MaxPool2d(window=window) | ops.AveragePool2d(window=window) if _exceeds(graph, node, window, limits):
+            pass
         case ops.MaxPool2d(window=window) | ops.AveragePool2d(window=window) if window.dilation != ONE:
             pass
         case ops.MaxPool2d(window=Window(kernel=kernel)):
@@ -36,6 +41,25 @@ def pools_on_cpu(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | N
     return bare, replace(node, op=ops.Activation(function), inputs=(bare.name,))
 
 
+def _exceeds(graph: Graph, node: Node, window: Window, limits: Limits) -> bool:
+    """Whether the sizes of a pool are too large for a command. Copies are left to fit_limits.py."""
+    if window == Window(ONE):
+        return False
+    x, y, pad = graph.shape(node.inputs[0]), graph.shape(node.name), window.padding
+    return (
+        not (limits.holds(x) and limits.holds(y) and x.channels <= limits.max_field)
+        or max(window.stride) > limits.max_stride
+        or any(value > most for value, most in zip(pad, limits.largest_padding, strict=True))
+        or (not limits.pads_beyond_map and pads_beyond(pad, x))
+    )
+
+
+def _resize(graph: Graph, node: Node) -> ops.Resize:
+    """An upsampling as the CPU does it."""
+    height, width, _ = graph.shape(node.name)
+    return ops.Resize(Pair(height, width), ops.Interpolation.NEAREST, ops.Sampling.ASYMMETRIC)
+
+
 def _is_even_enough(kernel: Pair, limits: Limits) -> bool:
     return limits.pools_unevenly or kernel.width == kernel.height
 
@@ -51,9 +75,7 @@ def _without_device(graph: Graph, node: Node) -> Op | None:
     op = node.op
     match op:
         case ops.Upsample(factor=factor):
-            height, width, _ = graph.shape(node.name)
-            resize = ops.Resize(Pair(height, width), ops.Interpolation.NEAREST, ops.Sampling.ASYMMETRIC)
-            return None if factor == (2, 2) else resize
+            return None if factor == (2, 2) else _resize(graph, node)
         case ops.Concat(axis=axis):
             joins = axis is Axis.CHANNELS and (graph.shape(node.name).is_vector or joins_in_place(graph, node))
             return None if joins else op

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from cnn_convertor.devices.dv700.commands import deconvolution_padding
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK
 from cnn_convertor.ir import ops
@@ -83,7 +84,7 @@ def dense_kernels(graph: Graph, node: Node, limits: Limits, *, dilates_depthwise
     fits, small = (max(size) <= limits.max_kernel_size for size in (window.extent, window.kernel))
     is_refused = op.is_depthwise and window.dilation != ONE and not dilates_depthwise
     if groups > 1 and (not op.is_depthwise or (is_refused and small and not fits)):
-        weight, groups = _ungrouped(weight, groups), 1
+        weight, groups = ungrouped(weight, groups), 1
     if window.dilation != ONE and (
         (fits and (is_refused or not dilation_runs(op, window, graph.shape(node.inputs[0]))))
         or (not small and isinstance(op, ops.Conv2d))  # large_kernels splits it
@@ -124,7 +125,10 @@ def _padded_for_any_stride(window: Window, x: Shape, out: Shape, limits: Limits)
     return window._replace(padding=Padding(pad.top, bottom, pad.left, right))
 
 
-def _ungrouped(weight: Constant, groups: int) -> Constant:
+def ungrouped(weight: Constant, groups: int) -> Constant:
+    """Kernels (O, I / groups, ...) as a block-diagonal (O, I, ...)."""
+    if groups == 1:
+        return weight
     out, per_group, *kernel = weight.shape
     channels = per_group * groups
 
@@ -232,26 +236,27 @@ def strided_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] 
     return first, replace(node, op=replace(op, weight=weight, window=Window(small)), inputs=(first.name,))
 
 
-def large_deconvolutions(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
-    """Turn a deconvolution with a large kernel into a convolution whose channels are the stride x stride pixels of each place.
+def deconvolutions(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
+    """Turn a deconvolution that no command has into a convolution whose channels are the stride x stride pixels of each place.
 
     Output pixel q * stride + r is the sum over t of x[q - t] * kernel[r + t * stride]: for each r a small convolution.
-    large_kernels splits what is still too large.
+    large_kernels splits what is still too large. Output padding beyond the reach of the kernel has places of its own.
     """
     op = node.op
-    if not isinstance(op, ops.ConvTranspose2d) or max(op.window.extent) <= limits.max_kernel_size:
+    if not isinstance(op, ops.ConvTranspose2d):
         return None
     x, out = graph.shape(node.inputs[0]), graph.shape(node.name)
-    if max(op.window.kernel) <= limits.max_kernel_size and dilation_runs(op, op.window, x):
+    if _deconvolution_runs(op, x, out, limits):
         return None
     kernel, stride, pad = op.window.extent, op.window.stride, op.window.padding
     small = Pair(*(-(-k // s) for k, s in zip(kernel, stride, strict=True)))
-    places = Pair(x.height + small.height - 1, x.width + small.width - 1)
-    pixels = Shape(places.height * stride.height, places.width * stride.width, out.channels)
     part = ops.Crop(Shape(pad.top, pad.left, 0), Shape(pad.top + out.height, pad.left + out.width, out.channels))
-    if part.stop.height > pixels.height or part.stop.width > pixels.width:
-        return None  # output padding beyond all places
-    around = Padding(small.height - 1, small.height - 1, small.width - 1, small.width - 1)
+    places = Pair(
+        max(x.height + small.height - 1, -(-part.stop.height // stride.height)),
+        max(x.width + small.width - 1, -(-part.stop.width // stride.width)),
+    )
+    pixels = Shape(places.height * stride.height, places.width * stride.width, out.channels)
+    around = Padding(small.height - 1, places.height - x.height, small.width - 1, places.width - x.width)
     index = np.arange(out.channels).repeat(math.prod(stride))
     convolution = ops.Conv2d(
         _phases(_with_holes(op.weight, op.window), kernel, small, stride),
@@ -269,6 +274,20 @@ def large_deconvolutions(graph: Graph, node: Node, limits: Limits) -> Iterable[N
     if pixels == out:
         return *nodes[:-1], replace(nodes[-1], name=node.name)
     return *nodes, replace(node, op=part, inputs=(nodes[-1].name,))
+
+
+def _deconvolution_runs(op: ops.ConvTranspose2d, x: Shape, out: Shape, limits: Limits) -> bool:
+    """Whether a command can have the deconvolution, perhaps with zeros between the taps of its kernel."""
+    window, reach = op.window, op.window.extent
+    pad = deconvolution_padding(window, op.output_padding)
+    if not (limits.deconvolves and limits.holds(x) and limits.holds(out) and max(window.stride) <= limits.max_stride):
+        return False
+    if any(not 0 <= value <= most for value, most in zip(pad, limits.largest_padding, strict=True)):
+        return False
+    if max(reach) <= limits.max_kernel_size:
+        return True
+    fits = max(window.kernel) <= limits.max_kernel_size and max(window.dilation) <= limits.max_dilation
+    return fits and dilation_runs(op, window, x)
 
 
 def _phases(weight: Constant, kernel: Pair, small: Pair, stride: Pair) -> Constant:
@@ -363,13 +382,11 @@ def _part(op: ops.Conv2d, rows: _Piece, columns: _Piece, *, with_bias: bool) -> 
 
 
 def wide_padding(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
-    """Move padding beyond the fields of a command into commands of its own, unless the map would be too large for any."""
-    most = Padding(
-        limits.max_padding_left_top,
-        limits.max_padding_right_bottom,
-        limits.max_padding_left_top,
-        limits.max_padding_right_bottom,
-    )
+    """Move padding beyond the fields of a command into commands of its own, unless no map can have it.
+
+    The CPU pads maps to a size that no command has, and those that a device may not pad so far.
+    """
+    most = limits.largest_padding
     match node.op:
         case (
             ops.Conv2d(window=Window(padding=padding))
@@ -379,8 +396,20 @@ def wide_padding(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | N
             pass
         case _:
             return None
+    if max(padding) > limits.max_field:
+        return None
+    x = graph.shape(node.inputs[0])
+    fits = limits.holds(graph.shape(node.name)) and x.channels <= limits.max_channels
+    is_too_large = isinstance(node.op, ops.Pad) and not fits
+    if is_too_large or (not limits.pads_beyond_map and pads_beyond(padding, x)):
+        padded = ops.SpaceToDepth(ONE, padding)
+        if isinstance(node.op, ops.Pad):
+            return (replace(node, op=padded),)
+        before = replace(node, name=graph.fresh(f"{node.name}/padded"), op=padded)
+        bare = replace(node.op, window=node.op.window._replace(padding=NO_PADDING))
+        return before, replace(node, op=bare, inputs=(before.name,))
     kept = Padding(*map(min, padding, most))
-    if kept == padding or max(padding) > limits.max_field:
+    if kept == padding:
         return None
     nodes: list[Node] = []
     names = list(node.inputs)
@@ -398,3 +427,8 @@ def wide_padding(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | N
         else replace(node.op, window=node.op.window._replace(padding=kept))
     )
     return *nodes, replace(node, op=op, inputs=tuple(names))
+
+
+def pads_beyond(pad: Padding, x: Shape | Pair) -> bool:
+    """Whether a map has more padding at a side than it has rows or columns."""
+    return max(pad.top, pad.bottom) > x.height or max(pad.left, pad.right) > x.width

@@ -25,7 +25,9 @@ def split_activations(graph: Graph, device: Device, fusion: Fusion) -> Graph:
 
     def rule(graph: Graph, node: Node) -> Iterable[Node] | None:
         match node.op:
-            case ops.Add(activation=ops.PRelu()) | ops.MaxPool2d(activation=ops.PRelu()) if any(
+            case ops.Add(activation=ops.PRelu()) | ops.MaxPool2d(activation=ops.PRelu()) if device.limits.holds(
+                graph.shape(node.name)
+            ) and any(
                 isinstance(graph[name].op, ops.Conv2d | ops.ConvTranspose2d)
                 and shares_run(graph, graph[name], node, fusion=fusion, device=device)
                 for name in node.inputs
@@ -91,9 +93,11 @@ def _upsample(graph: Graph, node: Node, factor: Pair, limits: Limits) -> Iterabl
         return (replace(node, op=COPY),)
     if factor.height == factor.width and factor.height & (factor.height - 1) == 0:
         return _chain(graph, node, [ops.Upsample(Pair(2, 2))] * (factor.height.bit_length() - 1))
-    if max(factor) > limits.max_kernel_size or not limits.deconvolves:
-        return None
     channels = graph.shape(node.name).channels
+    if max(factor) > min(limits.max_kernel_size, limits.max_stride) or channels > limits.max_channels:
+        return None
+    if not limits.deconvolves:
+        return None
     ones = Constant.of(np.ones((channels, 1, *factor)))
     return (replace(node, op=ops.ConvTranspose2d(ones, None, Window(factor, factor), groups=channels)),)
 
