@@ -89,7 +89,7 @@ class Model:
 def face_detector(path: Path) -> Path:
     """Heads of a face detector whose boxes are flattened before they are joined: 35,280 channels."""
     model = Model(0, 1, 3, 224, 224)
-    x, boxes, scores = model.same("Relu", model.conv("x", 16, 3, stride=4)), [], []
+    x, boxes, scores = model.same("Relu", model.conv("x", 16, 3, stride=4)), list[str](), list[str]()
     for anchors in (2, 2, 5):
         x = model.same("Relu", model.conv(x, 16, 3, stride=2 if boxes else 1))
         _, _, height, width = model.dims[x]

@@ -16,14 +16,12 @@ from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.profile import Profile
-from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import build, render_options
 from examples import zoo
 
 QUICK = ("caffe_lenet", "caffe_squeezenet_1_1", "caffe_yolov3_tiny", "caffe_mtcnn_onet", "caffe_enet")
 # A ZIA C2 has no deconvolution, and refuses them.
-DECONVOLVE = {"caffe_fcn_8s", "caffe_enet", "onnx_fcn_8s", "onnx_enet", "onnx_unet"}
 
 
 @pytest.fixture
@@ -67,10 +65,6 @@ def test_the_driver_of_the_sdk_accepts_every_network_of_the_zoo(name: str, folde
     for base in NAMES:
         pinned = board(base, folder, driver='"7.2.20190716"')
         here = replace(config, device=read_profile(base, Path()))
-        if base == "zia-c2" and name in DECONVOLVE:
-            with pytest.raises(UnsupportedError, match="DV418"):
-                build(graph, here)
-            continue
         result = audited(here, graph, folder, pinned)
         assert result.commands and not result.findings, base
 

@@ -12,9 +12,9 @@ import pytest
 from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
 from cnn_convertor.devices.dv700.fusion.levels import ALLOWED, Evidence, Form, Fusion
+from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.profile import Figure, Profile
 from cnn_convertor.devices.dv700.profiles import DV700, device_of
-from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
@@ -98,22 +98,21 @@ def test_a_device_without_deconvolutions_repeats_pixels_on_the_cpu() -> None:
     assert commands(graph, PROFILES["zia-c2"]) == 1
 
 
-def test_a_device_without_deconvolutions_refuses_those_of_the_network() -> None:
+def test_a_device_without_deconvolutions_convolves_instead() -> None:
     deconvolution = ops.ConvTranspose2d(Constant.of(np.ones((64, 64, 2, 2))), None, Window(Pair(2, 2), Pair(2, 2)))
     graph = chain(SMALL, deconvolution)
     assert commands(graph, PROFILES["zia-c3"]) == 1
-    with pytest.raises(UnsupportedError, match="DV418"):
-        commands(graph, PROFILES["zia-c2"])
+    assert commands(graph, PROFILES["zia-c2"]) == 1
+    layers = legalize(graph, device_of(PROFILES["zia-c2"]), transposed=True)
+    assert "ConvTranspose2d" not in str(layers)
 
 
 def test_the_revision_decides_about_padding_of_small_maps() -> None:
-    graph = chain(Shape(2, 2, 64), conv(7, 64, padding=Padding(3, 3, 3, 3)))
+    graph = chain(Shape(2, 2, 64), ops.Pad(Padding(3, 3, 3, 3)))
     c2 = PROFILES["zia-c2"]
-    with pytest.raises(UnsupportedError, match="DV419"):
-        commands(graph, c2.with_figures({"revision": Figure(82, "sysfs")}))
+    assert commands(graph, c2.with_figures({"revision": Figure(82, "sysfs")})) == 0  # the CPU pads
     assert commands(graph, c2) == 1
-    with pytest.raises(UnsupportedError, match="DV419"):
-        commands(graph, PROFILES["zia-c3"].with_figures({"revision": Figure(83, "sysfs")}))
+    assert commands(graph, PROFILES["zia-c3"].with_figures({"revision": Figure(83, "sysfs")})) == 0
 
 
 def test_no_device_of_the_package_has_a_block_for_vectors() -> None:

@@ -1,4 +1,7 @@
-"""Each setting of Keras's layers at its limits: the last value that converts, and the first that does not, with its code."""
+"""Each setting of Keras's layers at its limits: the last value that converts, and the first that does not, with its code.
+
+A row without a code: the last value for which the device needs no other form. Values beyond it convert, too.
+"""
 
 from __future__ import annotations
 
@@ -30,31 +33,31 @@ CONV = {"filters": 8, "use_bias": False}
 ONE, THREE = {**CONV, "kernel_size": 1}, {**CONV, "kernel_size": 3}
 DEPTH_ONE = {"kernel_size": 1, "use_bias": False}
 LIMITS = [
-    Limit(("Conv2D", "SeparableConv2D"), "strides", 255, 256, "DV402", ONE, (300, 300, 8)),
-    Limit(("DepthwiseConv2D",), "strides", 255, 256, "DV402", DEPTH_ONE, (300, 300, 8)),
-    Limit(("Conv2DTranspose",), "strides", 255, 256, "DV402", ONE, (3, 3, 8)),
-    Limit(("Conv1D", "SeparableConv1D"), "strides", 255, 256, "DV402", ONE, (300, 8)),
-    Limit(("DepthwiseConv1D",), "strides", 255, 256, "DV402", DEPTH_ONE, (300, 8)),
-    Limit(("Conv1DTranspose",), "strides", 255, 256, "DV402", ONE, (3, 8)),
-    Limit(("MaxPooling2D", "AveragePooling2D"), "strides", 255, 256, "DV402", {}, (300, 300, 8)),
-    Limit(("MaxPooling1D", "AveragePooling1D"), "strides", 255, 256, "DV402", {}, (300, 8)),
-    Limit(("Conv1D", "SeparableConv1D"), "dilation_rate", 127, 128, "DV411", THREE, (600, 8)),
-    Limit(("DepthwiseConv1D",), "dilation_rate", 127, 128, "DV411", {"kernel_size": 3, "use_bias": False}, (600, 8)),
-    Limit(("Conv2D", "SeparableConv2D"), "dilation_rate", (127, 1), (128, 1), "DV411", {**CONV, "kernel_size": (3, 1)}, (600, 1, 8)),
-    Limit(("DepthwiseConv2D",), "dilation_rate", (127, 127), (128, 128), "DV411", {"kernel_size": (3, 1), "use_bias": False}, (600, 1, 8)),
+    Limit(("Conv2D", "SeparableConv2D"), "strides", 255, 256, "", ONE, (300, 300, 8)),
+    Limit(("DepthwiseConv2D",), "strides", 255, 256, "", DEPTH_ONE, (300, 300, 8)),
+    Limit(("Conv2DTranspose",), "strides", 255, 256, "", ONE, (3, 3, 8)),
+    Limit(("Conv1D", "SeparableConv1D"), "strides", 255, 256, "", ONE, (300, 8)),
+    Limit(("DepthwiseConv1D",), "strides", 255, 256, "", DEPTH_ONE, (300, 8)),
+    Limit(("Conv1DTranspose",), "strides", 255, 256, "", ONE, (3, 8)),
+    Limit(("MaxPooling2D", "AveragePooling2D"), "strides", 255, 256, "", {}, (300, 300, 8)),
+    Limit(("MaxPooling1D", "AveragePooling1D"), "strides", 255, 256, "", {}, (300, 8)),
+    Limit(("Conv1D", "SeparableConv1D"), "dilation_rate", 127, 128, "", THREE, (600, 8)),
+    Limit(("DepthwiseConv1D",), "dilation_rate", 127, 128, "", {"kernel_size": 3, "use_bias": False}, (600, 8)),
+    Limit(("Conv2D", "SeparableConv2D"), "dilation_rate", (127, 1), (128, 1), "", {**CONV, "kernel_size": (3, 1)}, (600, 1, 8)),
+    Limit(("DepthwiseConv2D",), "dilation_rate", (127, 127), (128, 128), "", {"kernel_size": (3, 1), "use_bias": False}, (600, 1, 8)),
     Limit(("Conv2DTranspose",), "dilation_rate", 1, 2, "DV302", THREE),
     Limit(("Conv1DTranspose",), "dilation_rate", 1, 2, "DV302", THREE, (30, 8)),
-    Limit(("Conv2D", "Conv2DTranspose"), "filters", 32768, 32769, "DV404", {"kernel_size": 1, "use_bias": False}, (1, 1, 1)),
-    Limit(("SeparableConv2D",), "filters", 32768, 32769, "DV404", {"kernel_size": 1, "use_bias": False}, (1, 1, 1)),
-    Limit(("Conv1D", "Conv1DTranspose", "SeparableConv1D"), "filters", 32768, 32769, "DV404", {"kernel_size": 1, "use_bias": False}, (1, 1)),
-    Limit(("Dense",), "units", 32768, 32769, "DV404", {"use_bias": False}, (1,)),
-    Limit(("DepthwiseConv2D",), "depth_multiplier", 4096, 4097, "DV404", DEPTH_ONE, (1, 1, 8)),
-    Limit(("SeparableConv2D",), "depth_multiplier", 4096, 4097, "DV404", {"filters": 1, **DEPTH_ONE}, (1, 1, 8)),
-    Limit(("DepthwiseConv1D",), "depth_multiplier", 4096, 4097, "DV404", DEPTH_ONE, (1, 8)),
-    Limit(("SeparableConv1D",), "depth_multiplier", 4096, 4097, "DV404", {"filters": 1, **DEPTH_ONE}, (1, 8)),
-    Limit(("ZeroPadding2D",), "padding", ((0, 994), (0, 0)), ((0, 995), (0, 0)), "DV404"),
-    Limit(("ZeroPadding2D",), "padding", ((0, 0), (2017, 0)), ((0, 0), (2018, 0)), "DV404"),
-    Limit(("ZeroPadding1D",), "padding", (2017, 0), (2018, 0), "DV404", {}, (30, 8)),
+    Limit(("Conv2D", "Conv2DTranspose"), "filters", 32768, 32769, "", {"kernel_size": 1, "use_bias": False}, (1, 1, 1)),
+    Limit(("SeparableConv2D",), "filters", 32768, 32769, "", {"kernel_size": 1, "use_bias": False}, (1, 1, 1)),
+    Limit(("Conv1D", "Conv1DTranspose", "SeparableConv1D"), "filters", 32768, 32769, "", {"kernel_size": 1, "use_bias": False}, (1, 1)),
+    Limit(("Dense",), "units", 32768, 32769, "", {"use_bias": False}, (1,)),
+    Limit(("DepthwiseConv2D",), "depth_multiplier", 4096, 4097, "", DEPTH_ONE, (1, 1, 8)),
+    Limit(("SeparableConv2D",), "depth_multiplier", 4096, 4097, "", {"filters": 1, **DEPTH_ONE}, (1, 1, 8)),
+    Limit(("DepthwiseConv1D",), "depth_multiplier", 4096, 4097, "", DEPTH_ONE, (1, 8)),
+    Limit(("SeparableConv1D",), "depth_multiplier", 4096, 4097, "", {"filters": 1, **DEPTH_ONE}, (1, 8)),
+    Limit(("ZeroPadding2D",), "padding", ((0, 994), (0, 0)), ((0, 995), (0, 0)), ""),
+    Limit(("ZeroPadding2D",), "padding", ((0, 0), (2017, 0)), ((0, 0), (2018, 0)), ""),
+    Limit(("ZeroPadding1D",), "padding", (2017, 0), (2018, 0), "", {}, (30, 8)),
     Limit(("AdaptiveAveragePooling2D", "AdaptiveMaxPooling2D"), "output_size", 15, 16, "DV302"),
     Limit(("AdaptiveAveragePooling1D", "AdaptiveMaxPooling1D"), "output_size", 15, 16, "DV302", {}, (30, 8)),
     Limit(("GroupNormalization",), "axis", 3, 2, "DV302", {"groups": 2}),

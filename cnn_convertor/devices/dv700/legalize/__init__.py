@@ -114,7 +114,7 @@ def legalization(
         ),
         settling(
             "tile-maps",
-            each(tile_maps),
+            settled_by(lambda graph, node: tile_maps(graph, node, device.limits)),
             "no window moves over a map that is too large",
             "before the rewrites of convolutions, each of which then has smaller maps",
         ),

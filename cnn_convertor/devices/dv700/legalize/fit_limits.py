@@ -22,6 +22,7 @@ from cnn_convertor.ir.ops import NO_PADDING, ONE, Axis, Order, Padding, Shape
 
 _Adder: TypeAlias = Callable[..., str]
 
+_MOST_PARTS = 64  # more come from a wrong number in a definition, and the rules of sizes refuse them
 _WHOLE = 64  # input channels that the device reads weights of at once
 
 
@@ -35,7 +36,7 @@ def split_channels(graph: Graph, node: Node, limits: Limits, *, transposed: bool
     to FP16 before it is added. Slices of whole chunks are views, so no data moves.
     """
     op, most = node.op, limits.max_channels // CHUNK * CHUNK
-    if most == 0:
+    if most == 0 or graph.shape(node.name).channels > _MOST_PARTS * most:
         return None
     match op:
         case ops.Scale() | ops.Activation(function=ops.PRelu()):
@@ -46,6 +47,8 @@ def split_channels(graph: Graph, node: Node, limits: Limits, *, transposed: bool
             x = graph.shape(node.inputs[0])
             if op.weight.shape[0] > most:
                 return _by_outputs(graph, node, op, most)
+            if (x.size if isinstance(op, ops.Dense) else x.channels) > _MOST_PARTS * most:
+                return None
             if isinstance(op, ops.Dense) and x.size > most:
                 return _as_vector(graph, node, op, x, transposed=transposed)
             if isinstance(op, ops.Dense) or op.groups > 1:

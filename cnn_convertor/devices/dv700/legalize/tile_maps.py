@@ -74,7 +74,10 @@ def _tiled(graph: Graph, node: Node, op: ops.Conv2d, most: Pair) -> list[Node] |
         for a in (Axis.HEIGHT, Axis.WIDTH)
     ]
     if any(piece.start >= piece.stop for pieces in axes for piece in pieces):
-        return None  # a piece of nothing but padding
+        # A piece of nothing but padding: the CPU pads the whole map first.
+        padded = replace(node, name=graph.fresh(f"{node.name}/padded"), op=ops.SpaceToDepth(ONE, window.padding))
+        bare = replace(op, window=window._replace(padding=NO_PADDING))
+        return [padded, replace(node, op=bare, inputs=(padded.name,))]
     nodes: list[Node] = []
 
     def add(name: str, op: ops.Op, *inputs: str) -> str:
@@ -113,8 +116,13 @@ def gather_taps(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | No
     if not isinstance(op, ops.Conv2d):
         return None
     (kernel, stride, dilation, pad), x, y = op.window, graph.shape(node.inputs[0]), graph.shape(node.name)
-    if max(stride) <= limits.max_stride and max(dilation) <= limits.max_dilation:
-        return None
+    reach = max((k - 1) * d // 2 for k, d in zip(kernel, dilation, strict=True) if d > 1) if dilation != ONE else 0
+    if (
+        max(stride) <= limits.max_stride
+        and max(dilation) <= limits.max_dilation
+        and reach <= limits.max_padding_left_top
+    ):
+        return None  # as much padding as the dilated kernel reaches keeps the size, which a command must
     nodes = []
     source, size = node.inputs, Pair(*x[:2])
     if pad != NO_PADDING:
