@@ -35,7 +35,7 @@ class Problem:
 
     code: stable, `DV` and three digits: 1xx usage and ini file, 2xx model files, 3xx layers, 4xx the device, 5xx
         numbers, 6xx the audit of generated sources, 7xx trials on the PC, 8xx memory layouts and exports.
-    hint: what the user can do. example: lines to copy; no name from a model is in them.
+    hint: what the user can do. example: lines to copy, without control characters of a model's names.
     """
 
     code: str
@@ -61,10 +61,11 @@ class Problem:
 
 
 class ConvertorError(Exception):
-    """A conversion stops; `problems` has every reason, in network order."""
+    """A conversion stops; `problems` has every reason, in network order, and `notes` what helps with all of them."""
 
-    def __init__(self, problems: Problem | Iterable[Problem]) -> None:
+    def __init__(self, problems: Problem | Iterable[Problem], notes: Iterable[Problem] = ()) -> None:
         self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        self.notes = tuple(notes)
         assert self.problems, "an error without a reason"
         super().__init__("\n".join(map(str, self.problems)))
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cnn_convertor import codegen
 from cnn_convertor.codegen import RenderOptions
 from cnn_convertor.config import Config
+from cnn_convertor.config.ini_file import outputs_line
 from cnn_convertor.config.request import DeviceOptions, Request
 from cnn_convertor.devices.dv700.byte_input import with_byte_input, with_swapped_bytes
 from cnn_convertor.devices.dv700.commands import Command
@@ -28,9 +29,10 @@ from cnn_convertor.devices.dv700.rules import broken_rules, check
 from cnn_convertor.devices.dv700.weights import palettes
 from cnn_convertor.devices.dv700.weights.encoding import Observer
 from cnn_convertor.devices.dv700.weights.options import Quantization
-from cnn_convertor.errors import Problem, UsageError
+from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.files.replacing import Contents
 from cnn_convertor.frontends.builder import PartialGraph, in_network_order
+from cnn_convertor.frontends.parts import layers_apart, part_of
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes.contract import PassObserver, run_passes
 from cnn_convertor.progress import Progress, counted, silent
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from cnn_convertor.palettes.calibration import Calibration
     from cnn_convertor.palettes.output_budget import AccuracyBudget
 
+_ENDS = 5  # tries to end a network before what is refused; each may find more that is
+_NAMED = 6  # layers behind the end in a message
 _VALUES = 256  # of each output, over all random images, if 32 are enough for it
 
 
@@ -70,7 +74,8 @@ def transform(
     """Convert one network in memory. on: where calibration runs. Raises ConvertorError with every reason."""
     progress("read", 0, 1)
     analysis = analyze(request, observe=observers.passes)
-    planned, graph = analysis.lowered(request.name), analysis.partial.graph
+    graph = analysis.require_complete()
+    planned = analysis.lowered(request.name)
     quantized = quantize(graph, request, progress, planned=planned, on=on)
     contents = render(graph, quantized.program, request, progress, observers.weights)
     weights = f"{request.name}_weights.bin"
@@ -111,9 +116,7 @@ def read(request: Request, *, with_weights: bool = True) -> PartialGraph:
 def read_whole(request: Request) -> Graph:
     """The network, as `load` gives it."""
     partial = read(request)
-    if not partial.problems:
-        return partial.require_complete()
-    return partial.require_complete(find_violations(partial, legalize_graph(partial.graph, request.options)))
+    return analyze_graph(partial, request.options).require_complete() if partial.problems else partial.graph
 
 
 def _check_means(request: Request, graph: Graph) -> None:
@@ -157,11 +160,19 @@ class Analysis(NamedTuple):
     def steps(self) -> tuple[Command, ...]:
         return self.legalized.steps if self.schedule is None else self.schedule.steps
 
+    def require_complete(self) -> Graph:
+        """The network, if it can be converted. Raises ConvertorError with everything that prevents it, and a way out."""
+        return self.partial.require_complete(self.problems, self.notes)
+
+    @property
+    def notes(self) -> tuple[Problem, ...]:
+        """Where the network can end so that it converts, if it does not as it is."""
+        return end_of_convertible_part(self) if self.problems and not self.partial.damaged else ()
+
     def lowered(self, name: str) -> Program:
-        """The program with FP16 weights. Raises ConvertorError with everything that prevents it."""
-        graph = self.partial.require_complete(self.problems)
+        """The program with FP16 weights, of a network without problems."""
         assert self.schedule is not None, "no problems, and no schedule"
-        return _lowered(graph, name, self.legalized, self.schedule, self.options)
+        return _lowered(self.partial.graph, name, self.legalized, self.schedule, self.options)
 
 
 def analyze(request: Request, *, with_weights: bool = True, observe: PassObserver | None = None) -> Analysis:
@@ -183,6 +194,29 @@ def find_violations(partial: PartialGraph, legalized: Legalized) -> tuple[Proble
     guessed = {origin for name in partial.guessed for origin in partial.graph[name].origins}
     graph, steps, device, legal = legalized
     return broken_rules(graph, steps, device, legal=legal, guessed=guessed)
+
+
+def end_of_convertible_part(analysis: Analysis) -> tuple[Problem, ...]:
+    """A note that names the layers at which the network can end, if there are some with which it converts."""
+    partial, problems = analysis.partial, analysis.problems
+    refused = set[str]()
+    for _ in range(_ENDS):
+        if not all(problem.where and problem.where.layer for problem in problems):
+            return ()
+        where = Origin(problems[0].where.file if problems[0].where else "")
+        refused |= {problem.where.layer for problem in problems if problem.where}
+        ends, rest = layers_apart(partial, refused)
+        line = outputs_line(ends)
+        if line is None:
+            return ()
+        problems = analyze_graph(part_of(partial, (), ends, where), analysis.options).problems
+        if not problems:
+            names = [f'"{origin.layer}" ({origin.type})' for origin in rest]
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            message = f"the network converts up to {len(ends)} of its maps; left to the application: "
+            message += ", ".join(names[:_NAMED]) + more
+            return (Problem("DV320", message, where, "write this line into the section [OUTPUT]", line),)
+    return ()
 
 
 # --- program -------------------------------------------------------------------------------------------------------------

@@ -79,6 +79,8 @@ class Console:
                 _print(escape_controls(text), err=True)
         for problem in outcome.problems:
             self.complain("error", problem)
+        for problem in outcome.notes:
+            self.complain("note", problem)
         if outcome.problems:
             self.code = max(self.code, MISUSED if outcome.is_misuse else FAILED)
 
@@ -173,6 +175,7 @@ class Console:
         self,
         made: Report,
         found: Sequence[Problem],
+        notes: Sequence[Problem],
         files: Sequence[Path],
         compared: Sequence[ReportDifference] | None,
     ) -> None:
@@ -184,6 +187,8 @@ class Console:
 
         for problem in found:
             self.find(problem)
+        for problem in notes:
+            self.complain("note", problem)
         rows = [*(summary(made) if made.steps else ()), *(("files", str(path)) for path in files)]
         if rows:
             self.result(made.network, rows)
@@ -216,13 +221,15 @@ class Console:
         for problem in result.problems:
             self.find(problem)
 
-    def inspection(self, result: Report, problems: Sequence[Problem]) -> None:
-        """Print an inspection, and the problems that do not belong to one layer."""
+    def inspection(self, result: Report, problems: Sequence[Problem], notes: Sequence[Problem]) -> None:
+        """Print an inspection, the problems that do not belong to one layer, and the notes."""
         self.lines(tables.inspection(result, verbose=self._level > 0))
         shown = {layer.name for layer in result.layers}
         for problem in problems:
             if problem.where is None or problem.where.layer not in shown or self._level < 0:
                 self.complain("error", problem)
+        for problem in notes:
+            self.complain("note", problem)
 
     def passes(self, result: PassListing, *, with_graph: bool) -> None:
         """Print what passes change; with -v, also what they require and ensure."""

@@ -49,19 +49,19 @@ def find(
 ) -> Findings:
     """What `report_on` finds, and the problems with the paths of files."""
     with captured_warnings() as warned:
-        report, problems = _find(config, progress, verified=verified, board=board, inputs=inputs)
-    return Findings.of(replace(report, warnings=tuple(map(message_of, warned.problems))), problems)
+        report, problems, notes = _find(config, progress, verified=verified, board=board, inputs=inputs)
+    return Findings.of(replace(report, warnings=tuple(map(message_of, warned.problems))), problems, notes)
 
 
 def _find(
     config: Config, progress: Progress, *, verified: bool, board: Path | None, inputs: Path | None
-) -> tuple[Report, tuple[Problem, ...]]:
-    """The report, still without its problems, and these."""
+) -> tuple[Report, tuple[Problem, ...], tuple[Problem, ...]]:
+    """The report, still without its problems and the notes on them, and these."""
     progress("read", 0, 1)
     request, recorder = Request.of(config), ReportRecorder.new()
     analysis = analyze(request, observe=recorder.passes)
     if analysis.schedule is None:
-        return with_analysis(outline(request), analysis), analysis.problems
+        return with_analysis(outline(request), analysis), analysis.problems, analysis.notes
     graph = analysis.partial.graph
     quantized = quantize(graph, request, progress, planned=analysis.lowered(request.name))
     problems, magnitudes = _packed(quantized.program, recorder.magnitudes, progress)
@@ -70,15 +70,15 @@ def _find(
     report = report_of(quantized.program, request, calibration=quantized.calibration, budget=quantized.budget)
     report = whole_report(report, analysis, quantized, recorder)
     if problems:
-        return report, problems
+        return report, problems, ()
     if board is not None:
         report = replace(report, board=verify_board(config, board, inputs=inputs, progress=progress))
     if not verified:
-        return report, ()
+        return report, (), ()
     with temporary_folder() as folder:  # in place of that of the outputs, which a report does not judge
         apart = replace(config, output_folder=folder)
         verification = verify(apart, graph=graph, quantized=quantized, inputs=inputs, layers=True, progress=progress)
-    return replace(report, verified=verification), ()
+    return replace(report, verified=verification), (), ()
 
 
 def _packed(

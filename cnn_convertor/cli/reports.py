@@ -60,13 +60,13 @@ def report(
     config = Config.of(ini, calibrate=calibrate, **device)
     old = None if earlier is None else earlier_report(earlier)
     with console.progress(config.name, verbose=config.verbose) as progress:
-        made, problems = find(config, progress, verified=verified, board=board, inputs=inputs)
+        made, problems, notes = find(config, progress, verified=verified, board=board, inputs=inputs)
     compared = None if old is None else differences(old, made)
     data = to_json(made)
     save(json_file, data)
     if html is not None:
         save(html, html_page(made, compared=compared, data=data))
-    console.report(made, problems, [path for path in (html, json_file) if path is not None], compared)
+    console.report(made, problems, notes, [path for path in (html, json_file) if path is not None], compared)
     if opens and html is not None:
         click.launch(html.resolve().as_uri())
 

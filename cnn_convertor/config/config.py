@@ -36,6 +36,7 @@ class Config:
     data: Path = _FROM_DEFINITION
     origin: Frontend = _FROM_DEFINITION
     custom_layer: Path | None = _DEFAULTS["custom_layer"]
+    inputs: tuple[str, ...] = _DEFAULTS["inputs"]
     width_override: int | None = _DEFAULTS["width_override"]
     height_override: int | None = _DEFAULTS["height_override"]
     mean: tuple[float, ...] = _DEFAULTS["mean"]
@@ -97,7 +98,7 @@ class Config:
         height, width = self.height_override, self.width_override
         size = None if height is None or width is None else (height, width)
         options = ReadOptions(size, self.custom_layer, self.stage, self.level)
-        return Model(self.origin, self.definition, self.data, options, self.outputs)
+        return Model(self.origin, self.definition, self.data, options, self.inputs, self.outputs)
 
     @property
     def profile(self) -> Profile:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,18 @@ _BLANK = re.compile(_COMMENT)
 _SECTION = re.compile(r"\s*\[\s*([^\]]*?)\s*\]" + _COMMENT)
 _OPEN_SECTION = re.compile(r"\s*\[\s*(\w+)" + _COMMENT)
 _SETTING = re.compile(r'\s*([^=\[\]#;"]+?)\s*=\s*(?:"([^"]*)"|([^"#;]*?))' + _COMMENT)
+
+
+def outputs_line(layers: Sequence[str]) -> str | None:
+    """The line of an ini file that ends a network at these layers; None where a name cannot be written there."""
+    text = ", ".join(layers)
+    if (
+        not layers
+        or not text.isprintable()
+        or any('"' in name or "," in name or name != name.strip() for name in layers)
+    ):
+        return None
+    return f'outputs = "{text}"' if re.search("[#;]", text) else f"outputs = {text}"
 
 
 def is_model(path: Path) -> bool:

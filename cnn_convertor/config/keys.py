@@ -66,6 +66,13 @@ KEYS = (
         "",
         "a Python file that defines custom layer types; it is run, unless `--no-custom-code` forbids it",
     ),
+    Key(
+        "INPUT",
+        "inputs",
+        LAYER_NAMES,
+        "",
+        "layers whose results the application computes: the network begins behind them; empty: the model's inputs",
+    ),
     Key("INPUT", "width_override", PIXELS, "-1", "input width, in place of the model's; needs height_override"),
     Key("INPUT", "height_override", PIXELS, "-1", "input height, in place of the model's; needs width_override"),
     Key(

@@ -58,7 +58,7 @@ def _find(config: Config, network: str, *, with_weights: bool) -> Findings:
         has_weights=with_weights or not request.model.may_lack_weights,
         warnings=tuple(map(message_of, warned.problems)),
     )
-    return Findings.of(report, problems)
+    return Findings.of(report, problems, analysis.notes)
 
 
 def _planned(analysis: Analysis, request: Request) -> tuple[Report, tuple[Problem, ...]]:

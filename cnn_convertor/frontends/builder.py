@@ -29,11 +29,11 @@ class PartialGraph:
     guessed: frozenset[str]
     parameters: Mapping[Origin, int]
 
-    def require_complete(self, more: Iterable[Problem] = ()) -> Graph:
-        """The graph, if all of it could be read. Raises one error with its problems and more."""
+    def require_complete(self, more: Iterable[Problem] = (), notes: Iterable[Problem] = ()) -> Graph:
+        """The graph, if all of it could be read. Raises one error with its problems, more of them, and notes."""
         problems = in_network_order(self.graph, (*self.problems, *more))
         if problems:
-            raise (ModelError if self.damaged else UnsupportedError)(problems)
+            raise (ModelError if self.damaged else UnsupportedError)(problems, notes)
         return self.graph
 
 

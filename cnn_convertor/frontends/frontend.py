@@ -77,13 +77,14 @@ class Frontend:
 class Model(NamedTuple):
     """The files of a network. data: its weights, which may be the definition.
 
-    outputs: layers at which the network ends; empty for the model's own outputs.
+    inputs: layers behind which the network begins; outputs: at which it ends; both empty for the model's own.
     """
 
     frontend: Frontend
     definition: Path
     data: Path
     options: ReadOptions = ReadOptions()
+    inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
 
     @property
@@ -103,8 +104,8 @@ class Model(NamedTuple):
 
     def read(self, *, with_weights: bool = True) -> PartialGraph:
         """Read the network as `Frontend.read` does. with_weights: False where the file of the weights may be missing."""
-        from cnn_convertor.frontends.endings import end_at
+        from cnn_convertor.frontends.parts import part_of
 
         data = None if not with_weights and self.may_lack_weights else self.data
         partial = self.frontend.read(self.definition, data, self.options)
-        return end_at(partial, self.outputs, Origin(str(self.definition))) if self.outputs else partial
+        return part_of(partial, self.inputs, self.outputs, Origin(str(self.definition)))

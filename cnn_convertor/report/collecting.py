@@ -115,15 +115,19 @@ def map_of(program: Program, given: Tensor) -> values.StoredMap:
 
 
 class Findings(NamedTuple):
-    """A report, and its problems with the paths of files, which a report leaves out."""
+    """A report, its problems and the notes on them with the paths of files, which a report leaves out."""
 
     report: values.Report
     problems: tuple[Problem, ...]
+    notes: tuple[Problem, ...]
 
     @staticmethod
-    def of(report: values.Report, problems: Sequence[Problem]) -> Findings:
-        """The report with these problems."""
-        return Findings(replace(report, problems=tuple(map(message_of, problems))), tuple(problems))
+    def of(report: values.Report, problems: Sequence[Problem], notes: Sequence[Problem]) -> Findings:
+        """The report with these problems and notes."""
+        told = replace(
+            report, problems=tuple(map(message_of, problems)), convertible_part=tuple(map(message_of, notes))
+        )
+        return Findings(told, tuple(problems), tuple(notes))
 
 
 def message_of(problem: Problem) -> values.Message:

@@ -94,7 +94,7 @@ def messages(report: Report) -> PageSection:
     columns = "code", "kind", "layer", "message", "what to do"
     rows = [
         row_of(each.code, TableCell(kind, kind=kind), each.layer or each.file, each.message, each.hint)
-        for kind, found in (("error", report.problems), ("warning", report.warnings))
+        for kind, found in (("error", report.problems), ("warning", report.warnings), ("note", report.convertible_part))
         for each in found
     ]
     return PageSection("messages", "Messages", "Messages", tables=tables_of(columns, rows))

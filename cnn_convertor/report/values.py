@@ -329,7 +329,7 @@ class Report:
 
     has_weights: whether the model was read with its weights; without them, numbers depend on none. palette_command_bytes: about
     how much of its command buffer the driver needs to expand palettes. notes: the memory, inputs and outputs in sentences.
-    normalizations: of inputs, by the first layers.
+    normalizations: of inputs, by the first layers. convertible_part: where the network can end if problems prevent a conversion.
     """
 
     schema: int
@@ -341,6 +341,7 @@ class Report:
     preprocessing: Preprocessing
     has_weights: bool = True
     problems: tuple[Message, ...] = ()
+    convertible_part: tuple[Message, ...] = ()
     warnings: tuple[Message, ...] = ()
     inputs: tuple[NetworkInput, ...] = ()
     outputs: tuple[NetworkOutput, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,7 +24,7 @@ FORMULAS = "Caffe's formulas"
 
 def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, DeviceMaxima] = {}) -> Reference:
     """The results of the formulas. Raises ConvertorError when they cannot read the network."""
-    layers = _read(model)
+    layers = _begun(_read(model), model, graph)
     finals = outputs_of(graph, layers)
     ends: dict[str, list[Maps | None]] = {output: [] for output in finals}
     unjudged: dict[str, str] = {}
@@ -69,6 +70,12 @@ def _read(model: Model) -> list[FormulaLayer]:
         raise ConvertorError(Problem("DV712", problem, Origin(str(model.definition)), HINT)) from error
 
 
+def _begun(layers: Sequence[FormulaLayer], model: Model, graph: Graph) -> list[FormulaLayer]:
+    """The layers, those behind which the network begins as inputs."""
+    begins = {layer_of(graph, node.name) for node in graph.inputs}.intersection(model.inputs)
+    return [replace(layer, type="Input", bottoms=()) if layer.name in begins else layer for layer in layers]
+
+
 def outputs_of(graph: Graph, layers: Sequence[FormulaLayer]) -> dict[str, Top]:
     """Output of the graph -> the top that it is. Of several tops of one layer, each has its own name in the graph."""
     by_name = {layer.name: layer for layer in layers}
@@ -82,11 +89,13 @@ def outputs_of(graph: Graph, layers: Sequence[FormulaLayer]) -> dict[str, Top]:
 
 def _blobs(inputs: Mapping[str, Maps], layers: Sequence[FormulaLayer], sample: int) -> dict[str, Blob]:
     """The inputs of one sample, with the axes of the definition."""
-    blobs = {}
-    for name, dims in input_dims(layers).items():
-        if name in inputs:
-            blob = inputs[name][sample].transpose(2, 0, 1).astype(np.float64)
-            blobs[name] = blob.reshape(1, *blob.shape[: len(dims) - 1])
+    blobs, dims = {}, input_dims(layers)
+    for layer in (layer for layer in layers if layer.type == "Input"):
+        for top in layer.tops:
+            name = top if top in inputs or len(layer.tops) > 1 else layer.name
+            if name in inputs:
+                blob = inputs[name][sample].transpose(2, 0, 1).astype(np.float64)
+                blobs[top] = blob.reshape(1, *blob.shape[: len(dims.get(top, (1, *blob.shape))) - 1])
     return blobs
 
 

@@ -78,6 +78,8 @@ def _choose_for_caffe(
     OpenCV differs from Caffe in many settings, lacks layers and crashes for some networks. Where the formulas cannot read
     the network, OpenCV alone computes the reference.
     """
+    if model.inputs:  # OpenCV has no way to begin within a network
+        return (_formulas,)
     one = {name: values[:1] for name, values in inputs.items()}
     try:
         exact = _formulas(model, graph, one, choices)

@@ -37,8 +37,8 @@ def opened(model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps]], 
         if isinstance(node.op, Custom)
     ]
     title, keras, loaded = load_model(model.definition, model.data, model.options.size, custom)
-    if model.outputs:
-        loaded = _ending_at(keras, loaded, model, graph)
+    if model.inputs or model.outputs:
+        loaded = _part(keras, loaded, model, graph)
     orders = {name: axes.order for name, axes in read_axes(model.definition, model.data, model.options).items()}
     known = {layer_of(graph, node.name) for node in graph.nodes}
     lost = _lost(_calls(loaded), set()).layers if custom else {}
@@ -101,17 +101,17 @@ def _batches(count: int, size: int) -> Iterator[tuple[int, int]]:
         yield from ((start, min(start + size, end)) for start in range(begin, end, size))
 
 
-def _ending_at(keras: ModuleType, loaded: Tensor, model: Model, graph: Graph) -> Tensor:
-    """The part of a model that gives the outputs of the layers which the ini file names."""
+def _part(keras: ModuleType, loaded: Tensor, model: Model, graph: Graph) -> Tensor:
+    """The part of a model between the layers that the ini file names."""
     named = {layer.name: layer for layer in loaded.layers}
-    outputs: list[Tensor] = []
-    for name in model.outputs:
-        if name not in named:
-            problem = f'"{name}" is part of a layer of Keras, whose output cannot be had alone'
-            raise UsageError(Problem("DV713", problem, Origin(str(model.definition)), HINT))
-        outputs += _flatten(named[name].output)
+    if unknown := [name for name in (*model.inputs, *model.outputs) if name not in named]:
+        problem = f'"{unknown[0]}" is part of a layer of Keras, whose output cannot be had alone'
+        raise UsageError(Problem("DV713", problem, Origin(str(model.definition)), HINT))
+    outputs = [tensor for name in model.outputs for tensor in _flatten(named[name].output)] or list(loaded.outputs)
     inputs = list(loaded.inputs)
-    if len(inputs) != len(graph.inputs):
+    if model.inputs:
+        inputs = _flatten([named[name].output for name in dict.fromkeys(layer_of(graph, i.name) for i in graph.inputs)])
+    elif len(inputs) != len(graph.inputs):
         needed = {layer_of(graph, node.name) for node in graph.inputs}
         inputs = [tensor for tensor in inputs if tensor.name in needed]
     return keras.Model(inputs, outputs)

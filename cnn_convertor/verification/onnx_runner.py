@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.emulation.execution import Maps
-from cnn_convertor.errors import ModelError, Origin, Problem
+from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem
+from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.onnx.model import OnnxModel, ValueInfo, read_model
@@ -39,16 +40,42 @@ def opened(model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps]], 
 
     It takes the model as well, whose files may be elsewhere by then: only messages name them.
     """
-    file = read_model(model.definition)
-    names = [*dict.fromkeys((*graph.outputs, *_layers_of(file)))]
-    with _refusals(model.definition):
-        framework, session = open_session(model.definition, names)
+    with _refusals(model.definition), temporary_folder() as folder:
+        path = _beginning_at(model, graph, folder / "part.onnx") if model.inputs else model.definition
+        file = read_model(path)
+        names = [*dict.fromkeys((*graph.outputs, *_layers_of(file)))]
+        framework, session = open_session(path, names)
 
     def results(model: Model, inputs: Mapping[str, Maps]) -> Reference:
         with _refusals(model.definition):
             return _results(framework, session, names, file, graph, inputs)
 
     return results
+
+
+def _beginning_at(model: Model, graph: Graph, path: Path) -> Path:
+    """Write the part of a model between the inputs and the outputs of a graph. Raises ImportError without onnx."""
+    import onnx
+
+    part = onnx.shape_inference.infer_shapes(onnx.load(model.definition))
+    infos = {info.name: info for info in (*part.graph.value_info, *part.graph.input)}
+    begins, nodes, wanted = {node.name: graph.shape(node.name) for node in graph.inputs}, [], {*graph.outputs}
+    for node in reversed(part.graph.node):
+        if not wanted.isdisjoint(node.output) and begins.keys().isdisjoint(node.output):
+            nodes.append(node)
+            wanted.update(node.input)
+    inputs = [
+        infos.get(name)
+        or onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, (1, size.channels, size.height, size.width))
+        for name, size in begins.items()
+    ]
+    fields = {"node": nodes[::-1], "input": inputs, "output": [infos[name] for name in graph.outputs if name in infos]}
+    for name, values in fields.items():
+        copies = [type(value).FromString(value.SerializeToString()) for value in values]
+        part.graph.ClearField(name)
+        getattr(part.graph, name).extend(copies)
+    onnx.save(part, path)
+    return path
 
 
 @contextmanager
@@ -58,6 +85,8 @@ def _refusals(path: Path) -> Iterator[None]:
         yield
     except ImportError as error:
         raise missing("onnxruntime", "onnx") from error
+    except ConvertorError:
+        raise
     except Exception as error:  # onnxruntime raises exceptions of any type
         problem = f"onnxruntime refuses the model: {first_line(error)}"
         raise ModelError(Problem("DV712", problem, Origin(str(path)), HINT)) from error

@@ -22,13 +22,14 @@ class Outcome(Generic[T]):
     """How a piece of work ended. It can be pickled when the result can.
 
     result: None after a failure. problems: why it failed; is_misuse: the command line, an ini file or an input is wrong.
-    warnings: each once, in their order. trace, python_warnings: texts for developers.
+    warnings: each once, in their order. notes: on the whole failure. trace, python_warnings: texts for developers.
     """
 
     result: T | None = None
     problems: tuple[Problem, ...] = ()
     is_misuse: bool = False
     warnings: tuple[Problem, ...] = ()
+    notes: tuple[Problem, ...] = ()
     trace: str = ""
     python_warnings: tuple[str, ...] = ()
 
@@ -74,6 +75,7 @@ class Attempt(AbstractContextManager["Attempt"]):
             is_misuse=isinstance(failure, UsageError),
             # Each warning once, however many places issue it.
             warnings=tuple(dict.fromkeys(problem for problems in issued for problem in problems)),
+            notes=failure.notes if isinstance(failure, ConvertorError) else (),
             trace="" if failure is None else "".join(traceback.format_exception(failure)),
             python_warnings=tuple(
                 warnings.formatwarning(w.message, w.category, w.filename, w.lineno)

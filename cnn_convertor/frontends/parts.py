@@ -1,0 +1,127 @@
+"""Begins and ends a network at the layers that the user names, and finds where it can end if some layers are refused."""
+
+import shlex
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from cnn_convertor.errors import Origin, Problem, UsageError
+from cnn_convertor.frontends.builder import PartialGraph
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Input
+from cnn_convertor.near_names import suggestion
+
+
+def part_of(partial: PartialGraph, inputs: Sequence[str], outputs: Sequence[str], where: Origin) -> PartialGraph:
+    """The network between the named layers; empty: from its own inputs, to its own outputs.
+
+    inputs: layers whose results become inputs, in place of what computes them. outputs: layers whose results are the outputs,
+    in this order; a layer with several gives all of them. Problems of other layers are dropped.
+    Raises UsageError, at `where`, for names that no layer has, and for inputs of unknown size or that no output needs.
+    """
+    whole = partial.graph
+    by_layer = outputs_of_layers(whole)
+    keys = (("[INPUT] inputs", inputs), ("[OUTPUT] outputs", outputs))
+    if problems := [
+        _unknown(name, by_layer, key, where) for key, names in keys for name in names if name not in by_layer
+    ]:
+        raise UsageError(problems)
+    begins = set(chain.from_iterable(by_layer[name] for name in inputs))
+    ends = tuple(chain.from_iterable(by_layer[name] for name in outputs))
+    if inputs:
+        own = tuple(name for name in whole.outputs if name not in partial.cut) or whole.outputs
+        partial, ends = _begun(partial, begins), ends or own
+    part = _ended(partial, ends) if ends else partial
+    for name in inputs:
+        if not partial.guessed.isdisjoint(by_layer[name]):
+            problem = f'[INPUT] inputs: the size of the result of "{name}" is unknown'
+            raise UsageError.of("DV117", problem, where, "begin behind a later layer")
+        if not any(output in part.graph for output in by_layer[name]):
+            problem = f'[INPUT] inputs: no output needs the result of "{name}"'
+            raise UsageError.of("DV117", problem, where, "leave the name out, or name another layer")
+    return part
+
+
+def _begun(partial: PartialGraph, begins: Collection[str]) -> PartialGraph:
+    """The network with inputs in place of some nodes."""
+    graph = partial.graph
+    nodes = (
+        replace(node, op=Input(graph.shape(node.name)), inputs=()) if node.name in begins else node
+        for node in graph.nodes
+    )
+    return replace(
+        partial, graph=Graph(tuple(nodes), graph.outputs), placeholders=partial.placeholders.difference(begins)
+    )
+
+
+def _ended(partial: PartialGraph, outputs: tuple[str, ...]) -> PartialGraph:
+    """What the outputs need, and what leads to a layer that cannot be read, if they need one."""
+    whole = partial.graph
+    kept, cut = _needed(whole, outputs), frozenset[str]()
+    if any(node.name in partial.placeholders for node in kept):
+        cut = partial.cut.difference(outputs)
+        outputs = (*outputs, *sorted(cut))
+        kept = _needed(whole, outputs)
+    names = {node.name for node in kept}
+    origins = {origin for node in kept for origin in node.origins}
+    judged = [node for node in kept if not isinstance(node.op, Input) or node.name in partial.placeholders]
+    dropped = _layers(whole.nodes) - _layers(judged)
+    return replace(
+        partial,
+        graph=Graph(kept, outputs),
+        problems=tuple(p for p in partial.problems if p.where is None or p.where.layer not in dropped),
+        placeholders=partial.placeholders & names,
+        cut=cut,
+        guessed=partial.guessed & names,
+        parameters={origin: count for origin, count in partial.parameters.items() if origin in origins},
+    )
+
+
+def _layers(nodes: Iterable[Node]) -> set[str]:
+    return {origin.layer for node in nodes for origin in node.origins}
+
+
+def outputs_of_layers(graph: Graph) -> dict[str, list[str]]:
+    """Framework layer -> its outputs: of its nodes, those that not only the layer itself reads."""
+    nodes: dict[str, list[Node]] = {}
+    for node in graph.nodes:
+        for origin in node.origins:
+            nodes.setdefault(origin.layer, []).append(node)
+    outputs = {}
+    for layer, its in nodes.items():
+        inner = {node.name for node in its}
+        outputs[layer] = [n.name for n in its if not (graph.users(n.name) and inner.issuperset(graph.users(n.name)))]
+    return outputs
+
+
+def layers_apart(partial: PartialGraph, refused: Collection[str]) -> tuple[tuple[str, ...], tuple[Origin, ...]]:
+    """The layers at which a network can end so that it needs no refused layer, and the layers that are then left out.
+
+    A map that only the rest of the network reads is such an end. Inputs are none, since the application has them.
+    """
+    graph, apart = partial.graph, set(refused)
+    cut, size = set(partial.placeholders), -1
+    while len(apart) != size:  # a layer is left out whole
+        size = len(apart)
+        for node in graph.nodes:
+            layers = {origin.layer for origin in node.origins}
+            if node.name in cut or not layers.isdisjoint(apart) or not cut.isdisjoint(node.inputs):
+                cut.add(node.name)
+                apart |= layers
+    last = {*graph.outputs, *partial.cut, *chain.from_iterable(graph[name].inputs for name in cut)} - cut
+    ends = (node.origins[-1].layer for node in graph.nodes if node.name in last and not isinstance(node.op, Input))
+    rest = (origin for node in graph.nodes if node.name in cut for origin in node.origins)
+    return tuple(dict.fromkeys(ends)), tuple(dict.fromkeys(rest))
+
+
+def _needed(graph: Graph, outputs: Sequence[str]) -> tuple[Node, ...]:
+    """The nodes that the outputs need, inputs included."""
+    nodes = Graph(graph.nodes, tuple(outputs)).without_dead().nodes
+    read = {name for node in nodes for name in node.inputs}.union(outputs)
+    return tuple(node for node in nodes if node.name in read or not isinstance(node.op, Input))
+
+
+def _unknown(name: str, layers: Iterable[str], key: str, where: Origin) -> Problem:
+    listing = f"cnn-convertor inspect {shlex.quote(where.file)}"
+    hint = suggestion(name, layers) or f"`{listing}` lists the layers"
+    return Problem("DV117", f'{key}: the network has no layer "{name}"', where, hint)
