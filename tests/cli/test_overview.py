@@ -255,6 +255,6 @@ def test_the_terminal_shows_a_verification_as_verify_does(made: Report, capsys: 
     alone, together = Console(0), Console(0)
     alone.verification(verification())
     expected = capsys.readouterr().out
-    together.report(replace(made, verified=verification()), (), (), None)
+    together.report(replace(made, verified=verification()), (), (), (), None)
     assert expected in capsys.readouterr().out
     assert alone.code == together.code == 1, "it does not pass"

@@ -35,8 +35,10 @@ RNG = np.random.default_rng(3)
 def test_the_part_between_inner_maps_is_verified(
     model: str, data: str | None, inputs: tuple[str, ...], outputs: tuple[str, ...], tmp_path: Path
 ) -> None:
-    files = {"definition": EXAMPLES / model} | ({} if data is None else {"data": EXAMPLES / data})
-    config = Config(**files, inputs=inputs, outputs=outputs, quantization=False, output_folder=tmp_path)
+    definition, weights = EXAMPLES / model, EXAMPLES / (data or model)
+    config = Config(
+        definition=definition, data=weights, inputs=inputs, outputs=outputs, quantization=False, output_folder=tmp_path
+    )
     result = verify(config)
     assert result.passed
     assert not outputs or [output.name for output in result.outputs] == [*outputs]
