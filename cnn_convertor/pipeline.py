@@ -215,7 +215,7 @@ def end_of_convertible_part(analysis: Analysis) -> tuple[Problem, ...]:
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             message = f"the network converts up to {len(ends)} of its maps; left to the application: "
             message += ", ".join(names[:_NAMED]) + more
-            return (Problem("DV320", message, where, "write this line into the section [OUTPUT]", line),)
+            return (Problem("DV163", message, where, "write this line into the section [OUTPUT]", line),)
     return ()
 
 

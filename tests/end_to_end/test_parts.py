@@ -65,7 +65,7 @@ def test_a_refused_network_converts_with_the_line_of_its_note(tmp_path: Path) ->
     with pytest.raises(UnsupportedError) as caught:
         convert(Config(definition=model, output_folder=tmp_path))
     (note,) = caught.value.notes
-    assert note.code == "DV320"
+    assert note.code == "DV163"
     assert note.message.endswith('left to the application: "random" (Bernoulli), "sum" (Add)')
     assert note.example == "outputs = pool, gate, early"
     ini = tmp_path / "net.ini"
