@@ -5,7 +5,7 @@ from itertools import accumulate
 from operator import mul
 from typing import TypeAlias
 
-from cnn_convertor.ir.ops import Axis, Shape
+from cnn_convertor.ir.ops import Axis, Matrices, Shape
 
 Dims: TypeAlias = tuple[int, ...]
 
@@ -34,6 +34,18 @@ def axis_of(dims: Dims, axis: int) -> Axis | None:
     position, count = axis - _batch_axes(dims), len(dims) - _batch_axes(dims)
     more = max(count - len(COUNTED), 0)
     return COUNTED[position - more] if position >= 0 and (not more or position > more) else None
+
+
+def matrices_of(dims: Dims) -> Matrices:
+    """How the map of a blob of two axes or more holds the matrices of the last two."""
+    inner = dims[_batch_axes(dims) :]
+    match len(inner):
+        case 0 | 1:
+            return Matrices(1, Axis.WIDTH, Axis.HEIGHT, Axis.CHANNELS)
+        case 2:
+            return Matrices(1, Axis.WIDTH, Axis.CHANNELS, Axis.HEIGHT)
+        case _:
+            return Matrices(math.prod(inner[:-2]), Axis.CHANNELS, Axis.HEIGHT, Axis.WIDTH)
 
 
 def is_plain(dims: Dims) -> bool:

@@ -51,6 +51,8 @@ def detection_output(*, share_location: bool = True, keep_top_k: int = 5) -> ops
 
 
 X = Shape(9, 12, 4)
+PLANES = ops.Matrices(4, Axis.CHANNELS, Axis.HEIGHT, Axis.WIDTH)
+PRODUCT = ops.MatMul(PLANES, PLANES, PLANES)
 SAME = Padding(1, 1, 1, 1)
 WITHOUT_REFERENCE: dict[type, tuple[Op, tuple[Shape, ...], Shape]] = {  # what the application gives, or computes
     ops.Input: (ops.Input(X), (), X),
@@ -106,6 +108,8 @@ MISFITS: list[tuple[Op, list[Shape], str]] = [
     (ops.ArgMax(Axis.CHANNELS, 5), [X], "5 of 4 numbers are asked for"),
     (ops.ArgMax(None, 433), [X], "433 of 432 numbers are asked for"),
     (ops.Resize(Pair(0, 2), Interpolation.NEAREST, Sampling.ASYMMETRIC), [X], "0x2 is not a size"),
+    (PRODUCT, [X, Shape(9, 12, 4)], "cannot multiply matrices: 4 of 9x12 and 4 of 9x12"),
+    (PRODUCT, [X, Shape(12, 9, 3)], "a map of 12x9x3 does not hold 4 matrices"),
     (ops.Crop(Shape(1, 2, 0), Shape(10, 8, 3)), [X], "1x2x0 to 10x8x3 is not a part of 9x12x4"),
     (ops.TransposeReshape((9, 48), (1, 0), Shape(6, 6, 11), Order.HWC), [X], "cannot rearrange 9x12x4 (432 elements) to 6x6x11 (396)"),
     (ops.SpaceToDepth(Pair(5, 2)), [X], "9x12 pixels are not blocks of 5x2"),

@@ -539,6 +539,60 @@ def binary(op: ops.Binary, x: Array, y: Array) -> Array:
     return BINARY_OPS[op.operation](x, y)
 
 
+HEIGHT, WIDTH, CHANNELS = Axis
+PLANES = ops.Matrices(11, CHANNELS, HEIGHT, WIDTH)  # of NARROW
+TURNED = ops.Matrices(11, CHANNELS, WIDTH, HEIGHT)
+TWO = ops.Matrices(2, CHANNELS, HEIGHT, CHANNELS)  # two runs of channels
+
+
+@reference(
+    ops.MatMul,
+    {
+        "products of planes": (ops.MatMul(PLANES, TURNED, PLANES), NARROW, NARROW),
+        "products of columns and rows": (ops.MatMul(TURNED, PLANES, TURNED, 0.25), NARROW, NARROW),
+        "a matrix times planes": (
+            ops.MatMul(ops.Matrices(1, WIDTH, CHANNELS, HEIGHT), PLANES, ops.Matrices(11, HEIGHT, WIDTH, CHANNELS)),
+            Shape(6, 1, 9), NARROW,
+        ),
+        "channels times channels": (
+            ops.MatMul(
+                ops.Matrices(1, HEIGHT, WIDTH, CHANNELS), ops.Matrices(1, HEIGHT, CHANNELS, WIDTH),
+                ops.Matrices(1, CHANNELS, HEIGHT, WIDTH),
+            ),
+            Shape(1, 6, 12), Shape(1, 5, 12),
+        ),
+        "products of runs of channels": (
+            ops.MatMul(TWO, ops.Matrices(2, CHANNELS, CHANNELS, HEIGHT), ops.Matrices(2, CHANNELS, HEIGHT, WIDTH), 0.5),
+            Shape(30, 1, 18), Shape(17, 1, 18),
+        ),
+        "products into runs of channels": (
+            ops.MatMul(ops.Matrices(2, CHANNELS, HEIGHT, WIDTH), TWO, TWO), Shape(6, 9, 2), Shape(9, 1, 22),
+        ),
+    },
+)  # fmt: skip
+def matrix_product(op: ops.MatMul, x: Array, y: Array) -> Array:
+    products = op.factor * (_matrices(op.left, x) @ _matrices(op.right, y))
+    count, rows, columns = products.shape
+    lengths = {op.result.rows: rows, op.result.columns: columns}
+    if op.result.batch in lengths:  # the batch, and then the run of each matrix
+        split = [(count, rows), (columns,)] if op.result.batch is op.result.rows else [(rows,), (count, columns)]
+        numbers = products.transpose((0, 1, 2) if op.result.batch is op.result.rows else (1, 0, 2))
+        numbers = numbers.reshape([math.prod(lengths) for lengths in split])
+        names = [op.result.rows, op.result.columns]
+    else:
+        numbers, names = products, [op.result.batch, op.result.rows, op.result.columns]
+    names += [axis for axis in Axis if axis not in names]
+    numbers = numbers.reshape(numbers.shape + (1,) * (3 - numbers.ndim))
+    return numbers.transpose([names.index(axis) for axis in Axis])
+
+
+def _matrices(view: ops.Matrices, x: Array) -> Array:
+    """The matrices (count, rows, columns) of a map."""
+    pieces = np.split(x, view.number, axis=view.batch)
+    others = [next(axis for axis in Axis if axis not in (view.rows, view.columns))]
+    return np.stack([np.squeeze(piece.transpose(*others, view.rows, view.columns), 0) for piece in pieces])
+
+
 @reference(
     ops.LocalResponseNorm,
     {

@@ -81,6 +81,10 @@ def _window(window: Window) -> CpuKernelCall:
     return CpuKernelCall("Window", (*window.kernel, *window.stride, *window.dilation, pad.top, pad.left))
 
 
+def _matrices(matrices: ops.Matrices) -> CpuKernelCall:
+    return CpuKernelCall("Matrices", (matrices.number, *map(int, matrices[1:])))
+
+
 def _floats(*numbers: float) -> tuple[float, ...]:
     return tuple(map(float, numbers))
 
@@ -131,6 +135,10 @@ OPERATORS: Mapping[type, Operator] = {
     ),
     ops.Binary: Operator(
         _CPU, "element-wise arithmetic", None, "Binary", lambda op: (CpuKernelCall(op.operation.name.capitalize()),)
+    ),
+    ops.MatMul: Operator(
+        _CPU, "matrix product", None, "MatMul",
+        lambda op: (_matrices(op.left), _matrices(op.right), _matrices(op.result), float(op.factor)),
     ),
     ops.MaxUnpool: Operator(_CPU, "max unpool", None, "MaxUnpool", lambda op: (_window(op.window),)),
     ops.LocalResponseNorm: Operator(

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from cnn_convertor.ir.ops.geometry import (
     LARGEST_INPUT,
     NO_MORE,
     NO_PADDING,
+    Axis,
     Padding,
     Pair,
     SameShape,
@@ -262,6 +263,57 @@ class Binary:
         return Shape(*map(max, x, y))
 
 
+class Matrices(NamedTuple):
+    """How a map holds matrices: which of its axes counts them, their rows and their columns.
+
+    Where the rows or the columns share the axis of the batch, each matrix has a run of its own, all of one length. A third axis that
+    is not named has length 1.
+    """
+
+    number: int
+    batch: Axis
+    rows: Axis
+    columns: Axis
+
+    def size_in(self, x: Shape) -> Pair:
+        """Rows and columns of each matrix. Raises ShapeError unless the matrices are the whole map."""
+        rows, columns = (
+            x[axis] // self.number if axis is self.batch else x[axis] for axis in (self.rows, self.columns)
+        )
+        if self.rows is self.columns or self.number * rows * columns != x.size:
+            raise ShapeError(f"a map of {x} does not hold {self.number} matrices")
+        return Pair(rows, columns)
+
+    def shape(self, size: Pair) -> Shape:
+        """The map of matrices of this size."""
+        lengths = Shape(1, 1, 1).with_length(self.batch, self.number)
+        for axis, length in ((self.rows, size.height), (self.columns, size.width)):
+            lengths = lengths.with_length(axis, lengths[axis] * length)
+        return lengths
+
+
+@dataclass(frozen=True, slots=True)
+class MatMul:
+    """The products of the matrices of two maps, times a factor. A single matrix meets all of the other map.
+
+    left, right, result: how the maps and the result hold their matrices.
+    """
+
+    left: Matrices
+    right: Matrices
+    result: Matrices
+    factor: float = 1.0
+
+    def output_shape(self, x: Shape, y: Shape) -> Shape:
+        (rows, inner), (others, columns) = self.left.size_in(x), self.right.size_in(y)
+        counts = {self.left.number, self.right.number}
+        if inner != others or len(counts - {1}) > 1:
+            sizes = f"{self.left.number} of {rows}x{inner} and {self.right.number} of {others}x{columns}"
+            raise ShapeError(f"cannot multiply matrices: {sizes}")
+        assert self.result.number == max(counts)
+        return self.result.shape(Pair(rows, columns))
+
+
 Weighted: TypeAlias = Conv2d | ConvTranspose2d | Dense
 Activated: TypeAlias = Weighted | MaxPool2d | AveragePool2d | Scale | Add  # operators that can carry an activation
 
@@ -281,4 +333,5 @@ LayerOp: TypeAlias = (
     | Unary
     | Add
     | Binary
+    | MatMul
 )  # the operators of this file

@@ -31,7 +31,8 @@ class Tensor(NamedTuple):
 class Maker:
     """A model under construction. parameters: constants that are nodes, and the nodes that make other constants of them."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, largest: int = LARGEST) -> None:
+        self.largest = largest
         self.random = np.random.default_rng(seed)
         self.opset = int(self.pick(OPSETS))
         self.parameters: list[Any] = []
@@ -107,7 +108,7 @@ class Maker:
         names = [f"y{self.count}" if outputs == 1 else f"y{self.count}.{at}" for at in range(outputs)]
         node = helper.make_node(type, inputs, names, **attributes)
         dims = self._dims_of(node)
-        if not all(each and min(each) >= 1 and math.prod(each) <= LARGEST for each in dims):
+        if not all(each and min(each) >= 1 and math.prod(each) <= self.largest for each in dims):
             return []
         self.nodes.append(node)
         made = [Tensor(name, each) for name, each in zip(names, dims, strict=True)]

@@ -7,7 +7,9 @@ import math
 import numpy as np
 
 from cnn_convertor.frontends import nchw
-from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, scaled, widened
+from cnn_convertor.frontends.nchw import Dims
+from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, expanded, scaled, widened
+from cnn_convertor.frontends.onnx.operators.shapes import constant_tensor
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, as_float, onnx
 from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.ir import ops
@@ -40,15 +42,68 @@ def read_gemm(reading: OnnxReading) -> OnnxTensor:
     return scaled(reading, result, None, as_float(bias.load()) * np.float32(beta))
 
 
-@onnx.reads("MatMul", makes=[ops.Dense, ops.Conv2d], limits="the second input: a constant matrix")
+@onnx.reads("MatMul", makes=[ops.Dense, ops.Conv2d, ops.MatMul])
 def read_matmul(reading: OnnxReading) -> OnnxTensor:
-    x, matrix = reading.input, reading.needed_stored(1, "the matrix B")
-    if len(matrix.dims) != 2 and math.prod(matrix.dims[:-2]) != 1:
-        raise reading.unsupported("a product with several matrices cannot be converted")
-    if len(matrix.dims) < 2 or x.rank < 2:
-        raise reading.unsupported("a product with a vector cannot be converted", "give it two axes")
-    x = widened(reading, x, max(x.rank, len(matrix.dims)), "widened")
-    return product(reading, x, _matrix(reading, matrix, outputs_are_rows=False), None)
+    x, y = reading.at(0), reading.at(1)
+    if x is None or y is None:
+        raise reading.wrong("a factor is missing")
+    if isinstance(x, OnnxTensor) and isinstance(y, Stored) and _is_one_matrix(y.dims) and x.rank > 1:
+        x = widened(reading, x, max(x.rank, len(y.dims)), "widened")
+        return product(reading, x, _matrix(reading, y, outputs_are_rows=False), None)
+    if isinstance(x, Stored) and isinstance(y, OnnxTensor) and _is_one_matrix(x.dims) and _is_one_matrix(y.dims):
+        return _product_of_columns(reading, _matrix(reading, x, outputs_are_rows=True), y, len(x.dims))
+    like = next(value for value in (x, y) if isinstance(value, OnnxTensor))
+    left, right = (
+        constant_tensor(reading, like, value, f"constant{at}") if isinstance(value, Stored) else value
+        for at, value in enumerate((x, y))
+    )
+    return matrix_product(reading, left, right)
+
+
+def _is_one_matrix(dims: Dims) -> bool:
+    return len(dims) > 1 and math.prod(dims[:-2]) == 1
+
+
+def _product_of_columns(reading: OnnxReading, weight: Constant, y: OnnxTensor, rank: int) -> OnnxTensor:
+    """weight * y: the columns of y are pixels of a convolution of 1x1. weight: (O, I)."""
+    (outputs, inputs), (rows, columns) = weight.shape, y.dims[-2:]
+    if rows != inputs:
+        raise reading.wrong(f"a matrix for {inputs} inputs meets {rows}")
+    kernels = weight.map_rows(lambda w: w.reshape(-1, inputs, 1, 1), (inputs, 1, 1))
+    pixels = reading.reshape(y, (1, inputs, columns), part="columns")
+    result = reading.add(ops.Conv2d(kernels, None, Window(ONE)), pixels, part="product")
+    return reading.reshape(result, (*(1,) * (max(rank, y.rank) - 2), outputs, columns))
+
+
+def matrix_product(
+    reading: OnnxReading, x: OnnxTensor, y: OnnxTensor, part: str = "", *, factor: float = 1.0
+) -> OnnxTensor:
+    """The products of the matrices in the last two axes, times a factor. A vector is a row on the left, a column on the right."""
+    inside = f"{part}/" if part else ""
+    if not x.rank or not y.rank:
+        raise reading.wrong("a factor has no axes")
+    is_row, is_column = x.rank == 1, y.rank == 1
+    if is_row:
+        x = reading.reshape(x, (1, *x.dims), part=f"{inside}row")
+    if is_column:
+        y = reading.reshape(y, (*y.dims, 1), part=f"{inside}column")
+    if x.dims[-1] != y.dims[-2]:
+        raise reading.wrong(f"matrices of {nchw.text_of(x.dims)} and {nchw.text_of(y.dims)} do not fit")
+    batch = broadcast(reading, x.dims[:-2], y.dims[:-2])
+    x, y = (_for_all(reading, value, batch, f"{inside}batch{at}") for at, value in enumerate((x, y)))
+    dims = (*batch, x.dims[-2], y.dims[-1])
+    shown = (*batch, *([] if is_row else dims[-2:-1]), *([] if is_column else dims[-1:]))
+    left, right, result = map(nchw.matrices_of, (x.dims, y.dims, dims))
+    op = ops.MatMul(left, right, result, factor)
+    if shown == dims:
+        return reading.add(op, x, y, part=part, dims=dims)
+    return reading.reshape(reading.add(op, x, y, part=f"{inside}product", dims=dims), shown, part=part)
+
+
+def _for_all(reading: OnnxReading, x: OnnxTensor, batch: Dims, part: str) -> OnnxTensor:
+    """x with a matrix for each place of the batch, unless one is for all."""
+    x = widened(reading, x, len(batch) + 2, f"{part}/widened")
+    return x if math.prod(x.dims[:-2]) == 1 else expanded(reading, x, (*batch, *x.dims[-2:]), part)
 
 
 def product(reading: OnnxReading, x: OnnxTensor, weight: Constant, bias: Constant | None, part: str = "") -> OnnxTensor:

@@ -1,0 +1,103 @@
+// Products of matrices.
+#ifndef DV700_CPU_MAT_MUL_H
+#define DV700_CPU_MAT_MUL_H
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "tensor.h"
+
+namespace dv700_cpu {
+
+// The axes of a map (0: height, 1: width, 2: channels) that count its matrices, their rows and their columns. Rows or columns
+// on the axis of the batch are a run of it for each matrix.
+struct Matrices {
+  int count, batch, rows, columns;
+};
+
+// The matrices of a map, one after the other.
+class MatrixReader {
+ public:
+  const int rows, columns;
+
+  MatrixReader(const Tensor &tensor, Matrices matrices)
+      : rows(Length(tensor, matrices, matrices.rows)),
+        columns(Length(tensor, matrices, matrices.columns)),
+        tensor_(tensor),
+        matrices_(matrices) {}
+
+  // Calls f(h, w, c, number) for the elements of a matrix; number: of the element, row by row.
+  template <class F>
+  void ForEach(int matrix, F f) const {
+    int place[3] = {0, 0, 0};
+    const int first_row = matrices_.rows == matrices_.batch ? matrix * rows : 0;
+    const int first_column = matrices_.columns == matrices_.batch ? matrix * columns : 0;
+    place[matrices_.batch] = matrix;
+    std::size_t number = 0;
+    for (int row = 0; row < rows; ++row) {
+      place[matrices_.rows] = first_row + row;
+      for (int column = 0; column < columns; ++column) {
+        place[matrices_.columns] = first_column + column;
+        f(place[0], place[1], place[2], number++);
+      }
+    }
+  }
+
+  // The elements of a matrix, row by row.
+  void Read(int matrix, std::vector<float> *values) const {
+    values->resize(static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns));
+    float *to = values->data();
+    ForEach(matrices_.count == 1 ? 0 : matrix,
+            [&](int h, int w, int c, std::size_t number) { to[number] = tensor_.Get(h, w, c); });
+  }
+
+ private:
+  static int Length(const Tensor &t, const Matrices &m, int axis) {
+    const int length = axis == 0 ? t.height : axis == 1 ? t.width : t.channels;
+    return axis == m.batch ? length / m.count : length;
+  }
+
+  const Tensor &tensor_;
+  const Matrices matrices_;
+};
+
+// z += x * y, in blocks of y that stay in the cache. x: rows x inner, y: inner x columns, row by row.
+inline void AddProduct(const float *x, const float *y, float *z, std::size_t rows, std::size_t inner,
+                       std::size_t columns) {
+  const std::size_t kInner = 64, kColumns = 256;
+  for (std::size_t left = 0; left < columns; left += kColumns) {
+    const std::size_t right = std::min(columns, left + kColumns);
+    for (std::size_t first = 0; first < inner; first += kInner) {
+      const std::size_t last = std::min(inner, first + kInner);
+      for (std::size_t row = 0; row < rows; ++row) {
+        float *sums = z + row * columns;
+        for (std::size_t i = first; i < last; ++i) {
+          const float factor = x[row * inner + i];
+          const float *values = y + i * columns;
+          for (std::size_t column = left; column < right; ++column) sums[column] += factor * values[column];
+        }
+      }
+    }
+  }
+}
+
+// z = factor * x * y for each matrix; a single one meets all of the other map.
+inline void MatMul(const Tensor &x, const Tensor &y, const Tensor &z, Matrices left, Matrices right, Matrices result,
+                   float factor) {
+  const MatrixReader x_reader(x, left), y_reader(y, right), z_places(z, result);
+  std::vector<float> x_values, y_values, sums;
+  for (int matrix = 0; matrix < result.count; ++matrix) {
+    if (matrix == 0 || left.count > 1) x_reader.Read(matrix, &x_values);
+    if (matrix == 0 || right.count > 1) y_reader.Read(matrix, &y_values);
+    sums.assign(static_cast<std::size_t>(z_places.rows) * static_cast<std::size_t>(z_places.columns), 0.0f);
+    AddProduct(x_values.data(), y_values.data(), sums.data(), static_cast<std::size_t>(z_places.rows),
+               static_cast<std::size_t>(x_reader.columns), static_cast<std::size_t>(z_places.columns));
+    const float *from = sums.data();
+    z_places.ForEach(matrix, [&](int h, int w, int c, std::size_t number) { z.Set(h, w, c, factor * from[number]); });
+  }
+}
+
+}  // namespace dv700_cpu
+
+#endif  // DV700_CPU_MAT_MUL_H
