@@ -169,8 +169,14 @@ def scaled(
     if longer <= channels and len(channels) <= 1:
         op = scale_and_shift(reading.shape(x).channels, *(array.reshape(-1) for array in arrays))
         return reading.add(op, x, part=part, dims=x.dims)
-    size = math.prod(x.dims)
-    every = (np.broadcast_to(array, x.dims).reshape(-1) for array in arrays)
+    first, last = min(longer), max(longer)
+    size = math.prod(x.dims[first : last + 1])
+    if size < math.prod(x.dims):
+        within = (1,) * first + x.dims[first : last + 1] + (1,) * (x.rank - last - 1)
+        every = [np.broadcast_to(array, within).reshape(-1) for array in arrays]
+        runs = (math.prod(x.dims[:first]), size, math.prod(x.dims[last + 1 :]))
+        return along_channels(reading, x, runs, lambda: scale_and_shift(size, *every), part)
+    every = [np.broadcast_to(array, x.dims).reshape(-1) for array in arrays]
     vector = reading.reshape(x, (1, size), part=f"{inside}counted_elements")
     vector = reading.add(scale_and_shift(size, *every), vector, part=f"{inside}scaled")
     return reading.reshape(vector, x.dims, part=part)
@@ -230,7 +236,16 @@ def on_channels(reading: OnnxReading, x: OnnxTensor, axis: int, op: Callable[[],
     """An operator on channels, along any axis of the array: the axis becomes the channels, and is moved back."""
     if nchw.is_plain(x.dims) and nchw.axis_of(x.dims, axis) is Axis.CHANNELS:
         return reading.add(op(), x)
-    before, size, after = math.prod(x.dims[:axis]), x.dims[axis], math.prod(x.dims[axis + 1 :])
-    first = reading.permute(x, (before, size, after), (1, 0, 2), (1, size, before, after), part="channels_first")
-    result = reading.add(op(), first, part="on_channels")
-    return reading.permute(result, (size, before, after), (1, 0, 2), x.dims)
+    runs = (math.prod(x.dims[:axis]), x.dims[axis], math.prod(x.dims[axis + 1 :]))
+    return along_channels(reading, x, runs, op)
+
+
+def along_channels(
+    reading: OnnxReading, x: OnnxTensor, runs: tuple[int, int, int], op: Callable[[], Op], part: str = ""
+) -> OnnxTensor:
+    """An operator on channels, which are the middle one of three runs of axes: they are moved to the front, and back."""
+    before, size, after = runs
+    inside = f"{part}/" if part else ""
+    first = reading.permute(x, runs, (1, 0, 2), (1, size, before, after), part=f"{inside}channels_first")
+    result = reading.add(op(), first, part=f"{inside}on_channels")
+    return reading.permute(result, (size, before, after), (1, 0, 2), x.dims, part=part)
