@@ -7,11 +7,13 @@ from cnn_convertor.passes.contract import Pass, PassObserver, for_no_node, run_p
 from cnn_convertor.passes.drop_channels import drop_channels
 from cnn_convertor.passes.fold_activations import fold_activations
 from cnn_convertor.passes.fold_padding import fold_padding
+from cnn_convertor.passes.fold_products import fold_products
 from cnn_convertor.passes.fold_reshapes import fold_reshapes
 from cnn_convertor.passes.fold_scales import fold_scales
 from cnn_convertor.passes.fold_transposes import fold_transposes
 from cnn_convertor.passes.fuse_hard_swish import fuse_hard_swish
 from cnn_convertor.passes.hoist_activations import hoist_activations
+from cnn_convertor.passes.hoist_crops import hoist_crops
 from cnn_convertor.passes.hoist_scales import hoist_scales
 from cnn_convertor.passes.merge_identical import merge_activations, merge_identical
 from cnn_convertor.passes.sink_scales import sink_scales
@@ -66,6 +68,20 @@ PASSES: tuple[Pass, ...] = (
         fold_transposes,
         "each transpose moves data",
         "makes reshapes for the passes below",
+        requires=(NO_IDENTITIES,),
+    ),
+    settling(
+        "hoist-crops",
+        hoist_crops,
+        "no transpose has only crops behind it that can be before it",
+        "when transposes are folded into one, before the crops' own transposes become part of products",
+        requires=(NO_IDENTITIES,),
+    ),
+    settling(
+        "fold-products",
+        fold_products,
+        "no product of matrices has a transpose next to it that it can do itself",
+        "after transposes are folded into one",
         requires=(NO_IDENTITIES,),
     ),
     settling(

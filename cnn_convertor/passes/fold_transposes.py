@@ -3,17 +3,33 @@
 import math
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import accumulate
 
 from cnn_convertor.ir.graph import Graph, Lookup, Node
-from cnn_convertor.ir.ops import Op, Order, Reshape, Shape, TransposeReshape
+from cnn_convertor.ir.ops import Activation, Op, Order, PRelu, Reshape, Shape, TransposeReshape, Unary
+from cnn_convertor.passes.movement import cut
+from cnn_convertor.passes.swapping import Swapping, swap
 
 
 def fold_transposes(graph: Graph) -> Graph:
     """Case 1: transpose -> reshape; case 2: reshape -> transpose; case 3: transpose -> transpose; all in one order.
-    Then case 4: a transpose that moves no data; case 5: a transpose to a vector in the other order (SSD's heads), which is a
-    reshape in that order.
+    Before, transposes go below functions of single elements, towards each other. Then case 4: a transpose that moves no data; case 5: a transpose to a vector in the other order (SSD's heads), which is a
+    reshape in that order. A reshape that keeps the shape goes.
     """
-    return graph.fuse(_fold).expand(_as_reshape)
+    folded = swap(graph, _below_functions).fuse(_fold).expand(_as_reshape)
+    return folded.bypass(node.name for node in folded.nodes if _keeps_shape(folded, node))
+
+
+def _below_functions(_: Swapping, first: Node, second: Node) -> tuple[Op, Op] | None:
+    match first.op, second.op:
+        case TransposeReshape() as moves, (Unary() | Activation()) as function:
+            return None if isinstance(function.function, PRelu) else (function, moves)
+        case _:
+            return None
+
+
+def _keeps_shape(graph: Graph, node: Node) -> bool:
+    return isinstance(node.op, Reshape) and graph.shape(node.inputs[0]) == node.op.shape
 
 
 def _fold(_: Lookup, first: Node, second: Node) -> Op | None:
@@ -26,11 +42,26 @@ def _fold(_: Lookup, first: Node, second: Node) -> Op | None:
             return after
         case TransposeReshape(order=order) as before, TransposeReshape() as after if after.order is order:
             lengths = tuple(before.dims[axis] for axis in before.axes)
-            if lengths != after.dims:
+            pieces, after_pieces = cut(lengths, after.dims), cut(after.dims, lengths)
+            if pieces is None or after_pieces is None:
                 return None
-            return replace(after, dims=before.dims, axes=tuple(before.axes[axis] for axis in after.axes))
+            return _composed(before, after, pieces, after_pieces)
         case _:
             return None
+
+
+def _composed(
+    before: TransposeReshape, after: TransposeReshape, pieces: list[list[int]], after_pieces: list[list[int]]
+) -> TransposeReshape:
+    """Both transposes as one, of smaller axes. pieces: of the axes between the two, as either of them has these."""
+    of_axis = dict(zip(before.axes, pieces, strict=True))
+    split = [(axis, place) for axis in range(len(before.dims)) for place in range(len(of_axis[axis]))]
+    between = [split.index((axis, place)) for axis in before.axes for place in range(len(of_axis[axis]))]
+    starts = list(accumulate(map(len, after_pieces), initial=0))
+    axes = [between[starts[axis] + place] for axis in after.axes for place in range(len(after_pieces[axis]))]
+    if not axes:  # one element
+        return replace(after, dims=(1,), axes=(0,))
+    return replace(after, dims=tuple(of_axis[axis][place] for axis, place in split), axes=tuple(axes))
 
 
 def _as_reshape(graph: Graph, node: Node) -> Iterable[Node] | None:

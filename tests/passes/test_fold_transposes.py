@@ -34,7 +34,15 @@ FOLDED: dict[str, tuple[list[Op], list[str]]] = {
     ),
     "a Permute, and back": (
         [PIXELS_FIRST, TransposeReshape((4, 6, 3), (2, 0, 1), X, Order.CHW)],
-        ["Reshape[shape=4x6x3 order=Order.CHW]"],
+        [],
+    ),
+    "a Permute, and another of smaller axes": (
+        [PIXELS_FIRST, TransposeReshape((2, 2, 6, 3), (1, 3, 0, 2), Shape(4, 3, 6), Order.CHW)],
+        ["TransposeReshape[dims=(3, 2, 2, 6) axes=(2, 0, 1, 3) shape=4x3x6 order=Order.CHW]"],
+    ),
+    "a Permute, a function, and back": (
+        [PIXELS_FIRST, ops.Unary(ops.Power(2.0)), TransposeReshape((4, 6, 3), (2, 0, 1), X, Order.CHW)],
+        ["Unary[function=Power[power=2.0]]"],
     ),
     "what moves nothing": (
         [TransposeReshape((3, 1, 24), (1, 0, 2), Shape(2, 4, 9), Order.HWC)],
@@ -47,7 +55,7 @@ FOLDED: dict[str, tuple[list[Op], list[str]]] = {
 }  # fmt: skip
 STAYS: dict[str, list[Op]] = {
     "another order": [PIXELS_FIRST, Reshape(VECTOR, Order.HWC)],
-    "other lengths": [PIXELS_FIRST, TransposeReshape((8, 9), (1, 0), X, Order.CHW)],
+    "other lengths": [PIXELS_FIRST, TransposeReshape((9, 8), (1, 0), X, Order.CHW)],
     "a map": [PIXELS_FIRST],
     "other halves": [TransposeReshape((12, 6), (1, 0), VECTOR, Order.CHW)],
 }

@@ -15,7 +15,7 @@ from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Op, Order, Pair, Shape, Window
+from cnn_convertor.ir.ops import Axis, Op, Order, Pair, Shape, Window
 from cnn_convertor.passes import NO_DEAD_NODES, NO_IDENTITIES, PASSES, optimize
 from cnn_convertor.passes.contract import CHECK, Condition, Pass, changed, run_passes
 from passes.test_passes import ALL_SIDES, PAD, RELU, chain, conv, hard_swish, scale, some
@@ -26,6 +26,14 @@ POINTWISE = ops.Conv2d(some(3, 3, 1, 1), None, Window(Pair(1, 1)))
 AVERAGE = ops.AveragePool2d(Window(Pair(2, 2), Pair(2, 2)))
 HALF = ops.Scale(Constant.of(np.full(3, 0.5)))
 FLAT = Shape(1, 1, X.size)
+
+TURN = ops.TransposeReshape((3, 16, 16), (0, 2, 1), X, Order.CHW)
+PLANES = ops.Matrices(3, Axis.CHANNELS, Axis.HEIGHT, Axis.WIDTH)
+ONE = PLANES._replace(number=1)
+
+
+def part(channel: int) -> Op:
+    return ops.Crop(Shape(0, 0, channel), Shape(16, 16, channel + 1))
 
 
 def norm(channels: int = 3) -> Op:
@@ -63,6 +71,16 @@ PLACES = [
     Place(
         "fold-transposes", "last",
         line(SAME, ops.TransposeReshape(tuple(X), (2, 0, 1), FLAT, Order.HWC), ops.Dense(some(2, X.size, 1, 1), None)), "Conv2d Dense",
+    ),
+    Place(
+        "hoist-crops", "last",
+        net("m", ("a", TURN, "x"), ("b", part(0), "a"), ("c", part(1), "a"), ("m", ops.MatMul(ONE, ONE, ONE), "b c")),
+        "Crop Crop MatMul",
+    ),
+    Place(
+        "fold-products", "first",
+        net("m", ("a", ops.Reshape(FLAT, Order.CHW), "x"), ("b", TURN, "a"), ("m", ops.MatMul(PLANES, PLANES, PLANES), "b x")),
+        "MatMul",
     ),
     Place(
         "sink-reshapes", "last",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from cnn_convertor.conversion.inspection import inspect
 from cnn_convertor.errors import ConvertorError
+from cnn_convertor.ir.graph import Graph
 from cnn_convertor.verification.compare import sqnr
 from frontends.onnx.networks import load, onnx, results_of, to_map
 from frontends.onnx.random_networks import network
@@ -40,7 +42,7 @@ def expected(model: Any, inputs: dict[str, Any]) -> list[Any] | None:
         return None
 
 
-def outcome(model: Any, seed: int, path: Path) -> str:
+def outcome(model: Any, seed: int, path: Path, rewrite: Callable[[Graph], Graph] = lambda graph: graph) -> str:
     """PASSED, INVALID, the codes with which the network is refused, or what differs, with the seed."""
     random, constants = np.random.default_rng(seed), {array.name for array in model.graph.initializer}
     inputs = {}
@@ -53,7 +55,7 @@ def outcome(model: Any, seed: int, path: Path) -> str:
         return INVALID
     onnx.save(model, path)
     try:
-        graph = load(path)
+        graph = rewrite(load(path))
     except ConvertorError as error:
         return ", ".join(sorted({f"{p.code} {p.where.type if p.where else ''}" for p in error.problems}))
     for found, values in zip(results_of(graph, inputs), map(to_map, wanted), strict=True):

@@ -1,0 +1,76 @@
+"""What a transpose or reshape does to runs of elements that stay together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, pairwise
+from operator import mul
+from typing import NamedTuple, TypeAlias
+
+from cnn_convertor.ir.ops import Axis, Op, Order, Reshape, Shape, TransposeReshape
+
+Run: TypeAlias = tuple[int, int, int]  # identifies an axis of an array whose elements keep their order and neighbors
+Runs: TypeAlias = tuple[Run, ...]
+COUNTED = {Order.CHW: (Axis.CHANNELS, Axis.HEIGHT, Axis.WIDTH), Order.HWC: (Axis.HEIGHT, Axis.WIDTH, Axis.CHANNELS)}
+
+
+class Movement(NamedTuple):
+    """The runs that are each axis of the map before and after, longest distance first, and the length of each run."""
+
+    before: Mapping[Axis, Runs]
+    after: Mapping[Axis, Runs]
+    lengths: Mapping[Run, int]
+
+
+def cut(lengths: Sequence[int], others: Sequence[int]) -> list[list[int]] | None:
+    """The lengths, each as a product of lengths that the other axes have as well; None where there are none.
+
+    Both are axes of one array: 6x4 and 2x12 give [[2, 3], [4]].
+    """
+    ends, other_ends = (list(accumulate(each, mul, initial=1)) for each in (lengths, others))
+    every = sorted({*ends, *other_ends})
+    if any(end % start for start, end in pairwise(every)):
+        return None
+    return [
+        [end // start for start, end in pairwise([n for n in every if first <= n <= last])]
+        for first, last in pairwise(ends)
+    ]
+
+
+def movement_of(op: Op, x: Shape) -> Movement | None:
+    """What the operator does to a map; None if it is no transpose or reshape, or moves no whole runs."""
+    match op:
+        case TransposeReshape(dims=dims, axes=axes, shape=shape, order=order):
+            pass
+        case Reshape(shape=shape, order=order) if order is not Order.MEMORY:
+            dims, axes = (x.size,), (0,)
+        case _:
+            return None
+    counted = COUNTED[order]
+    pieces = cut(dims, [x[axis] for axis in counted])
+    if pieces is None:
+        return None
+    moved = [(axis, place) for axis in axes for place in range(len(pieces[axis]))]
+    parts = cut([pieces[axis][place] for axis, place in moved], [shape[axis] for axis in counted])
+    if parts is None:
+        return None
+    lengths = {
+        (*piece, place): length
+        for piece, of_piece in zip(moved, parts, strict=True)
+        for place, length in enumerate(of_piece)
+    }
+    return Movement(_grouped(sorted(lengths), lengths, x, counted), _grouped(lengths, lengths, shape, counted), lengths)
+
+
+def _grouped(
+    runs: Iterable[Run], lengths: Mapping[Run, int], shape: Shape, counted: Sequence[Axis]
+) -> Mapping[Axis, Runs]:
+    """The runs that make each axis of a map."""
+    left, groups = iter(runs), {}
+    for axis in counted:
+        group: list[Run] = []
+        while math.prod(lengths[run] for run in group) < shape[axis]:
+            group.append(next(left))
+        groups[axis] = tuple(group)
+    return groups
