@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,7 @@ class _Importer:
         self._values: dict[str, Value] = dict(model.initializers)
         self._budget = ComputeBudget(model.held())
         self._names = frozenset(name for node in model.nodes for name in node.outputs)
+        self._softmax_axes = _softmax_axes(model)
 
     def network(self) -> PartialGraph:
         self._check_names()
@@ -226,7 +227,8 @@ class _Importer:
         if reader is None:
             raise self._unknown(node)
         settings = Settings(node.attributes, frozenset(reader.settings), HARMLESS.union(reader.ignores))
-        reading = OnnxReading(node, settings, inputs, needed, self._model.opset, self._builder, self._names)
+        axes = self._softmax_axes.get(node.outputs[0], ())
+        reading = OnnxReading(node, settings, inputs, needed, self._model.opset, self._builder, self._names, axes)
         if any(tensor.integers is not None for tensor in tensors) and node.type not in TAKES_INTEGERS:
             raise reading.unsupported(
                 "arithmetic of integers cannot be converted", "cast the input to floating point first"
@@ -245,6 +247,19 @@ class _Importer:
         if node.type in self._model.functions:
             hint = "inline the model's functions: onnx.inliner.inline_local_functions(model)"
         return UnsupportedError.of("DV301", f"nodes of the type {type} cannot be converted", node.where, hint)
+
+
+def _softmax_axes(model: OnnxModel) -> Mapping[str, tuple[int, ...]]:
+    """The values that only Softmax nodes read, and the axes of these."""
+    axes: dict[str, list[int]] = {}
+    others = {info.name for info in model.outputs}
+    for node in model.nodes:
+        axis = node.attributes.get("axis", -1 if model.opset >= 13 else 1)
+        if node.type == "Softmax" and isinstance(axis, int):
+            axes.setdefault(node.inputs[0] if node.inputs else "", []).append(axis)
+        else:
+            others.update(node.inputs)
+    return {name: tuple(listed) for name, listed in axes.items() if name not in others}
 
 
 def _used(nodes: Sequence[OnnxNode], outputs: Sequence[str]) -> set[str]:

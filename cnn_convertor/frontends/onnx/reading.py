@@ -74,7 +74,8 @@ Kind = TypeVar("Kind")
 class OnnxReading:
     """One node that is being read. inputs: None for one that is left out. needed: which of its outputs are used.
 
-    names: what the file calls the results of its nodes. taken: positions of the inputs that have been asked for.
+    names: what the file calls the results of its nodes. softmax_axes: those of the Softmax nodes that read the node's result,
+    as the file has them; empty where anything else reads it. taken: positions of the inputs that have been asked for.
     """
 
     node: OnnxNode
@@ -84,6 +85,7 @@ class OnnxReading:
     opset: int
     builder: Builder
     names: frozenset[str]
+    softmax_axes: tuple[int, ...] = ()
     taken: set[int] = field(default_factory=set)
 
     # --- attributes

@@ -25,7 +25,7 @@ FIRST: Mapping[str, int] = {
         11: "Constant.sparse_value DepthToSpace.mode Range Resize.coordinate_transformation_mode Resize.cubic_coeff_a "
             "Resize.exclude_outside Resize.extrapolation_value Resize.nearest_mode Round",
         12: "ArgMax.select_last_index Celu Constant.value_float Constant.value_floats Constant.value_int "
-            "Constant.value_ints Constant.value_string Constant.value_strings Dropout.seed GreaterOrEqual LessOrEqual",
+            "Constant.value_ints Constant.value_string Constant.value_strings Dropout.seed Einsum GreaterOrEqual LessOrEqual",
         13: "DequantizeLinear.axis QuantizeLinear.axis ReduceSum.noop_with_empty_axes",
         14: "BatchNormalization.training_mode HardSwish Reshape.allowzero",
         15: "CastLike Shape.end Shape.start",
@@ -36,7 +36,7 @@ FIRST: Mapping[str, int] = {
         20: "Gelu",
         21: "DequantizeLinear.block_size GroupNormalization.stash_type QuantizeLinear.block_size "
             "QuantizeLinear.output_dtype",
-        23: "DequantizeLinear.output_dtype QuantizeLinear.precision",
+        23: "Attention DequantizeLinear.output_dtype QuantizeLinear.precision",
         24: "Cast.round_mode CastLike.round_mode Swish",
         27: "Range.stash_type",
         28: "SpaceToDepth.mode",

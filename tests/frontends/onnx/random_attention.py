@@ -104,6 +104,13 @@ def scaled_product(make: Maker, q: Tensor, k: Tensor, v: Tensor, axes: Sequence[
         root = depth**-0.5 if place == "q" else depth**-0.25
         q = node(make, "Mul", q, number(make, root))
         k = node(make, "Mul", k, number(make, root)) if place == "both" and make.chance(0.5) else k
+    if make.opset >= 12 and len(q.dims) == 4 and axes == (0, 1, 3, 2) and make.chance(0.2):
+        scores = node(make, "Einsum", q, k, equation="b h i d, b h j d -> b h i j")
+        return node(make, "Einsum", node(make, "Softmax", scores, axis=3), v, equation="bhij,bhjd->bhid")
+    if make.has("Attention") and len(q.dims) == 4 and axes == (0, 1, 3, 2) and make.chance(0.5):
+        extra = [mask(make, (*q.dims[:3], k.dims[2]))] if make.chance(0.5) else []
+        settings = {"softcap": 2.0} if make.chance(0.3) else {}
+        return node(make, "Attention", q, k, v, *extra, is_causal=int(not extra and make.chance(0.3)), **settings)
     k = turned(make, k, *axes)
     if place == "both" and make.chance(0.5):
         k = node(make, "Mul", k, number(make, depth**-0.25))
@@ -129,7 +136,7 @@ def mask(make: Maker, dims: Sequence[int]) -> str:
             return make.normal(rows, columns)
         case _:
             hidden = np.triu(np.ones((rows, columns), np.float32), 1)
-            return make.constant(np.where(hidden > 0, np.float32(-1e4), np.float32(0)))
+            return make.constant(np.where(hidden > 0, np.float32(make.pick((-1e4, -3.4e38, -np.inf))), np.float32(0)))
 
 
 # --- blocks --------------------------------------------------------------------------------------------------------------
@@ -152,6 +159,10 @@ def separate_attention(make: Maker, x: Tensor) -> Tensor:
     """A linear layer for each of q, k and v; k may go to its final axes at once."""
     _, count, width = x.dims
     heads = heads_of(make, width)
+    if make.has("Attention") and make.chance(0.5):  # the node itself makes heads; some may share keys and values
+        shared = int(make.pick([n for n in (1, 2, 3, 4) if heads % n == 0]))
+        q, k, v = (linear(make, x, n * width // heads) for n in (heads, shared, shared))
+        return linear(make, node(make, "Attention", q, k, v, q_num_heads=heads, kv_num_heads=shared), width)
     q, k, v = (reshaped(make, linear(make, x, width), 1, count, heads, width // heads) for _ in range(3))
     q, v = (turned(make, each, 0, 2, 1, 3) for each in (q, v))
     if make.chance(0.5):

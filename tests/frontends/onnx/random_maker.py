@@ -15,7 +15,7 @@ helper, numpy_helper = onnx.helper, onnx.numpy_helper
 OPSETS = range(7, min(onnx.defs.onnx_opset_version(), 26) + 1)
 LARGEST = 6000  # elements of an array
 # The opset from which a type exists, or broadcasts, where 7 has it not.
-SINCE = {"Celu": 12, "Erf": 9, "Expand": 8, "Gelu": 20, "GroupNormalization": 18, "HardSwish": 14, "LayerNormalization": 17,
+SINCE = {"Attention": 23, "Celu": 12, "Erf": 9, "Expand": 8, "Gelu": 20, "GroupNormalization": 18, "HardSwish": 14, "LayerNormalization": 17,
          "Max": 8, "Mean": 8, "MeanVarianceNormalization": 9, "Min": 8, "Mish": 18, "Sum": 8, "Swish": 24,
          "ThresholdedRelu": 10}  # fmt: skip
 NEGATIVE = 11  # the opset from which axes and indices may be negative

@@ -1,6 +1,7 @@
 """ONNX's node types in terms of the graph's operators. Importing this package fills the registry `onnx`."""
 
 from cnn_convertor.frontends.onnx.operators import (
+    attention,
     conv_pool,
     elementwise,
     functions,
@@ -14,6 +15,7 @@ from cnn_convertor.frontends.onnx.operators import (
 from cnn_convertor.frontends.onnx.reading import onnx
 
 __all__ = [
+    "attention",
     "conv_pool",
     "elementwise",
     "functions",

@@ -25,6 +25,7 @@ ARITHMETIC = {
     "Sum": BinaryOp.ADD,
     "Mean": BinaryOp.ADD,
 }
+HIDDEN = -30000.0  # added to a score, makes its weight in a softmax 0; a map in FP16 can hold it
 MADE = [ops.Add, ops.Binary, ops.Scale]
 
 
@@ -130,7 +131,8 @@ def with_constant(
     x = expanded(reading, x, dims, f"{inside}expanded") if x.dims != dims else x
     match operation:
         case BinaryOp.ADD:
-            return scaled(reading, x, None, numbers, part)
+            is_mask = reading.softmax_axes and {*reading.softmax_axes} <= {-1, len(dims) - 1}
+            return scaled(reading, x, None, hidden(numbers) if is_mask else numbers, part)
         case BinaryOp.SUBTRACT if swapped:
             return scaled(reading, x, np.float32(-1), numbers, part)
         case BinaryOp.SUBTRACT:
@@ -154,6 +156,12 @@ def with_constant(
         case BinaryOp.MAXIMUM | BinaryOp.MINIMUM:
             like = scaled(reading, x, np.float32(0), numbers, f"{inside}constant")
             return reading.add(ops.Binary(operation), x, like, part=part, dims=dims)
+
+
+def hidden(numbers: Numbers) -> Numbers:
+    """A mask without numbers that no map can hold, such as minus infinity, if each row shows something."""
+    shows = numbers.size > 0 and bool(np.all(np.max(numbers, axis=-1 if numbers.ndim else None) > HIDDEN / 2))
+    return np.maximum(numbers, np.float32(HIDDEN)) if shows else numbers
 
 
 def scaled(

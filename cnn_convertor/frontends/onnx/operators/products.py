@@ -10,7 +10,7 @@ from cnn_convertor.frontends import nchw
 from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, expanded, scaled, widened
 from cnn_convertor.frontends.onnx.operators.shapes import constant_tensor
-from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, as_float, onnx
+from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, Value, as_float, onnx
 from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -47,32 +47,39 @@ def read_matmul(reading: OnnxReading) -> OnnxTensor:
     x, y = reading.at(0), reading.at(1)
     if x is None or y is None:
         raise reading.wrong("a factor is missing")
+    return multiplied(reading, x, y)
+
+
+def multiplied(reading: OnnxReading, x: Value, y: Value, part: str = "") -> OnnxTensor:
+    """The products of the matrices of two values, of which at least one depends on the network's input."""
+    inside = f"{part}/" if part else ""
     if isinstance(x, OnnxTensor) and isinstance(y, Stored) and _is_one_matrix(y.dims) and x.rank > 1:
-        x = widened(reading, x, max(x.rank, len(y.dims)), "widened")
-        return product(reading, x, _matrix(reading, y, outputs_are_rows=False), None)
+        x = widened(reading, x, max(x.rank, len(y.dims)), f"{inside}widened")
+        return product(reading, x, _matrix(reading, y, outputs_are_rows=False), None, part)
     if isinstance(x, Stored) and isinstance(y, OnnxTensor) and _is_one_matrix(x.dims) and _is_one_matrix(y.dims):
-        return _product_of_columns(reading, _matrix(reading, x, outputs_are_rows=True), y, len(x.dims))
+        return _product_of_columns(reading, _matrix(reading, x, outputs_are_rows=True), y, len(x.dims), part)
     like = next(value for value in (x, y) if isinstance(value, OnnxTensor))
     left, right = (
-        constant_tensor(reading, like, value, f"constant{at}") if isinstance(value, Stored) else value
+        constant_tensor(reading, like, value, f"{inside}constant{at}") if isinstance(value, Stored) else value
         for at, value in enumerate((x, y))
     )
-    return matrix_product(reading, left, right)
+    return matrix_product(reading, left, right, part)
 
 
 def _is_one_matrix(dims: Dims) -> bool:
     return len(dims) > 1 and math.prod(dims[:-2]) == 1
 
 
-def _product_of_columns(reading: OnnxReading, weight: Constant, y: OnnxTensor, rank: int) -> OnnxTensor:
+def _product_of_columns(reading: OnnxReading, weight: Constant, y: OnnxTensor, rank: int, part: str) -> OnnxTensor:
     """weight * y: the columns of y are pixels of a convolution of 1x1. weight: (O, I)."""
+    inside = f"{part}/" if part else ""
     (outputs, inputs), (rows, columns) = weight.shape, y.dims[-2:]
     if rows != inputs:
         raise reading.wrong(f"a matrix for {inputs} inputs meets {rows}")
     kernels = weight.map_rows(lambda w: w.reshape(-1, inputs, 1, 1), (inputs, 1, 1))
-    pixels = reading.reshape(y, (1, inputs, columns), part="columns")
-    result = reading.add(ops.Conv2d(kernels, None, Window(ONE)), pixels, part="product")
-    return reading.reshape(result, (*(1,) * (max(rank, y.rank) - 2), outputs, columns))
+    pixels = reading.reshape(y, (1, inputs, columns), part=f"{inside}columns")
+    result = reading.add(ops.Conv2d(kernels, None, Window(ONE)), pixels, part=f"{inside}product")
+    return reading.reshape(result, (*(1,) * (max(rank, y.rank) - 2), outputs, columns), part=part)
 
 
 def matrix_product(

@@ -1,0 +1,161 @@
+"""Nodes that are more than one product of matrices: Einsum, Attention."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from cnn_convertor.frontends import nchw
+from cnn_convertor.frontends.arithmetic import scale_and_shift
+from cnn_convertor.frontends.nchw import Dims
+from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, combined, expanded, hidden
+from cnn_convertor.frontends.onnx.operators.products import matrix_product, multiplied
+from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, Value, onnx
+from cnn_convertor.frontends.onnx.stored import Stored
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.ops import BinaryOp
+
+LARGEST_MASK = 1 << 24  # elements
+
+
+@onnx.reads(
+    "Einsum", settings="equation", makes=[ops.MatMul, ops.TransposeReshape, ops.Conv2d],
+    limits="two inputs; each letter is in two of the inputs and the output",
+)  # fmt: skip
+def read_einsum(reading: OnnxReading) -> OnnxTensor:
+    """A product of matrices between transposes: of the letters, some are the batch, some the rows, and so on."""
+    equation = reading.text("equation", "").replace(" ", "")
+    terms, arrow, out = equation.partition("->")
+    operands, values = terms.split(","), reading.all_inputs()
+    words = (*operands, out)
+    if not arrow or len(operands) != 2 or any(len({*word}) < len(word) or not word.isalpha() for word in words if word):
+        raise reading.unsupported(f"the equation {equation} cannot be converted", "write it as MatMul and Transpose")
+    x, y = operands
+    if len(values) != 2 or any(
+        value is None or len(value.dims) != len(word) for value, word in zip(values, operands, strict=False)
+    ):
+        raise reading.wrong(f"the inputs do not fit the equation {equation}")
+    if any(sum(letter in word for word in words) == 1 for letter in x + y + out):
+        raise reading.unsupported(f"the equation {equation} cannot be converted: it sums one input alone")
+    first, second = values
+    assert first is not None and second is not None
+    lengths = dict(zip(x, first.dims, strict=True))
+    if any(lengths.setdefault(letter, n) != n for letter, n in zip(y, second.dims, strict=True)):
+        raise reading.wrong(f"the lengths of {nchw.text_of(first.dims)} and {nchw.text_of(second.dims)} do not fit")
+    batch = [letter for letter in out if letter in x and letter in y]
+    rows, columns = ([letter for letter in out if letter in word and letter not in batch] for word in (x, y))
+    inner = [letter for letter in x if letter not in out]
+    left = _arranged(reading, first, x, (batch, rows, inner), lengths, "left")
+    right = _arranged(reading, second, y, (batch, inner, columns), lengths, "right")
+    result = multiplied(reading, left, right, "product")
+    made = [*batch, *rows, *columns]
+    split = tuple(lengths[letter] for letter in made)
+    dims = tuple(lengths[letter] for letter in out)
+    return reading.permute(result, split, [made.index(letter) for letter in out], dims)
+
+
+def _arranged(
+    reading: OnnxReading,
+    value: Value,
+    word: str,
+    groups: Sequence[Sequence[str]],
+    lengths: Mapping[str, int],
+    part: str,
+) -> Value:
+    """The value with one axis for each group of letters; a batch of one is left out."""
+    axes = [word.index(letter) for group in groups for letter in group]
+    dims = tuple(math.prod(lengths[letter] for letter in group) for group in groups)
+    dims = dims if dims[0] > 1 else dims[1:]
+    if isinstance(value, Stored):
+        if value.size > LARGEST_MASK:
+            raise reading.unsupported(f"a constant of {value.size:,} elements cannot be converted here")
+        return Stored.of(np.ascontiguousarray(value.load().transpose(axes).reshape(dims)))
+    return reading.permute(value, value.dims, axes, dims, part=part)
+
+
+@onnx.reads(
+    "Attention",
+    settings="is_causal kv_num_heads q_num_heads qk_matmul_output_mode scale softcap", ignores="softmax_precision",
+    makes=[ops.MatMul, ops.Softmax, ops.Scale, ops.Binary, ops.Tanh],
+    limits="no past keys or values; masks of numbers, or constant ones",
+)  # fmt: skip
+def read_attention(reading: OnnxReading) -> OnnxTensor:
+    """softmax(factor * Q K' + mask) V, for each head."""
+    reading.take("qk_matmul_output_mode")  # of an output that cannot be converted
+    q, k, v = (
+        _heads(reading, reading.tensor(at), reading.integer(f"{word}_num_heads", 0), name)
+        for at, (word, name) in enumerate((("q", "queries"), ("kv", "keys"), ("kv", "values")))
+    )
+    heads = q.dims[1]
+    if k.dims[1] < 1 or heads % k.dims[1] or k.dims[1] != v.dims[1]:
+        raise reading.wrong(f"{heads} heads of queries do not fit {k.dims[1]} of keys and {v.dims[1]} of values")
+    k, v = (_repeated(reading, x, heads, name) for x, name in ((k, "keys_of_all"), (v, "values_of_all")))
+    turned = reading.permute(k, k.dims, (0, 1, 3, 2), (*k.dims[:2], k.dims[3], k.dims[2]), part="turned")
+    factor = reading.number("scale", 0.0) or 1 / math.sqrt(q.dims[3])
+    scores = matrix_product(reading, q, turned, "scores", factor=factor)
+    if (cap := reading.number("softcap", 0.0)) > 0:
+        scores = _capped(reading, scores, cap)
+    if (mask := _mask(reading, scores.dims)) is not None:
+        scores = combined(reading, BinaryOp.ADD, scores, mask, part="masked")
+    weights = reading.add(ops.Softmax(nchw.axis_of(scores.dims, 3) or ops.Axis.WIDTH), scores, part="weights")
+    joins = len(reading.tensor(0).dims) == 3
+    result = matrix_product(reading, weights, v, "heads" if joins else "")
+    if not joins:
+        return result
+    _, _, count, depth = result.dims
+    return reading.permute(result, result.dims, (0, 2, 1, 3), (1, count, heads * depth))
+
+
+def _heads(reading: OnnxReading, x: OnnxTensor, heads: int, part: str) -> OnnxTensor:
+    """x as (1, heads, N, depth)."""
+    if x.rank not in (3, 4) or x.dims[0] != 1:
+        raise reading.unsupported(
+            f"attention on {nchw.text_of(x.dims)} cannot be converted", "export it for a batch of one"
+        )
+    if x.rank == 4:
+        return x
+    _, count, width = x.dims
+    if heads < 1 or width % heads:
+        raise reading.wrong(f"{width} elements do not make {heads} heads")
+    split = (1, count, heads, width // heads)
+    return reading.permute(x, split, (0, 2, 1, 3), (1, heads, count, width // heads), part=part)
+
+
+def _repeated(reading: OnnxReading, x: OnnxTensor, heads: int, part: str) -> OnnxTensor:
+    """Each head several times, one after the other, so that there are as many as those of the queries."""
+    _, given, count, depth = x.dims
+    if given == heads:
+        return x
+    single = reading.reshape(x, (1, given, 1, count, depth), part=f"{part}/single")
+    wide = expanded(reading, single, (1, given, heads // given, count, depth), f"{part}/wide")
+    return reading.reshape(wide, (1, heads, count, depth), part=part)
+
+
+def _capped(reading: OnnxReading, scores: OnnxTensor, cap: float) -> OnnxTensor:
+    channels = reading.shape(scores).channels
+    small = reading.add(scale_and_shift(channels, 1 / cap), scores, part="small", dims=scores.dims)
+    bounded = reading.add(ops.Activation(ops.Tanh()), small, part="bounded", dims=scores.dims)
+    return reading.add(scale_and_shift(channels, cap), bounded, part="capped", dims=scores.dims)
+
+
+def _mask(reading: OnnxReading, dims: Dims) -> Value | None:
+    """What is added to the scores; None for nothing."""
+    mask, is_causal = reading.at(3), bool(reading.integer("is_causal", 0))
+    if isinstance(mask, OnnxTensor):
+        if is_causal:
+            raise reading.unsupported("a causal attention with a computed mask cannot be converted")
+        return mask
+    if mask is None and not is_causal:
+        return None
+    if (mask is not None and mask.size > LARGEST_MASK) or math.prod(dims[2:]) > LARGEST_MASK:
+        raise reading.unsupported(f"a mask for {nchw.text_of(dims)} is too large")
+    numbers = np.zeros(dims[2:], np.float32)
+    if mask is not None:
+        given = mask.load()
+        numbers = np.where(given, 0, -np.inf) if given.dtype == np.bool_ else given.astype(np.float32)
+        broadcast(reading, dims, numbers.shape)
+    if is_causal:
+        numbers = numbers + np.triu(np.full(dims[2:], -np.inf, np.float32), 1)
+    return Stored.of(hidden(numbers.astype(np.float32)))
