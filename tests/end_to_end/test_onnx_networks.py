@@ -19,6 +19,7 @@ onnx = pytest.importorskip("onnx", reason="the networks come with the onnx packa
 pytest.importorskip("onnxruntime", reason="onnxruntime computes the reference")
 
 from development.benchmarks import onnx_light  # noqa: E402  # it needs the onnx package
+from frontends.onnx import random_attention  # noqa: E402  # it needs the onnx package
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]
 
@@ -49,6 +50,16 @@ def test_architectures_as_pytorch_exports_them(name: str, tmp_path: Path) -> Non
     config = Config.read(zoo.build(f"onnx_{name}", tmp_path, size=ZOO[name]))
     result = verify(config, samples=1, layers=True, min_sqnr=AT_LEAST_DB)
     assert result.passed and result.first_jump is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_attention_in_both_memory_orders(seed: int, tmp_path: Path) -> None:
+    """One block of each kind, or nearly so; tests/frontends/onnx compares more of them."""
+    path = tmp_path / "net.onnx"
+    onnx.save(random_attention.network(seed), path)
+    for transposed in (False, True):
+        config = Config.of(path, transpose_weight=transposed)
+        assert verify(config, samples=1, layers=True, min_sqnr=AT_LEAST_DB).passed
 
 
 class Cost(NamedTuple):

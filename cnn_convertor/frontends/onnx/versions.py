@@ -38,6 +38,7 @@ FIRST: Mapping[str, int] = {
             "QuantizeLinear.output_dtype",
         23: "Attention DequantizeLinear.output_dtype QuantizeLinear.precision",
         24: "Cast.round_mode CastLike.round_mode Swish",
+        25: "Attention.left_window_size Attention.right_window_size",
         27: "Range.stash_type",
         28: "SpaceToDepth.mode",
     }),

@@ -283,7 +283,9 @@ def products(make: Maker) -> Tensor:
     batch = make.pick([n for n in (1, 2, 3, 4) if rest % n == 0])
     x = reshaped(make, image, *make.pick(((batch, rows, rest // batch), (1, batch, rows, rest // batch))))
     square = node(make, "MatMul", x, turned(make, x, *range(len(x.dims) - 2), len(x.dims) - 1, len(x.dims) - 2))
-    match int(make.random.integers(6)):
+    match int(make.random.integers(8)):
+        case 6 | 7:
+            return general_product(make, reshaped(make, image, rows, rest))
         case 0:
             return node(make, "MatMul", make.normal(*make.pick(((3, rows), (batch, 3, rows)))), square)
         case 1:
@@ -297,6 +299,22 @@ def products(make: Maker) -> Tensor:
             return node(make, "MatMul", first, reshaped(make, image, -1, 1))
         case _:
             return node(make, "MatMul", square, node(make, "Relu", square))
+
+
+def general_product(make: Maker, x: Tensor) -> Tensor:
+    """alpha * A B + beta * C of computed matrices."""
+    rows, columns = x.dims
+    settings = {"alpha": make.pick((0.5, 1.0)), "beta": make.pick((2.0, 1.0))}
+    if make.chance(0.3):
+        return node(make, "Gemm", make.normal(3, rows), x, make.normal(columns), **settings)
+    square = node(make, "Gemm", x, x, make.normal(rows, rows), transB=1, **settings)
+    if make.chance(0.5):
+        return (
+            node(make, "Gemm", make.normal(rows, 3), square, transA=1, transB=1, alpha=0.5)
+            if make.opset >= 11
+            else square
+        )
+    return node(make, "Gemm", square, square, node(make, "Relu", square), transA=1, **settings)
 
 
 def as_image(make: Maker) -> Tensor:

@@ -163,8 +163,9 @@ def outcome_of(case: Case, folder: Path) -> tuple[str, list[Trial]]:
         return OTHERWISE, []
     if not case.is_of_halves:
         return INAPPLICABLE, []
-    fitting = [made for made in found if isinstance(made, Trial)]
-    return (PASSED if fitting else str(found[0])), fitting
+    trials_of = [made for made in found if isinstance(made, Trial)]
+    fitting = [made for made in trials_of if not any(np.any(np.abs(x) > LARGEST_HALF) for x in made.given.values())]
+    return (PASSED if trials_of else str(found[0])), fitting
 
 
 def converted(case: Case, kept: int, path: Path) -> Trial | str:

@@ -104,33 +104,31 @@ def read_attention(reading: OnnxReading) -> OnnxTensor:
     result = matrix_product(reading, weights, v, "heads" if joins else "")
     if not joins:
         return result
-    _, _, count, depth = result.dims
-    return reading.permute(result, result.dims, (0, 2, 1, 3), (1, count, heads * depth))
+    batch, _, count, depth = result.dims
+    return reading.permute(result, result.dims, (0, 2, 1, 3), (batch, count, heads * depth))
 
 
 def _heads(reading: OnnxReading, x: OnnxTensor, heads: int, part: str) -> OnnxTensor:
-    """x as (1, heads, N, depth)."""
-    if x.rank not in (3, 4) or x.dims[0] != 1:
-        raise reading.unsupported(
-            f"attention on {nchw.text_of(x.dims)} cannot be converted", "export it for a batch of one"
-        )
+    """x as (batch, heads, N, depth)."""
+    if x.rank not in (3, 4):
+        raise reading.wrong(f"attention takes three or four axes, not {nchw.text_of(x.dims)}")
     if x.rank == 4:
         return x
-    _, count, width = x.dims
+    batch, count, width = x.dims
     if heads < 1 or width % heads:
         raise reading.wrong(f"{width} elements do not make {heads} heads")
-    split = (1, count, heads, width // heads)
-    return reading.permute(x, split, (0, 2, 1, 3), (1, heads, count, width // heads), part=part)
+    split = (batch, count, heads, width // heads)
+    return reading.permute(x, split, (0, 2, 1, 3), (batch, heads, count, width // heads), part=part)
 
 
 def _repeated(reading: OnnxReading, x: OnnxTensor, heads: int, part: str) -> OnnxTensor:
     """Each head several times, one after the other, so that there are as many as those of the queries."""
-    _, given, count, depth = x.dims
+    batch, given, count, depth = x.dims
     if given == heads:
         return x
-    single = reading.reshape(x, (1, given, 1, count, depth), part=f"{part}/single")
-    wide = expanded(reading, single, (1, given, heads // given, count, depth), f"{part}/wide")
-    return reading.reshape(wide, (1, heads, count, depth), part=part)
+    single = reading.reshape(x, (batch, given, 1, count, depth), part=f"{part}/single")
+    wide = expanded(reading, single, (batch, given, heads // given, count, depth), f"{part}/wide")
+    return reading.reshape(wide, (batch, heads, count, depth), part=part)
 
 
 def _capped(reading: OnnxReading, scores: OnnxTensor, cap: float) -> OnnxTensor:

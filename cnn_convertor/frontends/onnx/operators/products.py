@@ -8,20 +8,22 @@ import numpy as np
 
 from cnn_convertor.frontends import nchw
 from cnn_convertor.frontends.nchw import Dims
-from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, expanded, scaled, widened
+from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, combined, expanded, scaled, widened
 from cnn_convertor.frontends.onnx.operators.shapes import constant_tensor
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, Value, as_float, onnx
 from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.ops import ONE, Window
+from cnn_convertor.ir.ops import ONE, BinaryOp, Window
 
 
 @onnx.reads(
-    "Gemm", settings="alpha beta transA transB", makes=[ops.Dense, ops.Conv2d],
-    limits="B and C: constants",
+    "Gemm", settings="alpha beta transA transB", makes=[ops.Dense, ops.Conv2d, ops.MatMul],
 )  # fmt: skip
 def read_gemm(reading: OnnxReading) -> OnnxTensor:
+    a, b, c = map(reading.at, range(3))
+    if not isinstance(a, OnnxTensor) or isinstance(b, OnnxTensor) or isinstance(c, OnnxTensor):
+        return _gemm_of_maps(reading)
     x, matrix = reading.input, reading.needed_stored(1, "the matrix B")
     alpha, beta = reading.number("alpha", 1.0), reading.number("beta", 1.0)
     if len(matrix.dims) != 2 or x.rank != 2:
@@ -40,6 +42,35 @@ def read_gemm(reading: OnnxReading) -> OnnxTensor:
         return product(reading, x, weight, None if bias is None else _bias(reading, bias, columns, beta))
     result = product(reading, x, weight, None, part="product")
     return scaled(reading, result, None, as_float(bias.load()) * np.float32(beta))
+
+
+def _gemm_of_maps(reading: OnnxReading) -> OnnxTensor:
+    """alpha * A B + beta * C, where more than A depends on the network's input."""
+    alpha, beta = reading.number("alpha", 1.0), reading.number("beta", 1.0)
+    factors: list[Value] = []
+    for at, word in enumerate("AB"):
+        value, turns = reading.at(at), bool(reading.integer(f"trans{word}", 0))
+        if value is None or len(value.dims) != 2:
+            raise reading.wrong(f"{word} is not a matrix")
+        if turns and isinstance(value, OnnxTensor):
+            value = reading.permute(value, value.dims, (1, 0), value.dims[::-1], part=f"transposed{word}")
+        elif turns and isinstance(value, Stored):
+            value = Stored.of(np.ascontiguousarray(as_float(value.load()).T))
+        factors.append(value)
+    added = reading.at(2)
+    left, right = factors
+    result = multiplied(reading, left, right, part="" if added is None and alpha == 1.0 else "product")
+    if alpha != 1.0:
+        result = scaled(reading, result, np.float32(alpha), None, "" if added is None else "alpha")
+    if added is None:
+        return result
+    if isinstance(added, Stored):
+        added = Stored.of(as_float(added.load()) * np.float32(beta))
+    elif beta != 1.0:
+        added = scaled(reading, added, np.float32(beta), None, "beta")
+    if broadcast(reading, result.dims, added.dims) != result.dims:
+        raise reading.wrong(f"C of {nchw.text_of(added.dims)} does not fit {nchw.text_of(result.dims)}")
+    return combined(reading, BinaryOp.ADD, result, added)
 
 
 @onnx.reads("MatMul", makes=[ops.Dense, ops.Conv2d, ops.MatMul])
