@@ -12,6 +12,7 @@ from cnn_convertor.frontends.arithmetic import scale_and_shift
 from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, combined, expanded, hidden
 from cnn_convertor.frontends.onnx.operators.products import matrix_product, multiplied
+from cnn_convertor.frontends.onnx.operators.shapes import constant_tensor
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, Value, onnx
 from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.ir import ops
@@ -84,8 +85,10 @@ def _arranged(
 def read_attention(reading: OnnxReading) -> OnnxTensor:
     """softmax(factor * Q K' + mask) V, for each head."""
     reading.take("qk_matmul_output_mode")  # of an output that cannot be converted
+    if any(reading.at(at) is not None for at in (4, 5, 6)):
+        raise reading.unsupported("attention with the keys and values of earlier runs cannot be converted")
     q, k, v = (
-        _heads(reading, reading.tensor(at), reading.integer(f"{word}_num_heads", 0), name)
+        _heads(reading, _tensor(reading, at, name), reading.integer(f"{word}_num_heads", 0), name)
         for at, (word, name) in enumerate((("q", "queries"), ("kv", "keys"), ("kv", "values")))
     )
     heads = q.dims[1]
@@ -100,12 +103,21 @@ def read_attention(reading: OnnxReading) -> OnnxTensor:
     if (mask := _mask(reading, scores.dims)) is not None:
         scores = combined(reading, BinaryOp.ADD, scores, mask, part="masked")
     weights = reading.add(ops.Softmax(nchw.axis_of(scores.dims, 3) or ops.Axis.WIDTH), scores, part="weights")
-    joins = len(reading.tensor(0).dims) == 3
+    given = reading.at(0)
+    joins = given is not None and len(given.dims) == 3
     result = matrix_product(reading, weights, v, "heads" if joins else "")
     if not joins:
         return result
     batch, _, count, depth = result.dims
     return reading.permute(result, result.dims, (0, 2, 1, 3), (batch, count, heads * depth))
+
+
+def _tensor(reading: OnnxReading, position: int, part: str) -> OnnxTensor:
+    value = reading.at(position)
+    if not isinstance(value, Stored):
+        return reading.tensor(position)
+    like = next(each for each in reading.inputs if isinstance(each, OnnxTensor))
+    return constant_tensor(reading, like, value, f"{part}/constant")
 
 
 def _heads(reading: OnnxReading, x: OnnxTensor, heads: int, part: str) -> OnnxTensor:
@@ -156,4 +168,7 @@ def _mask(reading: OnnxReading, dims: Dims) -> Value | None:
         broadcast(reading, dims, numbers.shape)
     if is_causal:
         numbers = numbers + np.triu(np.full(dims[2:], -np.inf, np.float32), 1)
-    return Stored.of(hidden(numbers.astype(np.float32)))
+    numbers = hidden(numbers.astype(np.float32))
+    if not np.all(np.isfinite(numbers)):
+        raise reading.unsupported("a mask that hides all keys of a query cannot be converted")
+    return Stored.of(numbers)
