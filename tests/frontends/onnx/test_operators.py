@@ -80,6 +80,7 @@ CASES = {
     "gemm one number": node("Gemm", normal(5, 3), np.float32(4), x=normal(4, 5)),
     "gemm matrix of biases": node("Gemm", normal(5, 3), normal(4, 3), x=normal(4, 5)),
     "matmul": node("MatMul", normal(6, 5)),
+    "einsum": node("Einsum", normal(6, 5), equation="bchw, wk -> bkhc"),
     "matmul of several matrices": node("MatMul", normal(4, 6, 5)),
     "matmul of a constant": node("MatMul", normal(3, 8), x=normal(1, 8, 5), first=False),
     "matmul of several constants": node("MatMul", normal(4, 3, 7), first=False),
