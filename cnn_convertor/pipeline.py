@@ -32,7 +32,7 @@ from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.errors import Origin, Problem, UsageError
 from cnn_convertor.files.replacing import Contents
 from cnn_convertor.frontends.builder import PartialGraph, in_network_order
-from cnn_convertor.frontends.parts import layers_apart, part_of
+from cnn_convertor.frontends.subnetwork import layers_apart, part_of
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes.contract import PassObserver, run_passes
 from cnn_convertor.progress import Progress, counted, silent

@@ -104,7 +104,7 @@ class Model(NamedTuple):
 
     def read(self, *, with_weights: bool = True) -> PartialGraph:
         """Read the network as `Frontend.read` does. with_weights: False where the file of the weights may be missing."""
-        from cnn_convertor.frontends.parts import part_of
+        from cnn_convertor.frontends.subnetwork import part_of
 
         data = None if not with_weights and self.may_lack_weights else self.data
         partial = self.frontend.read(self.definition, data, self.options)

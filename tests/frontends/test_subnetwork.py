@@ -10,7 +10,7 @@ import pytest
 from cnn_convertor.errors import ConvertorError, Origin, UnsupportedError, UsageError
 from cnn_convertor.frontends.builder import PartialGraph
 from cnn_convertor.frontends.caffe import CAFFE
-from cnn_convertor.frontends.parts import layers_apart, part_of
+from cnn_convertor.frontends.subnetwork import layers_apart, part_of
 from cnn_convertor.ir.ops import Input, Softmax
 
 INI = Origin("net.ini")
