@@ -89,7 +89,7 @@ def fold(node: OnnxNode, inputs: Sequence[Stored | None], opset: int, budget: Co
         try:
             with np.errstate(all="ignore"):
                 made = function(Folding(node, arrays, opset, budget))
-        except (ValueError, IndexError, TypeError, OverflowError, KeyError, AttributeError, MemoryError) as error:
+        except (ValueError, IndexError, TypeError, ArithmeticError, KeyError, AttributeError, MemoryError) as error:
             raise ModelError.of(
                 "DV206", f"the node cannot be computed: {error}", node.where, "export it again"
             ) from None
@@ -151,6 +151,23 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "GreaterOrEqual": np.greater_equal,
     "Less": np.less,
     "LessOrEqual": np.less_equal,
+    "Xor": np.logical_xor,
+    "BitwiseAnd": np.bitwise_and,
+    "BitwiseOr": np.bitwise_or,
+    "BitwiseXor": np.bitwise_xor,
+    "BitwiseNot": np.bitwise_not,
+    "IsNaN": np.isnan,
+    "Sin": np.sin,
+    "Cos": np.cos,
+    "Tan": np.tan,
+    "Asin": np.arcsin,
+    "Acos": np.arccos,
+    "Atan": np.arctan,
+    "Sinh": np.sinh,
+    "Cosh": np.cosh,
+    "Asinh": np.arcsinh,
+    "Acosh": np.arccosh,
+    "Atanh": np.arctanh,
     "Identity": lambda x: x,
     "Pow": lambda x, y: np.power(x, y).astype(x.dtype),
 }

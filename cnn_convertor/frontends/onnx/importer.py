@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, warn
+from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem, UnsupportedError, warn
 from cnn_convertor.frontends.builder import Builder, PartialGraph
 from cnn_convertor.frontends.frontend import ReadOptions
 from cnn_convertor.frontends.nchw import shape_of
 from cnn_convertor.frontends.onnx.compute_budget import ComputeBudget
-from cnn_convertor.frontends.onnx.folding import fold, shape_part
+from cnn_convertor.frontends.onnx.folding import shape_part
+from cnn_convertor.frontends.onnx.folds import fold
 from cnn_convertor.frontends.onnx.idioms import INVENTED, recognize_idioms
 from cnn_convertor.frontends.onnx.model import DOMAINS, OLDEST_OPSET, OnnxModel, OnnxNode, ValueInfo, read_model
 from cnn_convertor.frontends.onnx.operators import onnx
@@ -78,6 +79,7 @@ class _Importer:
         self._builder = Builder()
         self._values: dict[str, Value] = dict(model.initializers)
         self._budget = ComputeBudget(model.held())
+        self._uncomputed: dict[str, ConvertorError] = {}  # constants, and why they cannot be computed
         self._names = frozenset(name for node in model.nodes for name in node.outputs)
         self._softmax_axes = _softmax_axes(model)
 
@@ -168,7 +170,7 @@ class _Importer:
         self._builder.report(ModelError.of("DV206", problem, Origin(str(self._model.path), name, "Input"), hint))
 
     def _output(self, name: str) -> str:
-        value = self._values[name]
+        value = self._values.get(name)
         if isinstance(value, OnnxTensor) and value.quantized is None:
             return value.node
         where = Origin(str(self._model.path), name)
@@ -193,11 +195,14 @@ class _Importer:
     # --- nodes
 
     def _node(self, node: OnnxNode, needed: tuple[bool, ...]) -> None:
-        inputs = tuple(self._values[name] if name else None for name in node.inputs)
+        inputs = tuple(self._values.get(name) if name else None for name in node.inputs)
         tensors = [value for value in inputs if isinstance(value, OnnxTensor)]
+        reason = next((self._uncomputed[name] for name in node.inputs if name in self._uncomputed), None)
         results: list[Value] = []
 
         def read_node() -> list[str]:
+            if reason is not None:
+                raise reason  # it is reported once
             values = self._results(node, inputs, tensors, needed)
             if any(needed[len(values) :]):
                 problem = f"output {len(values)} of a node of this type cannot be converted"
@@ -205,6 +210,14 @@ class _Importer:
             results.extend(values)
             return [value.node for value in results if isinstance(value, OnnxTensor)]
 
+        if not tensors:
+            try:
+                read_node()
+            except ConvertorError as error:
+                self._builder.report(error)
+                self._uncomputed.update(dict.fromkeys(node.outputs, error))
+            self._values.update(zip(node.outputs, results, strict=False))
+            return
         placeholder = (node.where.layer or node.type, node.where)
         nodes = self._builder.read([value.node for value in tensors], read_node, placeholder)
         if [value.node for value in results if isinstance(value, OnnxTensor)] != list(nodes) or not results:
