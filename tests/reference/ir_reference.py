@@ -497,6 +497,13 @@ SCALARS: Mapping[type, ScalarReference] = {
         {"square": ops.Power(2.0), "root": ops.Power(0.5, 0.25, 3.0), "inverse cube": ops.Power(-3.0, 0.25, 3.0)},
     ),
     ops.Absolute: ScalarReference(lambda _, x: np.abs(x), {"abs": ops.Absolute()}),
+    ops.Sine: ScalarReference(lambda _, x: np.sin(x), {"sine": ops.Sine()}),
+    ops.Cosine: ScalarReference(lambda _, x: np.cos(x), {"cosine": ops.Cosine()}),
+    ops.ErrorFunction: ScalarReference(
+        lambda _, x: np.vectorize(math.erf, otypes=[np.float64])(x), {"error function": ops.ErrorFunction()}
+    ),
+    ops.Floor: ScalarReference(lambda _, x: np.floor(x), {"floor": ops.Floor()}),
+    ops.Round: ScalarReference(lambda _, x: np.round(x), {"round": ops.Round()}),
     ops.Threshold: ScalarReference(lambda f, x: (x > f.threshold).astype(x.dtype), {"threshold": ops.Threshold(0.3)}),
     ops.Clip: ScalarReference(
         lambda f, x: np.clip(x, f.low, f.high),
@@ -523,6 +530,7 @@ BINARY_OPS: Mapping[ops.BinaryOp, Callable[[Array, Array], Array]] = {
     ops.BinaryOp.DIVIDE: np.divide,
     ops.BinaryOp.MAXIMUM: np.maximum,
     ops.BinaryOp.MINIMUM: np.minimum,
+    ops.BinaryOp.MASK: lambda x, y: np.where(y != 0, x, 0.0),
 }
 
 
@@ -740,6 +748,22 @@ def resized(op: ops.Resize, x: Array) -> Array:
 def cropped(op: ops.Crop, x: Array) -> Array:
     rows, columns, channels = map(slice, op.start, op.stop, op.stride)
     return x[rows, columns, channels]
+
+
+@reference(
+    ops.Gather,
+    {
+        "rows backward": (ops.Gather(rows=(5, 4, 3, 2, 1, 0)), NARROW),
+        "places on all axes": (ops.Gather((2, -1, 2), (0, 3), (10, 1, 8, -1), 0.5), NARROW),
+        "channels": (ops.Gather(channels=(3, 0, 0, 2, 1, 3, 3, 0, 1)), MAP),
+    },
+)
+def gathered(op: ops.Gather, x: Array) -> Array:
+    for axis, places in enumerate((op.rows, op.columns, op.channels)):
+        if places:
+            padded = np.insert(x, x.shape[axis], op.filling, axis)  # index -1 is the filling number
+            x = padded.take(places, axis)
+    return x
 
 
 @reference(

@@ -32,6 +32,10 @@ struct Minimum {
   float operator()(float x, float y) const { return std::min(x, y); }
 };
 
+struct Mask {
+  float operator()(float x, float y) const { return y != 0.0f ? x : 0.0f; }
+};
+
 // z = f(x, y), element by element; an axis of length 1 is repeated.
 template <class F>
 void Binary(const Tensor &x, const Tensor &y, const Tensor &z, F f) {

@@ -164,6 +164,9 @@ OPERATORS: Mapping[type, Operator] = {
         lambda op: (op.interpolation is ops.Interpolation.BILINEAR, _constant(op.sampling)),
     ),
     ops.Crop: Operator(_CPU, "crop", None, "Crop", lambda op: (_STEPS(tuple(op.start)), _STEPS(tuple(op.stride)))),
+    ops.Gather: Operator(
+        _CPU, "gather", None, "Gather", lambda op: (op.rows, op.columns, op.channels, float(op.filling))
+    ),
     ops.TransposeReshape: Operator(
         _CPU, "transpose", None, "TransposeReshape", lambda op: (op.dims, op.axes, op.order is Order.CHW)
     ),

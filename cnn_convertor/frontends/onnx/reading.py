@@ -24,17 +24,27 @@ from cnn_convertor.ir.ops import Axis, Op, Shape
 
 # Attributes that never change what a trained network computes.
 HARMLESS = frozenset({"consumed_inputs"})
-# Types that move numbers and do not change them; a map can hold whole numbers up to 2048 in FP16.
+# Types that move or compare numbers and do not change them; a map can hold whole numbers up to 2048 in FP16.
 TAKES_INTEGERS = frozenset(
     [
+        "And",
         "Cast",
         "Concat",
         "DepthToSpace",
         "DequantizeLinear",
         "Dropout",
+        "Equal",
         "Flatten",
         "Gather",
+        "GatherElements",
+        "GatherND",
+        "Greater",
+        "GreaterOrEqual",
         "Identity",
+        "Less",
+        "LessOrEqual",
+        "Not",
+        "Or",
         "Reshape",
         "Slice",
         "SpaceToDepth",
@@ -42,6 +52,8 @@ TAKES_INTEGERS = frozenset(
         "Squeeze",
         "Transpose",
         "Unsqueeze",
+        "Where",
+        "Xor",
     ]
 )
 

@@ -249,6 +249,7 @@ class BinaryOp(Enum):
     DIVIDE = "x / y"
     MAXIMUM = "max(x, y)"
     MINIMUM = "min(x, y)"
+    MASK = "x where y is not 0, otherwise 0"
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,25 @@ class Crop:
 
 
 @dataclass(frozen=True, slots=True)
+class Gather:
+    """The elements at all combinations of some rows, columns and channels; of -1, the filling number.
+
+    An empty tuple stands for all of them, in order.
+    """
+
+    rows: tuple[int, ...] = ()
+    columns: tuple[int, ...] = ()
+    channels: tuple[int, ...] = ()
+    filling: float = 0.0
+
+    def output_shape(self, x: Shape) -> Shape:
+        lists = (self.rows, self.columns, self.channels)
+        if any(not -1 <= place < size for places, size in zip(lists, x, strict=True) for place in places):
+            raise ShapeError(f"elements outside of {x} are asked for")
+        return Shape(*(len(places) or size for places, size in zip(lists, x, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
 class TransposeReshape:
     """Reshape to `dims` (elements in `order`), transpose, reshape to `shape`: permute, pixel shuffle, channel shuffle.
 
@@ -158,5 +177,5 @@ class ChannelSlice:
 
 
 DataMovementOp: TypeAlias = (
-    Concat | Pad | Upsample | Reshape | Resize | Crop | TransposeReshape | SpaceToDepth | ChannelSlice
+    Concat | Pad | Upsample | Reshape | Resize | Crop | Gather | TransposeReshape | SpaceToDepth | ChannelSlice
 )  # the operators of this file

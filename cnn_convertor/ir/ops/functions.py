@@ -128,6 +128,31 @@ class Absolute:
 
 
 @dataclass(frozen=True, slots=True)
+class Sine:
+    """sin(x), x in radians"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cosine:
+    """cos(x), x in radians"""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorFunction:
+    """erf(x)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """The largest whole number up to x"""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The nearest whole number; of two, the even one"""
+
+
+@dataclass(frozen=True, slots=True)
 class Threshold:
     """1 for x > threshold, 0 otherwise"""
 
@@ -164,6 +189,11 @@ ScalarFunction: TypeAlias = (
     | Logarithm
     | Power
     | Absolute
+    | Sine
+    | Cosine
+    | ErrorFunction
+    | Floor
+    | Round
     | Threshold
     | Clip
     | BoundedRelu

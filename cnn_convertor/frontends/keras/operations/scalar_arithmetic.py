@@ -77,6 +77,8 @@ def _with_constant(reading: KerasReading, operation: BinaryOp, value: Value, num
             return add_function(reading, value, ops.Clip(numbers.item(), math.inf) if numbers.any() else ops.Relu())
         case BinaryOp.MINIMUM:
             return add_function(reading, value, ops.Clip(-math.inf, numbers.item()))
+        case BinaryOp.MASK:
+            raise AssertionError("no function of Keras is a mask")
 
 
 @operations.reads(

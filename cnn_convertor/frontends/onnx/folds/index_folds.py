@@ -104,7 +104,7 @@ def _one_hot(folding: Folding) -> Numbers:
     axis = folding.attribute("axis", -1)
     places = np.expand_dims(np.where(indices < 0, indices + depth, indices), axis)
     numbers = np.arange(depth).reshape((depth,) + (1,) * ((-1 - axis) if axis < 0 else indices.ndim - axis))
-    return np.where(places == numbers, on, off)
+    return np.asarray(np.where(places == numbers, on, off))
 
 
 @folds("Trilu")
@@ -129,7 +129,7 @@ def _accumulated(folding: Folding) -> Numbers:
     if folding.attribute("exclusive", 0):
         result = np.roll(result, 1, axis)
         np.moveaxis(result, axis, 0)[:1] = 0 if is_sum else 1
-    return np.flip(result, axis) if folding.attribute("reverse", 0) else result
+    return np.asarray(np.flip(result, axis) if folding.attribute("reverse", 0) else result)
 
 
 @folds("ArgMax", "ArgMin")

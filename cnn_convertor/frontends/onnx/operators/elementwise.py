@@ -126,9 +126,8 @@ def with_constant(
 ) -> OnnxTensor:
     """x and a constant; swapped: the constant comes first."""
     inside = f"{part}/" if part else ""
-    dims = broadcast(reading, x.dims, numbers.shape)
-    x = widened(reading, x, len(dims), f"{inside}widened")
-    x = expanded(reading, x, dims, f"{inside}expanded") if x.dims != dims else x
+    x = expanded_to(reading, x, numbers.shape, inside)
+    dims = x.dims
     match operation:
         case BinaryOp.ADD:
             is_mask = reading.softmax_axes and {*reading.softmax_axes} <= {-1, len(dims) - 1}
@@ -156,6 +155,15 @@ def with_constant(
         case BinaryOp.MAXIMUM | BinaryOp.MINIMUM:
             like = scaled(reading, x, np.float32(0), numbers, f"{inside}constant")
             return reading.add(ops.Binary(operation), x, like, part=part, dims=dims)
+        case BinaryOp.MASK:
+            raise AssertionError("a mask depends on the network's input")
+
+
+def expanded_to(reading: OnnxReading, x: OnnxTensor, other: Dims, inside: str) -> OnnxTensor:
+    """x repeated along the axes that broadcast against another shape. inside: what the names of its nodes begin with."""
+    dims = broadcast(reading, x.dims, other)
+    x = widened(reading, x, len(dims), f"{inside}widened")
+    return expanded(reading, x, dims, f"{inside}expanded") if x.dims != dims else x
 
 
 def hidden(numbers: Numbers) -> Numbers:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
+import numpy as np
+
 from cnn_convertor.frontends.arithmetic import scale_and_shift
+from cnn_convertor.frontends.onnx.operators.logic import differ
 from cnn_convertor.frontends.onnx.quant_params import range_of
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
+from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.frontends.onnx.tensors import BOOL, FLOATS, TYPES
 from cnn_convertor.frontends.onnx.versions import is_known
 from cnn_convertor.ir import ops
@@ -24,6 +28,11 @@ PLAIN: Mapping[str, Function | ScalarFunction] = {
     "Abs": ops.Absolute(),
     "Exp": ops.Exponential(),
     "Log": ops.Logarithm(),
+    "Sin": ops.Sine(),
+    "Cos": ops.Cosine(),
+    "Erf": ops.ErrorFunction(),
+    "Floor": ops.Floor(),
+    "Round": ops.Round(),
     "Sqrt": ops.Power(0.5),
     "Reciprocal": ops.Power(-1.0),
 }
@@ -44,6 +53,26 @@ def read_function(reading: OnnxReading) -> OnnxTensor:
 def read_neg(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
     return reading.add(scale_and_shift(reading.shape(x).channels, -1.0), x, dims=x.dims)
+
+
+@onnx.reads("Ceil", makes=[ops.Scale, ops.Floor])
+def read_ceil(reading: OnnxReading) -> OnnxTensor:
+    """-floor(-x)"""
+    x = reading.input
+    negated = scale_and_shift(reading.shape(x).channels, -1.0)
+    below = reading.add(negated, x, part="negated", dims=x.dims)
+    floor = reading.add(ops.Unary(ops.Floor()), below, part="floor", dims=x.dims)
+    return reading.add(negated, floor, dims=x.dims)
+
+
+@onnx.reads("Sign", makes=[ops.Threshold, ops.Scale, ops.Binary])
+def read_sign(reading: OnnxReading) -> OnnxTensor:
+    """Whether x is above 0, minus whether -x is."""
+    x = reading.input
+    above = reading.add(ops.Unary(ops.Threshold()), x, part="above", dims=x.dims)
+    negated = reading.add(scale_and_shift(reading.shape(x).channels, -1.0), x, part="negated", dims=x.dims)
+    below = reading.add(ops.Unary(ops.Threshold()), negated, part="below", dims=x.dims)
+    return reading.add(ops.Binary(ops.BinaryOp.SUBTRACT), above, below, dims=x.dims)
 
 
 @onnx.reads("LeakyRelu", settings="alpha", makes=[ops.Relu])
@@ -97,7 +126,7 @@ def read_swish(reading: OnnxReading) -> OnnxTensor:
     return _add(reading, ops.Swish(reading.number("alpha", 1.0)))
 
 
-@onnx.reads("Gelu", settings="approximate", makes=[ops.Gelu], limits="Erf: as part of a GELU")
+@onnx.reads("Gelu", settings="approximate", makes=[ops.Gelu])
 def read_gelu(reading: OnnxReading) -> OnnxTensor:
     kinds: Mapping[str, Callable[[], ScalarFunction]] = {"none": ops.Gelu, "tanh": lambda: ops.Gelu(by_tanh=True)}
     kind = reading.text("approximate", "none")
@@ -176,15 +205,17 @@ LARGEST_FP16 = 65504
 
 
 @onnx.reads(
-    "Cast", settings="to", ignores="saturate round_mode", makes=[ops.Identity],
-    limits="between types of floating point, or from integers; no cast that cuts integers",
+    "Cast", settings="to", ignores="saturate round_mode", makes=[ops.Identity, ops.Binary],
+    limits="between types of floating point, to truth values, or from integers; no cast that cuts integers",
 )  # fmt: skip
 def read_cast(reading: OnnxReading) -> OnnxTensor:
     to, integers = reading.integer("to", 1), reading.input.integers
     if to in FLOATS:
         return _passed(reading)._replace(integers=None)
-    if to not in TYPES or to == BOOL or integers is None:
-        raise reading.unsupported("a cast of numbers to integers or booleans cannot be converted")
+    if to == BOOL:
+        return differ(reading, reading.input, Stored.of(np.zeros((), np.float32)))
+    if to not in TYPES or integers is None:
+        raise reading.unsupported("a cast of numbers to integers cannot be converted")
     lowest, largest = range_of(TYPES[to])
     if lowest > max(integers[0], -LARGEST_FP16) or min(integers[1], LARGEST_FP16) > largest:
         low, high = integers

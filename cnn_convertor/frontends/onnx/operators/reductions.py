@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from cnn_convertor.frontends import nchw
 from cnn_convertor.frontends.arithmetic import whole_map
 from cnn_convertor.frontends.nchw import Dims
+from cnn_convertor.frontends.onnx.operators.elementwise import scaled
+from cnn_convertor.frontends.onnx.operators.products import product
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
 from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import Axis, BinaryOp, Reduction
 
+LONGEST_SUM = 1 << 11  # elements of a running sum, whose triangle of weights has the square of it
 REDUCTIONS = {
     "ReduceMean": Reduction.MEAN,
     "ReduceSum": Reduction.SUM,
@@ -97,15 +104,63 @@ def _log_softmax(reading: OnnxReading, x: OnnxTensor, axis: Axis, inside: str) -
     return add(ops.Binary(BinaryOp.SUBTRACT), shifted, logarithm, part="difference", dims=x.dims)
 
 
-@onnx.reads("ArgMax", settings="axis keepdims select_last_index", makes=[ops.ArgMax])
+@onnx.reads("ArgMax", "ArgMin", settings="axis keepdims select_last_index", makes=[ops.ArgMax, ops.Scale])
 def read_arg_max(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
     axis = reading.axis_in(x.dims, reading.integer("axis", 0))
     last = bool(reading.integer("select_last_index", 0))
-    counted, (on,) = reading.on_map_axes(x, [axis], "argmax")
-    lengths = tuple(1 if nchw.axis_of(counted.dims, at) is on else n for at, n in enumerate(counted.dims))
-    indices = reading.add(
-        ops.ArgMax(on, last_of_equals=last), counted, part="argmax", dims=lengths, integers=(0, x.dims[axis] - 1)
-    )
+    if reading.node.type == "ArgMin":
+        x = scaled(reading, x, np.float32(-1), None, "negated")
+    indices = _top(reading, x, axis, ops.ArgMax(None, last_of_equals=last), "argmax")
     keeps = bool(reading.integer("keepdims", 1))
     return reading.reshape(indices, (*x.dims[:axis], *[1] * keeps, *x.dims[axis + 1 :]))
+
+
+@onnx.reads("TopK", settings="axis largest sorted k", makes=[ops.ArgMax, ops.Scale], limits="a constant count; sorted")
+def read_top(reading: OnnxReading) -> list[OnnxTensor]:
+    x, counts = reading.input, reading.integers_at(1, "the count") if reading.opset > 9 else [reading.integer("k", 0)]
+    axis = reading.axis_in(x.dims, reading.integer("axis", -1))
+    if not counts or not 1 <= counts[0] <= x.dims[axis]:
+        raise reading.wrong(f"{counts} of {x.dims[axis]} elements are asked for")
+    reading.take("sorted")  # in any order, so also in descending order
+    largest = bool(reading.integer("largest", 1))
+    signed = x if largest else scaled(reading, x, np.float32(-1), None, "negated")
+    dims = nchw.with_length(x.dims, axis, counts[0])
+    results = []
+    for at, (name, needed) in enumerate(zip(reading.node.outputs, reading.needed, strict=True)):
+        if not needed:
+            results.append(OnnxTensor("", dims))
+            continue
+        top = _top(reading, signed, axis, ops.ArgMax(None, counts[0], values=at == 0), f"top{at}")
+        if at == 0 and not largest:
+            top = scaled(reading, top, np.float32(-1), None, "lowest")
+        results.append(reading.add(ops.Identity(), top, name=name, dims=dims, integers=top.integers))
+    return results
+
+
+def _top(reading: OnnxReading, x: OnnxTensor, axis: int, op: ops.ArgMax, part: str) -> OnnxTensor:
+    """The operator along an axis, which gets the length of its count."""
+    counted, (on,) = reading.on_map_axes(x, [axis], part)
+    lengths = tuple(op.count if nchw.axis_of(counted.dims, at) is on else n for at, n in enumerate(counted.dims))
+    indices = None if op.values else (0, x.dims[axis] - 1)
+    top = reading.add(replace(op, axis=on), counted, part=f"{part}/map", dims=lengths, integers=indices)
+    return reading.reshape(top, nchw.with_length(x.dims, axis, op.count), part=part)
+
+
+@onnx.reads("CumSum", settings="exclusive reverse", makes=[ops.Conv2d, ops.Dense], limits="a constant axis")
+def read_cumsum(reading: OnnxReading) -> OnnxTensor:
+    """A product with a triangle of ones."""
+    x, axes = reading.input, reading.integers_at(1, "the axis")
+    if not axes:
+        raise reading.wrong("the axis is missing")
+    axis = reading.axis_in(x.dims, axes[0])
+    size = x.dims[axis]
+    if size > LONGEST_SUM:
+        raise reading.unsupported(f"running sums of {size:,} elements are longer than {LONGEST_SUM:,}")
+    ones = np.tri(size, k=-1 if reading.integer("exclusive", 0) else 0, dtype=np.float32)
+    weight = Constant.of(ones[::-1, ::-1] if reading.integer("reverse", 0) else ones)
+    last = [*(at for at in range(x.rank) if at != axis), axis]
+    dims = tuple(x.dims[at] for at in last)
+    moved = reading.permute(x, x.dims, last, dims, part="moved")
+    sums = product(reading, moved, weight, None, part="sums")
+    return reading.permute(sums, dims, [last.index(at) for at in range(x.rank)], x.dims)

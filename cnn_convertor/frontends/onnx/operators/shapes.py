@@ -9,9 +9,10 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from cnn_convertor.frontends import nchw
-from cnn_convertor.frontends.arithmetic import crop, scale_and_shift
+from cnn_convertor.frontends.arithmetic import crop
 from cnn_convertor.frontends.onnx.folding import flattened, reshaped, slice_of, split_sizes
 from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, expanded, scaled, widened
+from cnn_convertor.frontends.onnx.operators.indexing import MOST_PLACES
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, as_float, onnx
 from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.frontends.onnx.versions import is_known
@@ -148,7 +149,7 @@ def part_of(
     return reading.add(cut, counted, name=name, part=part, dims=dims, integers=x.integers)
 
 
-@onnx.reads("Slice", settings="starts ends axes", makes=[ops.Crop, ops.Identity], limits="constant bounds")
+@onnx.reads("Slice", settings="starts ends axes", makes=[ops.Crop, ops.Gather, ops.Identity], limits="constant bounds")
 def read_slice(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
     starts, ends = reading.integers_of("starts", 1), reading.integers_of("ends", 2)
@@ -218,7 +219,7 @@ def read_split(reading: OnnxReading) -> list[OnnxTensor]:
     ]
 
 
-@onnx.reads("Gather", settings="axis", makes=[ops.Crop, ops.Concat], limits="constant indices")
+@onnx.reads("Gather", settings="axis", makes=[ops.Crop, ops.Gather], limits="constant indices")
 def read_gather(reading: OnnxReading) -> OnnxTensor:
     x, shape = reading.input, reading.needed_stored(1, "the indices").dims
     indices = reading.integers_at(1, "the indices")
@@ -231,15 +232,24 @@ def read_gather(reading: OnnxReading) -> OnnxTensor:
 
 
 def picked(reading: OnnxReading, x: OnnxTensor, axis: int, indices: Sequence[int], part: str) -> OnnxTensor:
-    """The elements of these indices along an axis, as few slices, joined."""
-    breaks = [0, *(at for at in range(1, len(indices)) if indices[at] != indices[at - 1] + 1), len(indices)]
-    if len(breaks) - 1 > MOST_PARTS:
-        raise reading.unsupported(f"{len(breaks) - 1} pieces are more than {MOST_PARTS}")
-    runs = [(indices[start], indices[stop - 1] + 1) for start, stop in pairwise(breaks)]
-    if len(runs) == 1:
-        return part_of(reading, x, axis, *runs[0], part=part)
-    pieces = [part_of(reading, x, axis, *run, part=f"{part}/piece{at}") for at, run in enumerate(runs)]
-    return joined(reading, pieces, axis, part)
+    """The elements of these indices along an axis."""
+    first = indices[0]
+    if list(indices) == list(range(first, first + len(indices))):
+        return part_of(reading, x, axis, first, first + len(indices), part=part)
+    return gathered(reading, x, axis, indices, part)
+
+
+def gathered(
+    reading: OnnxReading, x: OnnxTensor, axis: int, indices: Sequence[int], part: str, filling: float = 0.0
+) -> OnnxTensor:
+    """The elements of these indices along an axis; of -1, the filling number."""
+    if len(indices) > MOST_PLACES:
+        raise reading.unsupported(f"{len(indices):,} indices are more than {MOST_PLACES:,}")
+    dims = (*x.dims[:axis], len(indices), *x.dims[axis + 1 :])
+    counted, (on,) = reading.on_map_axes(x, [axis], part)
+    rows, columns, channels = (tuple(indices) if each is on else () for each in Axis)
+    gather = ops.Gather(rows, columns, channels, filling)
+    return reading.add(gather, counted, part=part, dims=dims, integers=x.integers)
 
 
 # --- more of the same ----------------------------------------------------------------------------------------------------
@@ -315,7 +325,7 @@ def read_tile(reading: OnnxReading) -> OnnxTensor:
 
 
 @onnx.reads(
-    "Pad", settings="mode pads value", makes=[ops.Pad, ops.Crop, ops.Concat, ops.Scale, ops.Add],
+    "Pad", settings="mode pads value", makes=[ops.Pad, ops.Crop, ops.Gather],
     limits="constant pads",
 )  # fmt: skip
 def read_pad(reading: OnnxReading) -> OnnxTensor:
@@ -366,17 +376,12 @@ def _pads(reading: OnnxReading, x: OnnxTensor) -> dict[int, list[int]]:
 
 def _constant_padding(reading: OnnxReading, x: OnnxTensor, more: dict[int, list[int]]) -> OnnxTensor:
     value = _padding_value(reading)
-    original = x
-    padded = _zero_padding(reading, x, more, "zeros")
-    if value == 0 or not more:
-        return padded
-    # Zeros, plus a second map that is 0 where x is and the value around it: not a bit of x changes.
-    channels = reading.shape(original).channels
-    ones = reading.add(scale_and_shift(channels, 0.0, 1.0), original, part="ones", dims=original.dims)
-    ones = _zero_padding(reading, ones, more, "ones_padded")
-    around = scale_and_shift(reading.shape(ones).channels, -value, value)
-    values = reading.add(around, ones, part="around", dims=ones.dims)
-    return reading.add(ops.Add(), padded, values, part="filled", dims=padded.dims)
+    if value == 0:
+        return _zero_padding(reading, x, more, "zeros")
+    for axis, (before, after) in more.items():
+        indices = [-1] * before + list(range(x.dims[axis])) + [-1] * after
+        x = gathered(reading, x, axis, indices, f"filled{axis}", value)
+    return x
 
 
 def _padding_value(reading: OnnxReading) -> float:
@@ -385,8 +390,6 @@ def _padding_value(reading: OnnxReading) -> float:
     else:
         numbers = reading.numbers(2, "the value")
         value = 0.0 if numbers is None or not numbers.size else float(numbers.reshape(-1)[0])
-    if not np.isfinite(value):
-        raise reading.unsupported(f"padding with {value:g} cannot be converted", "pad within the next pooling")
     return value
 
 

@@ -1,0 +1,26 @@
+// Elements at given places of a map.
+#ifndef DV700_CPU_GATHER_H
+#define DV700_CPU_GATHER_H
+
+#include <cstddef>
+#include <vector>
+
+#include "tensor.h"
+
+namespace dv700_cpu {
+
+// y = x at all combinations of rows, columns and channels. An empty list has all of them; -1 stands for the filling number.
+inline void Gather(const Tensor &x, const Tensor &y, const std::vector<int> &rows, const std::vector<int> &columns,
+                   const std::vector<int> &channels, float filling) {
+  const auto at = [](const std::vector<int> &places, int i) {
+    return places.empty() ? i : places[static_cast<std::size_t>(i)];
+  };
+  y.ForEach([&](int h, int w, int c) {
+    const int row = at(rows, h), column = at(columns, w), channel = at(channels, c);
+    y.Set(h, w, c, row < 0 || column < 0 || channel < 0 ? filling : x.Get(row, column, channel));
+  });
+}
+
+}  // namespace dv700_cpu
+
+#endif  // DV700_CPU_GATHER_H

@@ -1,0 +1,206 @@
+"""Nodes that take elements at constant places, or replace them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from cnn_convertor.frontends import nchw
+from cnn_convertor.frontends.nchw import Dims
+from cnn_convertor.frontends.onnx.folds.index_folds import element_places, gather_nd
+from cnn_convertor.frontends.onnx.operators.elementwise import (
+    broadcast,
+    combined,
+    scaled,
+    with_constant,
+)
+from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, Value, as_float, onnx
+from cnn_convertor.frontends.onnx.stored import Numbers, Stored
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.ops import BinaryOp
+
+MOST_PLACES = 1 << 16  # that the generated sources list for a layer
+LARGEST = 1 << 24  # elements of an array whose places are counted
+NOWHERE = -1  # the place of the filling number
+MAKES = [ops.Gather, ops.Reshape]
+
+
+def at_places(reading: OnnxReading, x: OnnxTensor, places: Numbers, part: str = "", filling: float = 0.0) -> OnnxTensor:
+    """The elements of x at these places, counted in row-major order, as an array of the dims of places.
+
+    NOWHERE gives the filling number. The operator lists only what its rows do: each of the first parts of x alike, and
+    elements that stay neighbors together.
+    """
+    if not places.size:
+        raise reading.unsupported("a result without elements cannot be converted")
+    size, inside = math.prod(x.dims), f"{part}/" if part else ""
+    alike = _alike(places, size)
+    one_part = places.reshape(alike, -1)[0]
+    together = _together(one_part, size // alike)
+    starts = one_part[::together]
+    rows = np.where(starts < 0, NOWHERE, starts // together)
+    if rows.size > MOST_PLACES:
+        raise reading.unsupported(f"{rows.size:,} elements without a regular order are more than {MOST_PLACES:,}")
+    split = (1, alike, size // alike // together, together)
+    array = reading.reshape(x, split, part=f"{inside}elements")
+    gather = ops.Gather(rows=tuple(map(int, rows)), filling=filling)
+    taken = reading.add(
+        gather, array, part=f"{inside}places", dims=(1, alike, rows.size, together), integers=x.integers
+    )
+    return reading.reshape(taken, places.shape, part=part)
+
+
+def _alike(places: Numbers, size: int) -> int:
+    """How many equal parts of x give as many equal parts of the result, each in the same way."""
+    for count in _common_divisors(places.size, size):
+        parts, step = places.reshape(count, -1), size // count
+        first, starts = parts[:1], np.arange(count)[:, None] * step
+        if first.max() < step and np.array_equal(parts, np.where(first < 0, NOWHERE, first + starts)):
+            return count
+    return 1
+
+
+def _together(places: Numbers, size: int) -> int:
+    """The length of the longest blocks of x that stay blocks."""
+    for length in _common_divisors(places.size, size):
+        blocks = places.reshape(-1, length)
+        first = blocks[:, :1]
+        if np.all((first < 0) | (first % length == 0)) and np.array_equal(
+            blocks, np.where(first < 0, NOWHERE, first + np.arange(length))
+        ):
+            return length
+    return 1
+
+
+def _common_divisors(x: int, y: int) -> list[int]:
+    """The largest first."""
+    largest = math.gcd(x, y)
+    small = [n for n in range(1, math.isqrt(largest) + 1) if largest % n == 0]
+    return sorted({*small, *(largest // n for n in small)}, reverse=True)
+
+
+def _indices(reading: OnnxReading) -> Numbers:
+    numbers = reading.needed_stored(1, "the indices").load()
+    if numbers.dtype.kind not in "iu" or not numbers.ndim:
+        raise reading.wrong("the indices are not an array of integers")
+    return numbers
+
+
+def _checked(reading: OnnxReading, function: Callable[[], Numbers]) -> Numbers:
+    """What a function gives that knows the indices are wrong."""
+    try:
+        return function()
+    except (ValueError, IndexError) as error:
+        raise reading.wrong(f"the indices do not fit: {error}") from None
+
+
+def _counted(reading: OnnxReading, dims: Dims) -> Numbers:
+    """The place of each element."""
+    if math.prod(dims) > LARGEST:
+        raise reading.unsupported(f"places in a map of {math.prod(dims):,} elements cannot be converted")
+    return np.arange(math.prod(dims)).reshape(dims)
+
+
+@onnx.reads("GatherND", settings="batch_dims", makes=MAKES, limits="constant indices")
+def read_gather_nd(reading: OnnxReading) -> OnnxTensor:
+    x, indices, batch_axes = reading.input, _indices(reading), reading.integer("batch_dims", 0)
+    if not 0 <= batch_axes < min(x.rank, indices.ndim):
+        raise reading.wrong(f"{batch_axes} axes of batches do not exist")
+    counted = _counted(reading, x.dims)
+    return at_places(reading, x, _checked(reading, lambda: gather_nd(counted, indices, batch_axes)))
+
+
+@onnx.reads("GatherElements", settings="axis", makes=MAKES, limits="constant indices")
+def read_gather_elements(reading: OnnxReading) -> OnnxTensor:
+    x, indices = reading.input, _indices(reading)
+    axis, counted = reading.axis_in(x.dims, reading.integer("axis", 0)), _counted(reading, x.dims)
+    return at_places(reading, x, _checked(reading, lambda: counted[element_places(x.dims, indices, axis)]))
+
+
+@onnx.reads("Trilu", settings="upper", makes=MAKES, limits="a constant diagonal")
+def read_trilu(reading: OnnxReading) -> OnnxTensor:
+    x, diagonal = reading.input, reading.integers_at(1, "the diagonal") or [0]
+    if x.rank < 2:
+        raise reading.wrong("a vector has no triangles")
+    triangle = np.triu if reading.integer("upper", 1) else np.tril
+    return at_places(reading, x, np.asarray(triangle(_counted(reading, x.dims) + 1, diagonal[0])) - 1)
+
+
+# --- parts of two arrays -------------------------------------------------------------------------------------------------
+
+
+def _overlaid(reading: OnnxReading, x: Value, x_places: Numbers, y: Value, y_places: Numbers) -> OnnxTensor:
+    """Elements of x at their places, and elements of y where x has none."""
+    if isinstance(x, Stored):
+        assert isinstance(y, OnnxTensor)
+        return _overlaid(reading, y, y_places, x, x_places)
+    if isinstance(y, OnnxTensor):
+        kept = at_places(reading, x, x_places, "kept")
+        return reading.add(ops.Add(), kept, at_places(reading, y, y_places, "replaced"), dims=kept.dims)
+    others = as_float(y.load()).reshape(-1)[y_places]
+    replaced = x_places < 0
+    values = np.unique(others[replaced])
+    if len(values) <= 1:
+        return at_places(reading, x, x_places, filling=float(values[0]) if len(values) else 0.0)
+    if not np.all(np.isfinite(values)):
+        raise reading.unsupported("constants that are partly infinite cannot replace elements")
+    kept = at_places(reading, x, x_places, "kept")
+    return with_constant(reading, BinaryOp.ADD, kept, np.where(replaced, others, 0), swapped=False)
+
+
+@onnx.reads("ScatterND", "ScatterElements", "Scatter", settings="axis reduction", makes=[*MAKES, ops.Add, ops.Scale],
+            limits="constant indices, each once; reduction: none")  # fmt: skip
+def read_scatter(reading: OnnxReading) -> OnnxTensor:
+    x, updates = reading.at(0), reading.at(2)
+    if x is None or updates is None:
+        raise reading.wrong("an input is missing")
+    if reading.text("reduction", "none") != "none":
+        raise reading.unsupported("a scatter that computes cannot be converted")
+    indices, counted = _indices(reading), _counted(reading, x.dims)
+    if reading.node.type == "ScatterND":
+        places = _checked(reading, lambda: gather_nd(counted, indices, 0))
+    else:
+        axis = reading.axis_in(x.dims, reading.integer("axis", 0))
+        places = _checked(reading, lambda: counted[element_places(x.dims, indices, axis)])
+    if places.shape != updates.dims:
+        raise reading.wrong(f"updates of {nchw.text_of(updates.dims)} do not fit {nchw.text_of(places.shape)}")
+    if np.unique(places).size < places.size:
+        raise reading.unsupported("a scatter that writes elements more than once cannot be converted")
+    new_places = np.full(x.dims, NOWHERE)
+    new_places.reshape(-1)[places] = np.arange(places.size).reshape(places.shape)
+    return _overlaid(reading, x, np.where(new_places < 0, counted, NOWHERE), updates, new_places)
+
+
+@onnx.reads(
+    "Where", makes=[*MAKES, ops.Add, ops.Scale, ops.Binary], limits="a computed condition chooses no infinite constant"
+)
+def read_where(reading: OnnxReading) -> OnnxTensor:
+    """A constant condition is a matter of places; a computed one is 1 or 0 for each element."""
+    condition, x, y = (reading.at(position) for position in range(3))
+    if condition is None or x is None or y is None:
+        raise reading.wrong("an input is missing")
+    if isinstance(condition, OnnxTensor):
+        return _chosen(reading, condition, x, y)
+    dims = broadcast(reading, condition.dims, x.dims, y.dims)
+    is_x = np.broadcast_to(condition.load() != 0, dims)
+    x_places, y_places = (np.broadcast_to(_counted(reading, value.dims), dims) for value in (x, y))
+    return _overlaid(reading, x, np.where(is_x, x_places, NOWHERE), y, np.where(is_x, NOWHERE, y_places))
+
+
+def _chosen(reading: OnnxReading, condition: OnnxTensor, x: Value, y: Value) -> OnnxTensor:
+    otherwise = scaled(reading, condition, np.float32(-1), np.ones(1), "otherwise")
+    chosen = _where_true(reading, condition, x, "if_true")
+    others = _where_true(reading, otherwise, y, "if_false")
+    return combined(reading, BinaryOp.ADD, chosen, others)
+
+
+def _where_true(reading: OnnxReading, mask: OnnxTensor, x: Value, part: str) -> OnnxTensor:
+    """x where the mask is 1, and 0 where it is 0."""
+    if isinstance(x, OnnxTensor):
+        return combined(reading, BinaryOp.MASK, x, mask, part=part)
+    numbers = as_float(x.load())
+    if not np.all(np.isfinite(numbers)):
+        raise reading.unsupported("an infinite constant cannot be chosen by a computed condition")
+    return with_constant(reading, BinaryOp.MULTIPLY, mask, numbers, swapped=False, part=part)
