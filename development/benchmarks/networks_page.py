@@ -61,6 +61,36 @@ exports of them, with documented forms of [fusion](fusion.md). `python -m develo
 | network | commands | in ONNX | CPU layers | in ONNX |
 |---|--:|--:|--:|--:|
 """
+    EXPORTS = f"""
+## Exports of model libraries
+
+Networks that model libraries build by name, at their real size, exported by both exporters of PyTorch, converted with FP16 weights,
+and compared with onnxruntime on one random image. Weights are random, but keep maps alive: normalizations have the statistics of
+images, and no block starts with a factor of 0. The libraries and their licenses are in `development/benchmarks/exports/requirements.txt`; the
+package depends on none of them, and Ultralytics (AGPL-3.0) is used as a tool only.
+
+```text
+python3 -m venv libraries && libraries/bin/pip install -r development/benchmarks/exports/requirements.txt
+python -m development.benchmarks.exports --python libraries/bin/python --jobs 2    # goes on after an interruption
+python -m development.benchmarks.exports --python libraries/bin/python --renew     # measures again what another commit has measured
+```
+
+A network is *verified* if each output reaches {LEAST:.0f} dB; one that is refused has its codes ([messages.md](messages.md)). *On the device* is the
+share of the estimated time: that of commands by the model of [devices.md](devices.md), and, as an assumption, 5 ns for each value that a
+CPU layer reads or writes and 2 ns for each multiplication of two maps. *SQNR* is that of the worst output; *rounding* is what remains in
+PyTorch when weights and maps are rounded to FP16. Where the exporters differ, a cell has both, TorchScript first.
+
+| network | input | result | commands | CPU layers | on the device | SQNR | rounding |
+|---|---|---|--:|--:|--:|--:|--:|
+"""
+    REFUSALS = """
+## What became of the exports
+
+The results of the table above, and why exports are refused, without the names and numbers of single layers (X and N).
+
+| result or cause | exports | such as |
+|---|--:|---|
+"""
     OPERATORS = """
 ## ONNX operators
 
@@ -91,6 +121,11 @@ def page_with(table: Table, rows: Mapping[str, str]) -> str:
     return HEAD + "".join(parts)
 
 
+def replace_rows(table: Table, rows: Mapping[str, str]) -> None:
+    """Write the rows of a table of the page, in place of all that it has. rows: first cell -> line."""
+    PAGE.write_text(page_with(table, rows), encoding="utf-8", newline="\n")
+
+
 def keep(table: Table, rows: Mapping[str, str]) -> None:
     """Write rows to a table of the page; other rows stay as they are. rows: first cell -> line."""
-    PAGE.write_text(page_with(table, {**rows_of(table), **rows}), encoding="utf-8", newline="\n")
+    replace_rows(table, {**rows_of(table), **rows})
