@@ -159,7 +159,7 @@ def test_a_run_goes_on_after_an_interruption(tmp_path: Path, monkeypatch: pytest
     assert first.exported == FORMS and first.measured == FORMS[:3]
     second = Commands()
     assert run(tmp_path, monkeypatch, second) == 0
-    assert second.exported == [] and second.measured == FORMS[2:]  # of the network that was not finished
+    assert second.exported == [] and second.measured == FORMS[3:]
     third = Commands()
     assert run(tmp_path, monkeypatch, third, "--renew") == 0
     assert third.measured == []

@@ -56,17 +56,17 @@ class Plan(NamedTuple):
 
 
 def run(network: str, plan: Plan) -> tuple[Outcome, ...]:
-    """Export a network, measure it, and store the outcomes that are missing."""
+    """Export a network, measure it, and store the outcomes that are missing, each at once."""
+    outcomes: list[Outcome] = []
     exporters = plan.missing(network)
-    if not exporters:
-        return ()
     with tempfile.TemporaryDirectory() as temporary:
         folder = plan.models or Path(temporary)
-        export(network, exporters, folder, plan.python)
-        outcomes = tuple(_outcome(network, exporter, folder, plan.commit) for exporter in exporters)
-    for outcome in outcomes:
-        outcome.write(plan.results)
-    return outcomes
+        if exporters:
+            export(network, exporters, folder, plan.python)
+        for exporter in exporters:
+            outcomes.append(_outcome(network, exporter, folder, plan.commit))
+            outcomes[-1].write(plan.results)
+    return tuple(outcomes)
 
 
 def export(network: str, exporters: Sequence[str], folder: Path, python: str) -> None:
