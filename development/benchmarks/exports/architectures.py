@@ -59,25 +59,29 @@ LIBRARIES: Final = (
         {
             "224": """
                 resnet26d resnet50d resnetv2_50 resnest14d res2net50_26w_4s res2next50 skresnet18 seresnet50 legacy_seresnet18
-                ecaresnetlight ecaresnet50t gcresnet33ts bat_resnext26ts resnetblur50 resnet50_gn
-                dla34 dla46x_c hrnet_w18_small vovnet39a ese_vovnet19b_dw dpn68 selecsls42 cspresnet50 cs3darknet_s
-                darknetaa53 densenetblur121d rdnet_tiny
+                ecaresnetlight resnetblur50 resnet50_gn
+                dla34 dla46x_c hrnet_w18_small vovnet39a ese_vovnet19b_dw dpn68 selecsls42
+                densenetblur121d rdnet_tiny
                 repvgg_a0 gernet_s mobileone_s0 repghostnet_050 repvit_m1 ghostnet_100 ghostnetv2_100 ghostnetv3_100
-                mobilenetv1_100 mobilenetv3_rw mobilenetv4_conv_small mobilenetv4_hybrid_medium mixnet_s fbnetc_100 spnasnet_100 lcnet_050
-                tinynet_a hardcorenas_a semnasnet_100 rexnet_100 tf_efficientnet_lite0 efficientnet_es efficientnet_b1 tf_efficientnetv2_b0
-                regnetx_002 regnety_002 regnetz_b16 hgnet_tiny hgnetv2_b0 tresnet_m xception41 nf_resnet50 nf_regnet_b0
+                mobilenetv1_100 mobilenetv3_rw mobilenetv4_conv_small mixnet_s fbnetc_100 spnasnet_100 lcnet_050
+                tinynet_a hardcorenas_a semnasnet_100 rexnet_100 tf_efficientnet_lite0 efficientnet_es tf_efficientnetv2_b0
+                regnetx_002 regnety_002 regnetz_b16 hgnet_tiny hgnetv2_b0 tresnet_m nf_regnet_b0
                 dm_nfnet_f0 eca_nfnet_l0 convnext_atto convnext_tiny_hnf convnextv2_atto inception_next_atto convmixer_768_32
-                fasternet_t0 starnet_s1 mambaout_femto focalnet_tiny_srf edgenext_xx_small
+                fasternet_t0 starnet_s1 mambaout_femto focalnet_tiny_srf
                 poolformer_s12 poolformerv2_s12 convformer_s18 caformer_s18 efficientformer_l1 efficientformerv2_s0
-                fastvit_t8 efficientvit_b0 efficientvit_m0 swiftformer_xs shvit_s1 levit_128s levit_conv_128s
+                efficientvit_b0 efficientvit_m0 swiftformer_xs shvit_s1 levit_128s levit_conv_128s
                 mixer_s32_224 resmlp_12_224 gmlp_ti16_224
                 vit_tiny_patch16_224 deit_tiny_patch16_224 deit3_small_patch16_224 cait_xxs24_224 pit_ti_224 pvt_v2_b0 twins_svt_small
                 swin_tiny_patch4_window7_224 tiny_vit_5m_224 visformer_tiny xcit_nano_12_p16_224 convit_tiny coat_lite_tiny
-                mvitv2_tiny nest_tiny davit_tiny
+                mvitv2_tiny nest_tiny davit_tiny coatnet_nano_rw_224
             """,
-            "240": "crossvit_9_240",
-            "256": "mobilevit_xxs mobilevitv2_050 botnet26t_256 halonet26t lambda_resnet26t coatnet_nano_rw_224 maxxvit_rmlp_nano_rw_256",
-            "299": "inception_v3 inception_v4 inception_resnet_v2 legacy_xception",
+            "240": "crossvit_9_240 efficientnet_b1",
+            "256": """
+                mobilevit_xxs mobilevitv2_050 botnet26t_256 halonet26t lambda_resnet26t maxxvit_rmlp_nano_rw_256
+                ecaresnet50t gcresnet33ts bat_resnext26ts cspresnet50 cs3darknet_s darknetaa53 mobilenetv4_hybrid_medium nf_resnet50
+                edgenext_xx_small fastvit_t8
+            """,
+            "299": "xception41 inception_v3 inception_v4 inception_resnet_v2 legacy_xception",
         },
     ),
     Library(
