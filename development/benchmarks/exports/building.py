@@ -134,7 +134,9 @@ def _transformers(network: str, architecture: Architecture) -> nn.Module:
         "upernet": lambda: t.UperNetForSemanticSegmentation(
             t.UperNetConfig(
                 pool_scales=[1, 2, 3, 6],
-                backbone_config=t.ConvNextConfig(out_features=["stage1", "stage2", "stage3", "stage4"]),
+                backbone_config=t.ConvNextConfig(
+                    hidden_sizes=[96, 192, 384, 768], out_features=["stage1", "stage2", "stage3", "stage4"]
+                ),
             )
         ),
         "glpn": lambda: t.GLPNForDepthEstimation(t.GLPNConfig()),
