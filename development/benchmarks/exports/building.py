@@ -75,7 +75,9 @@ def _pytorchcv(network: str, architecture: Architecture) -> nn.Module:
     from pytorchcv.model_provider import get_model
 
     sized = any(part in network for part in ("pose", "centernet", "cityscapes", "voc", "celeb"))
-    options = {"in_size": (architecture.height, architecture.width)} if sized else {}
+    options: dict[str, Any] = {"in_size": (architecture.height, architecture.width)} if sized else {}
+    if any(part in network for part in ("pose", "centernet")):
+        options["return_heatmap"] = True  # without the search for the largest values
     model: nn.Module = get_model(network, pretrained=False, **options)
     return model
 
