@@ -103,13 +103,15 @@ def read(request: Request, *, with_weights: bool = True) -> PartialGraph:
     """The network as its framework has it, as far as it can be read.
 
     with_weights: False where the weights may be missing; files that always hold them are read with them.
-    Raises ConvertorError when a file cannot be read at all, or when the configured means fit no input.
+    Raises ConvertorError when a file cannot be read at all, or when mean, scale or std fits no input.
     """
-    model, has_means = request.model, len(request.preparation.mean) > 1
-    if with_weights and has_means and model.may_lack_weights:  # what is wrong shows before the weights are read
-        _check_means(request, model.read(with_weights=False).graph)
+    model = request.model
+    if (
+        with_weights and request.preparation.counts and model.may_lack_weights
+    ):  # what is wrong shows before the weights are read
+        _check_preparation(request, model.read(with_weights=False).graph)
     partial = model.read(with_weights=with_weights)
-    _check_means(request, partial.graph)
+    _check_preparation(request, partial.graph)
     return partial
 
 
@@ -119,13 +121,19 @@ def read_whole(request: Request) -> Graph:
     return analyze_graph(partial, request.options).require_complete() if partial.problems else partial.graph
 
 
-def _check_means(request: Request, graph: Graph) -> None:
-    """Raises UsageError when the configuration has several means, and no input has as many channels."""
-    count = len(request.preparation.mean)
-    if count > 1 and count not in {shape.channels for shape in shapes_of(graph).values()}:
-        inputs = ", ".join(f'"{name}" has {shape.channels}' for name, shape in shapes_of(graph).items())
-        problem = f"[INPUT] mean: expected one number, or one for each channel, not {count}; the input {inputs}"
-        raise UsageError.of("DV106", problem, request.mean_at)
+def _check_preparation(request: Request, graph: Graph) -> None:
+    """Raises UsageError for a mean, scale or std of several numbers, if no input has as many channels."""
+    shapes = shapes_of(graph)
+    inputs = ", ".join(f'"{name}" has {shape.channels}' for name, shape in shapes.items())
+    problems = []
+    for name, count in request.preparation.counts.items():
+        if count not in {shape.channels for shape in shapes.values()}:
+            key = "std" if name == "scale" and "std" in request.pixels_at else name
+            problem = f"[INPUT] {key}: expected one number, or one for each channel, not {count}; the input {inputs}"
+            where = request.pixels_at.get(key, Origin(str(request.model.definition)))
+            problems.append(Problem("DV106", problem, where))
+    if problems:
+        raise UsageError(problems)
 
 
 class Legalized(NamedTuple):

@@ -48,28 +48,39 @@ def how_to_install(extra: str = "verify") -> str:
 class Preparation:
     """How an image becomes an input: (pixel - mean) * scale, in the given order of channels.
 
-    mean: one number, or one for each channel in the network's order. is_given: whether the ini file says what pixels become.
+    mean, scale: one number, or one for each channel in the network's order. is_given: whether the ini file says what pixels become.
     is_whole: pixels are whole numbers, since the application writes bytes. swaps: it writes channels in the opposite order.
     """
 
     mean: tuple[float, ...] = (0.0,)
-    scale: float = 1.0
+    scale: float | tuple[float, ...] = 1.0
     channel_order: str = "RGB"
     is_given: bool = False
     is_whole: bool = False
     swaps: bool = False
 
     @property
+    def counts(self) -> dict[str, int]:
+        """How many numbers mean and scale have, where they have one for each channel."""
+        counts = {"mean": len(self.mean), "scale": np.size(self.scale)}
+        return {name: count for name, count in counts.items() if count != 1}
+
+    def fits(self, channels: int) -> bool:
+        """Whether an image of that many channels can be prepared."""
+        return all(count == channels for count in self.counts.values())
+
+    @property
     def as_written(self) -> Preparation:
         """The same for the order of channels in which the application writes them."""
         if not self.swaps:
             return self
-        return replace(self, mean=self.mean[::-1], channel_order=self.channel_order[::-1], swaps=False)
+        scale = self.scale[::-1] if isinstance(self.scale, tuple) else self.scale
+        return replace(self, mean=self.mean[::-1], scale=scale, channel_order=self.channel_order[::-1], swaps=False)
 
     def apply(self, pixels: NDArray[np.floating]) -> Maps:
         """(..., H, W, C) of 0..255, its channels in the network's order, as the network's input."""
         pixels = np.rint(pixels) if self.is_whole else pixels
-        return ((pixels - np.asarray(self.mean, np.float64)) * self.scale).astype(np.float32)
+        return ((pixels - np.asarray(self.mean, np.float64)) * np.asarray(self.scale, np.float64)).astype(np.float32)
 
     def of_every_byte(self) -> Maps:
         """What each byte becomes in each of three channels: (256, 3)."""
@@ -80,8 +91,8 @@ class Preparation:
         """The smallest and the largest input value, over all channels; -1 and 1 without mean and scale."""
         if not self.is_given:
             return -1.0, 1.0
-        ends = [(end - mean) * self.scale for end in (0.0, BRIGHTEST) for mean in self.mean]
-        return min(ends), max(ends)
+        ends = (np.array([[0.0], [BRIGHTEST]]) - np.array(self.mean)) * np.array(self.scale)
+        return float(ends.min()), float(ends.max())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,7 +128,7 @@ def random_samples(shapes: Mapping[str, Shape], preparation: Preparation, *, sam
     for name, shape in shapes.items():
         # the images of an input do not depend on the other inputs
         random = np.random.default_rng([seed, zlib.crc32(name.encode())])
-        is_prepared = preparation.is_given and len(preparation.mean) in (1, shape.channels)
+        is_prepared = preparation.is_given and preparation.fits(shape.channels)
         for values in inputs[name]:
             image = _random_image(random, shape)
             values[...] = preparation.apply(image * BRIGHTEST) if is_prepared else image * 2 - 1
@@ -185,10 +196,9 @@ def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
                 "DV714", problem, Origin(str(path)), "set [INPUT] mean and scale to what the network was trained with"
             )
         )
-    if len(preparation.mean) not in (1, shape.channels):
-        raise _unfit(
-            path, f"the ini file has {len(preparation.mean)} means, the network's input {shape.channels} channels"
-        )
+    if not preparation.fits(shape.channels):
+        counts = " and ".join(f"{count} numbers of {name}" for name, count in preparation.counts.items())
+        raise _unfit(path, f"the ini file has {counts}, the network's input {shape.channels} channels")
     if pixels.shape[:2] != shape[:2]:
         smaller = pixels.shape[0] > shape.height
         pixels = cv2.resize(

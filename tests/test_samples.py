@@ -71,6 +71,22 @@ def test_the_ini_file_says_how_images_are_prepared() -> None:
     )
 
 
+def test_a_scale_or_a_deviation_for_each_channel() -> None:
+    keras, mean, std = config(Path("a.keras")), (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
+    pixels = np.random.default_rng(1).integers(0, 256, (4, 5, 3)).astype(np.float64)
+    by_std = preparation_of(replace(keras, mean=mean, std=std))
+    np.testing.assert_allclose(by_std.apply(pixels), (pixels - mean) / std, rtol=1e-6)
+    by_scale = preparation_of(replace(keras, mean=mean, scale=tuple(1 / each for each in std)))
+    assert by_scale == by_std
+    assert by_std.range == pytest.approx((-mean[0] / std[0], (255 - mean[2]) / std[2]))
+    swapped = preparation_of(replace(keras, mean=mean, std=std, input="u8_bgr")).as_written
+    assert swapped.mean == mean[::-1] and swapped.scale == tuple(1 / each for each in std[::-1])
+    assert preparation_of(replace(keras, std=4.0)).scale == 0.25
+    shapes = {"color": Shape(3, 4, 3), "mask": Shape(3, 4, 1)}
+    inputs = random_samples(shapes, by_std, samples=2, seed=0).inputs
+    assert inputs["color"].min() == np.float32(by_std.range[0]) and inputs["mask"].min() == -1
+
+
 def write_image(path: Path, pixels: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> Path:
     cv2 = pytest.importorskip("cv2")
     cv2.imwrite(str(path), pixels)

@@ -44,7 +44,7 @@ class RenderOptions:
     python_module: str = ""
     graphviz_path: str = ""
     mean: tuple[float, ...] = (0.0,)
-    scale: float = 1.0
+    scale: float | tuple[float, ...] = 1.0
     channel_order: str = "RGB"
     frame: FrameInput | None = None
 
@@ -108,7 +108,8 @@ def _sources(program: Program, options: RenderOptions) -> Iterator[tuple[str, st
         "output_maps": [map_view(program, name, tensor) for name, tensor in program.results],
         "output_constants": output_constants(program),
         "means": ", ".join(literal("float", mean) for mean in options.mean),
-        "scale": literal("float", options.scale),
+        "scale": None if isinstance(options.scale, tuple) else literal("float", options.scale),
+        "scales": ", ".join(literal("float", scale) for scale in np.atleast_1d(options.scale)),
     }
     source = {
         "weight_bytes": program.weight_bytes,

@@ -40,7 +40,8 @@ class Config:
     width_override: int | None = _DEFAULTS["width_override"]
     height_override: int | None = _DEFAULTS["height_override"]
     mean: tuple[float, ...] = _DEFAULTS["mean"]
-    scale: float | None = _DEFAULTS["scale"]
+    scale: float | tuple[float, ...] | None = _DEFAULTS["scale"]
+    std: float | tuple[float, ...] | None = _DEFAULTS["std"]
     channel_order: str = _DEFAULTS["channel_order"]
     stage: tuple[str, ...] = _DEFAULTS["stage"]
     level: int | None = _DEFAULTS["level"]
@@ -67,13 +68,13 @@ class Config:
     overrides: tuple[Override, ...] = ()
     calibrate: Path | None = None  # sample inputs, to which palettes are fitted
     no_custom_code: bool = False  # refuse custom_layer
-    mean_at: Origin | None = field(default=None, compare=False)  # the line of the ini file
+    pixels_at: Mapping[str, Origin] = field(default_factory=dict, compare=False)  # lines of mean, scale and std
 
     def __post_init__(self) -> None:
         """Fill in what the definition gives: the name, the folder of the outputs, the framework, the file of the weights.
 
         quantization: False means FP16, True palettes. Raises UsageError for a definition of no known framework, for sizes
-        that the device cannot have, and for code that may not run.
+        that the device cannot have, for code that may not run, and for scale and std together.
         """
         path = Path(self.definition)
         values = {
@@ -87,6 +88,10 @@ class Config:
         for name, value in values.items():
             object.__setattr__(self, name, value)
         assert self.profile
+        if self.scale is not None and self.std is not None:
+            problem = "[INPUT] std and scale are both set, and std = 1 / scale"
+            where = self.pixels_at.get("std", Origin(str(self.definition)))
+            raise UsageError.of("DV129", problem, where, "keep one of them")
         if self.no_custom_code and self.custom_layer is not None:
             problem = "[INPUT] custom_layer names Python code, which --no-custom-code forbids to run"
             hint = "read the file, and leave out --no-custom-code if you trust it"

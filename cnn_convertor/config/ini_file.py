@@ -117,8 +117,11 @@ class IniFile:
             problem = f"[INPUT] {overrides[0]}: width_override and height_override must be given together"
             self._wrong("DV104", problem, self._settings["INPUT", overrides[0]].line)
         values["overrides"] = tuple(self._overrides())
-        if mean := self._settings.get(("INPUT", "mean")):
-            values["mean_at"] = Origin(str(self._path), line=mean.line)
+        values["pixels_at"] = {
+            key: Origin(str(self._path), line=setting.line)
+            for key in ("mean", "scale", "std")
+            if (setting := self._settings.get(("INPUT", key)))
+        }
         return values
 
     def _overrides(self) -> Iterator[Override]:

@@ -126,9 +126,13 @@ def _folder(text: str, folder: Path) -> Path:
     return path
 
 
-def _number(text: str, _: Path) -> float | None:
-    if not text:
-        return None
+def _factors(text: str, _: Path) -> float | tuple[float, ...] | None:
+    """One number, or several; None without any."""
+    factors = tuple(_factor(part.strip()) for part in text.split(",")) if text else ()
+    return factors if len(factors) > 1 else next(iter(factors), None)
+
+
+def _factor(text: str) -> float:
     numerator, slash, denominator = text.partition("/")
     divisor = float(denominator) if slash else 1.0
     value = float(numerator) / divisor if divisor else math.nan
@@ -189,7 +193,9 @@ ORIGIN = Kind(f"{', '.join(_FRAMEWORKS[:-1])} or {_FRAMEWORKS[-1]}", _origin)
 FILE = Kind("a file", _file)
 MODEL = Kind("a file", _model)
 FOLDER = Kind("a folder", _folder)
-NUMBER = Kind("a number other than 0, or a fraction such as 1/127.5", _number)
+FACTORS = Kind(
+    "a number other than 0, a fraction such as 1/127.5, or one for each channel, separated by commas", _factors
+)
 NUMBERS = Kind("a number, or one for each channel, separated by commas", _numbers)
 CHANNEL_ORDER = Kind("RGB or BGR", _channel_order)
 INPUT_TYPES = {"fp16": "", "u8": "", "u8_rgb": "RGB", "u8_bgr": "BGR"}  # the order of channels that each demands

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -54,16 +55,26 @@ class DeviceOptions(NamedTuple):
 def preparation_of(config: Config) -> Preparation:
     order = config.channel_order or config.origin.channel_order
     is_whole, written = config.input != "fp16", INPUT_TYPES[config.input] or order
-    is_given = bool(config.mean) or config.scale is not None or is_whole
-    scale = 1.0 if config.scale is None else config.scale
+    is_given = bool(config.mean) or config.scale is not None or config.std is not None or is_whole
+    scale = _reciprocal(config.std) if config.scale is None else config.scale
     return Preparation(config.mean or (0.0,), scale, order, is_given, is_whole, written != order)
+
+
+def _reciprocal(std: float | tuple[float, ...] | None) -> float | tuple[float, ...]:
+    match std:
+        case None:
+            return 1.0
+        case tuple():
+            return tuple(1 / number for number in std)
+        case _:
+            return 1 / std
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """One network to convert. Each stage takes its own part.
 
-    name: of the network. model: to read; mean_at: where its means are configured.
+    name: of the network. model: to read; pixels_at: where mean, scale and std are configured.
     options: how it runs on the device; profile: the device's figures.
     weights: how they are stored; calibrate: sample inputs for palettes; output_sqnr: dB that every output is to keep, or None.
     preparation: of images. rendering: the texts to write, without the frame of a camera, which depends on the program.
@@ -72,7 +83,7 @@ class Request:
 
     name: str
     model: Model
-    mean_at: Origin
+    pixels_at: Mapping[str, Origin]
     options: DeviceOptions
     profile: Profile
     weights: QuantizationOptions
@@ -91,7 +102,7 @@ class Request:
         return Request(
             name=config.name,
             model=config.model,
-            mean_at=config.mean_at or Origin(str(config.definition)),
+            pixels_at=config.pixels_at,
             options=DeviceOptions.of(config),
             profile=config.profile,
             weights=QuantizationOptions(

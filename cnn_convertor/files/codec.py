@@ -132,12 +132,7 @@ def _form_of(kind: Any) -> _Form:
     arguments = typing.get_args(kind)
     match typing.get_origin(kind):
         case types.UnionType | typing.Union:
-            (inner,) = (_form_of(each) for each in arguments if each is not types.NoneType)
-            cases = [_form_of(each) for each in arguments]
-            return _Form(
-                lambda value: None if value is None else inner.read(value),
-                lambda definitions: {"anyOf": [case.schema(definitions) for case in cases]},
-            )
+            return _union(arguments)
         case origin if origin is tuple and arguments[1:] == (...,):
             item = _form_of(arguments[0])
             return _Form(
@@ -153,6 +148,22 @@ def _form_of(kind: Any) -> _Form:
                 lambda definitions: {"type": "object", "additionalProperties": item.schema(definitions)},
             )
     return _record(kind) if _names(kind) else _scalar(kind)
+
+
+def _union(kinds: tuple[Any, ...]) -> _Form:
+    """One of several types: None, a tuple for a list, and the first other one for the rest."""
+    others = [each for each in kinds if each is not types.NoneType]
+    plain = _form_of(others[0])
+    several = next((_form_of(each) for each in others if typing.get_origin(each) is tuple), plain)
+    has_none = len(others) < len(kinds)
+    cases = [_form_of(each) for each in kinds]
+
+    def read(value: Any) -> Any:
+        if value is None and has_none:
+            return None
+        return (several if isinstance(value, list) else plain).read(value)
+
+    return _Form(read, lambda definitions: {"anyOf": [case.schema(definitions) for case in cases]})
 
 
 def _scalar(kind: Any) -> _Form:

@@ -46,7 +46,7 @@ class Preprocessing(NamedTuple):
 
     channel_order: str
     mean: tuple[float, ...]
-    scale: float
+    scale: float | tuple[float, ...]
 
 
 class StoredMap(NamedTuple):

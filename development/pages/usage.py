@@ -82,7 +82,7 @@ arrays that whole pixels can give.
 
 `input = u8_rgb` and `input = u8_bgr` are for cameras whose channel order is not the network's (`channel_order`): the application
 copies bytes in that order. The convertor swaps the channels of the table and of the first kernels, so the device does no extra
-work. `mean` in the ini file stays in the network's order; `NAME_gen.h` has it in the order of the bytes.
+work. `mean`, `scale` and `std` in the ini file stay in the network's order; `NAME_gen.h` has them in the order of the bytes.
 
 ## Frames of a camera
 
@@ -108,8 +108,8 @@ device samples at the centers of pixels, and rounds to the nearest number.
 each output, named after its layer: `CNAME::kOutput_prob`. Characters that C++ does not allow in a name become underscores.
 
 The namespace `CNAME_io` in `NAME_gen.h` has what an application needs to fill inputs and find outputs: `kInputs` and `kOutputs`
-(name, offset and size in bytes, height, width, channels, bytes of an element, layout), `kMean`, `kScale` and `kChannelOrder` for
-images, and `ToHalf` and `FromHalf`, which round as the convertor does.
+(name, offset and size in bytes, height, width, channels, bytes of an element, layout), `kMean`, `kScale` (an
+array if `scale` or `std` has several numbers) and `kChannelOrder` for images, and `ToHalf` and `FromHalf`, which round as the convertor does.
 
 ## A part of a network
 

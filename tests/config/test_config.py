@@ -140,7 +140,7 @@ def test_every_key_is_read(folder: Path) -> None:
 
 
 def test_every_field_has_a_key_or_an_option() -> None:
-    options = {"max_kernel_size", "ub_size", "overrides", "calibrate", "no_custom_code", "mean_at"}
+    options = {"max_kernel_size", "ub_size", "overrides", "calibrate", "no_custom_code", "pixels_at"}
     assert {key.name for key in KEYS} == {field.name for field in dataclasses.fields(Config)} - options
     assert SECTIONS == ("INPUT", "OUTPUT", "OPTIONAL", "QUANTIZATION")
 
@@ -286,7 +286,11 @@ def test_an_empty_value_is_the_default_where_the_default_is_empty(folder: Path, 
         ("generate_source", "true", "0 or 1"),
         *(("width_override", bad, "pixels") for bad in ("0", "-2", "3.5", "1e3", "wide", "", "1_0", "٣")),
         *(("mean", bad, "a number") for bad in ("gray", "nan", "1 inf")),
-        *(("scale", bad, "a number other than 0") for bad in ("0", "1/0", "nan", "x")),
+        *(
+            (key, bad, "a number other than 0")
+            for key in ("scale", "std")
+            for bad in ("0", "1/0", "nan", "x", "1,,2", "1, 0")
+        ),
         ("channel_order", "GRB", "RGB or BGR"),
         ("selftest", "2", "0 or 1"),
         *(("fusion", bad, "proven, documented, full or none") for bad in ("1", "", "fuller")),
@@ -319,12 +323,23 @@ def test_a_malformed_value_names_key_value_and_what_is_expected(
         ("mean = 127.5", (127.5,)),
         ("scale = 1/256", 1 / 256),
         ("scale = 0.5", 0.5),
+        ("scale = 1/2, 0.25 ,-4", (0.5, 0.25, -4)),
+        ("std = 58.395, 57.12, 57.375", (58.395, 57.12, 57.375)),
+        ("std = 128", 128),
         ("channel_order = bgr", "BGR"),
     ],
 )
 def test_how_images_become_inputs(folder: Path, line: str, value: object) -> None:
     config = read(folder, SMALLEST.replace("[OUTPUT]", f"{line}\n[OUTPUT]"))
     assert getattr(config, line.partition(" ")[0]) == value
+
+
+def test_scale_and_std_exclude_each_other(folder: Path) -> None:
+    text = SMALLEST.replace("[OUTPUT]", "scale = 0.5\nstd = 2\n[OUTPUT]")
+    found = problem(folder, text)
+    assert said(found) == ("DV129", text[: text.index("std")].count("\n") + 1)
+    with pytest.raises(UsageError, match="DV129"):
+        Config(definition=folder / "net.h5", scale=(1.0, 2.0), std=3.0)
 
 
 QUANTIZED = SMALLEST + "{}\n[QUANTIZATION]\nConv1/1x1 = fp16\nconv1/1X1 = Palette ; that one\n"

@@ -95,6 +95,7 @@ PREPARATIONS: dict[str, dict[str, Any]] = {
     "minus a mean for each channel": {"mean": (104.0, 117.0, 123.0)},
     "BGR": {"mean": (104.0, 117.0, 123.0), "channel_order": "BGR"},
     "bytes": {"mean": (103.9, 116.8, 123.7), "scale": 0.017, "channel_order": "BGR", "input": "u8"},
+    "bytes by deviations": {"mean": (123.6, 116.2, 103.5), "std": (58.3, 57.1, 57.4), "input": "u8_bgr"},
     "bytes in RGB": {"mean": (103.9, 116.8, 123.7), "scale": 0.017, "channel_order": "BGR", "input": "u8_rgb"},
 }
 PIXELS = {"RGB": (0, [0, 1, 2]), "BGR": (1, [2, 1, 0]), "RGBA": (2, [0, 1, 2, 3]), "BGRA": (3, [2, 1, 0, 3])}
@@ -110,6 +111,7 @@ PIXELS = {"RGB": (0, [0, 1, 2]), "BGR": (1, [2, 1, 0]), "RGBA": (2, [0, 1, 2, 3]
         ("BGR", "RGBA", True),
         ("bytes", "RGB", False),
         ("bytes in RGB", "BGR", True),
+        ("bytes by deviations", "RGB", True),
     ],
 )
 def test_a_frame_becomes_the_input_that_the_application_would_write(
@@ -146,9 +148,10 @@ def test_a_large_frame_is_scaled(tmp_path: Path) -> None:
         (camera(), {"mean": (127.5,)}),
         (camera(), {"mean": (128.0,), "scale": 1 / 128}),
         (camera(), {"mean": (256.0,)}),
+        (camera(), {"std": (255.0, 255.0, 254.0)}),
         (camera(Shape(6, 9, 1)), {"scale": 1 / 255}),
     ],
-    ids=["nothing said", "a half", "another scale", "no byte", "gray"],
+    ids=["nothing said", "a half", "another scale", "no byte", "deviations", "gray"],
 )
 def test_what_the_image_unit_cannot_make_stays_to_the_application(
     graph: Graph, fields: dict[str, Any], tmp_path: Path
