@@ -32,6 +32,7 @@ from cnn_convertor.verification.framework_maps import (
 Numbers: TypeAlias = NDArray[Any]
 Session: TypeAlias = Callable[[Sequence[str], Mapping[str, Numbers]], list[Numbers]]
 
+WIDEST_QUANTIZED = 2  # bytes
 GRAPH, OUTPUT, NAME = 7, 12, 1  # fields of ModelProto, GraphProto, ValueInfoProto
 
 
@@ -108,7 +109,7 @@ def _results(
         results = session(wanted, inputs_of(file, inputs, sample))
         outputs.append(results[: len(graph.outputs)])
         for name, values in zip(names, results, strict=True) if sample < KEPT else ():
-            if values.dtype.kind in "fiu" and values.size and values.shape[:1] == (1,):
+            if _is_compared(values.dtype) and values.size and values.shape[:1] == (1,):
                 layers.setdefault(name, []).append(blobs_as_maps(values))
     return Reference(
         framework=framework,
@@ -119,6 +120,11 @@ def _results(
         layers={name: np.concatenate(maps) for name, maps in layers.items()},
         order=Order.CHW,
     )
+
+
+def _is_compared(dtype: np.dtype[Any]) -> bool:
+    """Whether a layer's result is comparable: the graph has the numbers that integers of 8 or 16 bits usually stand for."""
+    return dtype.kind == "f" or (dtype.kind in "iu" and dtype.itemsize > WIDEST_QUANTIZED)
 
 
 def open_session(path: Path, layers: Sequence[str]) -> tuple[str, Session]:

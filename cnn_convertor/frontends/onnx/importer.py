@@ -19,7 +19,8 @@ from cnn_convertor.frontends.onnx.folds import fold
 from cnn_convertor.frontends.onnx.idioms import INVENTED, recognize_idioms
 from cnn_convertor.frontends.onnx.model import DOMAINS, OLDEST_OPSET, OnnxModel, OnnxNode, ValueInfo, read_model
 from cnn_convertor.frontends.onnx.operators import onnx
-from cnn_convertor.frontends.onnx.quant_params import range_of
+from cnn_convertor.frontends.onnx.quant_params import QuantParams, range_of
+from cnn_convertor.frontends.onnx.quantized_operators import MOVES_QUANTIZED, spell_out
 from cnn_convertor.frontends.onnx.reading import HARMLESS, TAKES_INTEGERS, OnnxReading, OnnxTensor, Value
 from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.frontends.onnx.tensors import FLOATS, TYPES
@@ -90,7 +91,8 @@ class _Importer:
                 self._values[info.name] = self._input(info)
         self._check_size()
         outputs = [info.name for info in self._model.outputs]
-        nodes = recognize_idioms(self._model)
+        nodes, constants = spell_out(self._model, recognize_idioms(self._model))
+        self._values.update(constants)
         used = _used(nodes, outputs)
         for error in (error for node in self._model.nodes for error in self._misplaced(node)):
             self._builder.report(error)
@@ -240,6 +242,10 @@ class _Importer:
         if reader is None:
             raise self._unknown(node)
         settings = Settings(node.attributes, frozenset(reader.settings), HARMLESS.union(reader.ignores))
+        quantized = _common_quantization(tensors) if node.type in MOVES_QUANTIZED else None
+        if quantized is not None:
+            inputs = tuple(_as_numbers(value) for value in inputs)
+            tensors = [value for value in inputs if isinstance(value, OnnxTensor)]
         axes = self._softmax_axes.get(node.outputs[0], ())
         reading = OnnxReading(node, settings, inputs, needed, self._model.opset, self._builder, self._names, axes)
         if any(tensor.integers is not None for tensor in tensors) and node.type not in TAKES_INTEGERS:
@@ -251,6 +257,9 @@ class _Importer:
         result = reader.read(reading)
         results = [result] if isinstance(result, OnnxTensor) else list(result)
         reading.check_all_is_used()
+        if quantized is not None:
+            integers = range_of(quantized.type)
+            return [value._replace(integers=integers, quantized=quantized) for value in results]
         return results
 
     def _unknown(self, node: OnnxNode) -> UnsupportedError:
@@ -273,6 +282,19 @@ def _softmax_axes(model: OnnxModel) -> Mapping[str, tuple[int, ...]]:
         else:
             others.update(node.inputs)
     return {name: tuple(listed) for name, listed in axes.items() if name not in others}
+
+
+def _common_quantization(tensors: Sequence[OnnxTensor]) -> QuantParams | None:
+    """The one scale and zero point of all numbers of the tensors."""
+    first, *others = (tensor.quantized for tensor in tensors)
+    if first is None or first.scale.size != 1:
+        return None
+    return first if all(other is not None and first.is_same(other) for other in others) else None
+
+
+def _as_numbers(value: Value | None) -> Value | None:
+    """A tensor as the numbers that its integers stand for, which are what the graph computes."""
+    return value._replace(integers=None, quantized=None) if isinstance(value, OnnxTensor) else value
 
 
 def _used(nodes: Sequence[OnnxNode], outputs: Sequence[str]) -> set[str]:
