@@ -45,6 +45,10 @@ HINTS = {
 }
 MAP_AXES = 4  # batch, channels, height, width
 AXES = (1, 2, 3, 4)  # how many an input may have
+# Types whose first axis is the batch. Others do the same to any axis, or have an input without a batch.
+_OF_BATCHES = frozenset(
+    ["AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "Gemm", "GlobalAveragePool", "GlobalMaxPool", "InstanceNormalization", "MatMul", "MaxPool"]
+)  # fmt: skip
 
 
 def load(path: Path, **options: Any) -> Graph:
@@ -99,6 +103,7 @@ class _Importer:
         for node in nodes:
             if not used.isdisjoint(node.outputs):
                 self._node(node, tuple(bool(name) and name in used for name in node.outputs))
+        self._check_batch(nodes)
         return self._builder.finish([self._output(name) for name in outputs])
 
     def _misplaced(self, node: OnnxNode) -> Iterator[ModelError]:
@@ -149,8 +154,7 @@ class _Importer:
         if len(dims) > 1:
             dims[0] = dims[0] or 1
             if dims[0] != 1 and len(dims) >= MAP_AXES:
-                hint = "export it for a batch of one, or with a dynamic batch; the application runs the network once per image"
-                raise UnsupportedError.of("DV302", f"the input is a batch of {dims[0]}", where, hint)
+                raise self._batch(info.name, dims)
         sizes = (*dims[:2], *(self._size or (0, 0)), *dims[4:])[: len(dims)]
         dims = [n or size for n, size in zip(dims, sizes, strict=True)]
         if 0 in dims:
@@ -158,6 +162,37 @@ class _Importer:
             hint = "set width_override and height_override" if is_map else "export it with a fixed size"
             raise ModelError.of("DV206", f"the size of the input is not defined: {_text(dims)}", where, hint)
         return tuple(dims)
+
+    def _check_batch(self, nodes: Sequence[OnnxNode]) -> None:
+        """Raises UnsupportedError if the first axis of an input is a batch: nodes take it for one, and all results keep it."""
+        tensors = {name: value for name, value in self._values.items() if isinstance(value, OnnxTensor)}
+        lengths = {value.dims[0] for value in tensors.values()}
+        for info in self._model.inputs:
+            dims = tensors[info.name].dims if info.name in tensors else ()
+            if (
+                1 < len(dims) < MAP_AXES
+                and lengths == {dims[0]} != {1}
+                and any(self._has_batch(node) for node in nodes)
+            ):
+                raise self._batch(info.name, dims)
+
+    def _has_batch(self, node: OnnxNode) -> bool:
+        """Whether the type of a node implies that its first axis is a batch. A product does so if its weights are constants."""
+        is_product = node.type in ("Gemm", "MatMul")
+        return node.type in _OF_BATCHES and not (
+            is_product and any(isinstance(self._values.get(name), OnnxTensor) for name in node.inputs[1:])
+        )
+
+    def _batch(self, name: str, dims: Sequence[int]) -> UnsupportedError:
+        sizes = ", ".join(str(n or "SIZE") for n in (1, *dims[1:]))
+        problem = Problem(
+            "DV302",
+            f"the input is a batch of {dims[0]}",
+            Origin(str(self._model.path), name, "Input"),
+            "export it for one, as below; the application runs the network once for each",
+            f"torch.onnx.export(model, torch.zeros({sizes}), {self._model.path.name!a})",
+        )
+        return UnsupportedError(problem)
 
     def _check_size(self) -> None:
         """Report an override that conflicts with fixed sizes in the file."""

@@ -251,9 +251,39 @@ def test_parts_of_a_node_leave_other_names_alone(tmp_path: Path) -> None:
     assert load(network.write(tmp_path / "net.onnx", ["y", "a/normal"])).outputs == ("y", "a/normal")
 
 
-def test_a_batch_of_several_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConvertorError, match="batch of 4"):
-        load(dynamic(tmp_path / "net.onnx", 4, 3, 6, 8))
+@pytest.mark.parametrize(
+    ("node", "dims", "weight", "zeros"),
+    [
+        (make("Relu", ["n"], ["y"]), (4, 3, 6, 8), (1,), "1, 3, 6, 8"),
+        (make("Gemm", ["n", "w"], ["y"]), (4, 6), (6, 5), "1, 6"),
+        (make("MatMul", ["n", "w"], ["y"]), (4, 6), (6, 5), "1, 6"),
+        (make("MatMul", ["n", "w"], ["y"]), (4, 3, 6), (6, 5), "1, 3, 6"),
+        (make("Conv", ["n", "w"], ["y"]), (4, 3, 6), (5, 3, 3), "1, 3, 6"),
+        (make("MaxPool", ["n"], ["y"], kernel_shape=[2]), (4, 3, 6), (1,), "1, 3, 6"),
+    ],
+    ids=lambda value: value.op_type if hasattr(value, "op_type") else None,
+)
+def test_a_batch_of_several_is_refused(
+    node: Any, dims: tuple[int, ...], weight: tuple[int, ...], zeros: str, tmp_path: Path
+) -> None:
+    network = Network([make("Neg", ["x"], ["n"]), node], {"x": normal(*dims)}, {"w": normal(*weight)})
+    with pytest.raises(ConvertorError) as refusal:
+        load(network.write(tmp_path / "net.onnx"))
+    (problem,) = refusal.value.problems
+    assert problem.message == "the input is a batch of 4"
+    assert problem.example == f"torch.onnx.export(model, torch.zeros({zeros}), 'net.onnx')"
+    one = Network(network.nodes, {"x": normal(1, *dims[1:])}, network.constants)
+    assert agreeing(one, tmp_path / "one.onnx")
+
+
+@pytest.mark.parametrize("axes", [0, None])
+def test_an_image_without_a_batch_is_none(axes: int | None, tmp_path: Path) -> None:
+    """The first axis of three is the channels, if the network inserts the batch, or only works on elements."""
+    nodes = [make("Unsqueeze", ["x", "axes"], ["b"]), make("Conv", ["b", "w"], ["y"])]
+    network = Network(nodes, {"x": normal(3, 6, 8)}, {"w": normal(3, 3, 1, 1), "axes": integers(0)})
+    if axes is None:
+        network = Network([make("Relu", ["x"], ["y"])], {"x": normal(3, 6, 8)}, {})
+    assert agreeing(network, tmp_path / "net.onnx")
 
 
 # --- numbers in the file -------------------------------------------------------------------------------------------------

@@ -47,6 +47,14 @@ def node(type: str, *constants: Any, x: Any = X, opset: int = 21, first: bool = 
     return Network([helper.make_node(type, inputs, ["y"], **attributes)], {"x": x}, given, opset)
 
 
+def of_rows(type: str, *constants: Any, x: Any, **attributes: Any) -> Network:
+    """One node on the rows of a matrix, which are no batch: the input has its columns."""
+    network = node(type, *constants, x=x.T, **attributes)
+    (only,) = network.nodes
+    only.input[0] = "rows"
+    return replace(network, nodes=[helper.make_node("Transpose", ["x"], ["rows"]), only])
+
+
 KERNELS, DEPTHWISE = normal(6, 4, 3, 3), normal(8, 1, 3, 2)
 POOL: Mapping[str, Any] = {"kernel_shape": [3, 3], "strides": [2, 2]}
 CASES = {
@@ -73,12 +81,12 @@ CASES = {
     "average pool same": node("AveragePool", auto_pad="SAME_UPPER", **POOL),
     "lp pool": node("LpPool", opset=18, p=2, **POOL),
     "gemm": node("Gemm", normal(8, 3), normal(3), x=VECTOR, alpha=0.5, beta=2.0),
-    "gemm transposed": node("Gemm", normal(3, 8), normal(1, 3), x=MATRIX, transB=1),
+    "gemm transposed": of_rows("Gemm", normal(3, 8), normal(1, 3), x=MATRIX, transB=1),
     "gemm of columns": node("Gemm", normal(5, 3), normal(3), x=MATRIX, transA=1),
-    "gemm one bias": node("Gemm", normal(3, 8), normal(1), x=MATRIX, transB=1),
-    "gemm column of biases": node("Gemm", normal(5, 3), normal(3, 1), x=normal(3, 5), beta=2.0),
-    "gemm one number": node("Gemm", normal(5, 3), np.float32(4), x=normal(4, 5)),
-    "gemm matrix of biases": node("Gemm", normal(5, 3), normal(4, 3), x=normal(4, 5)),
+    "gemm one bias": of_rows("Gemm", normal(3, 8), normal(1), x=MATRIX, transB=1),
+    "gemm column of biases": of_rows("Gemm", normal(5, 3), normal(3, 1), x=normal(3, 5), beta=2.0),
+    "gemm one number": of_rows("Gemm", normal(5, 3), np.float32(4), x=normal(4, 5)),
+    "gemm matrix of biases": of_rows("Gemm", normal(5, 3), normal(4, 3), x=normal(4, 5)),
     "matmul": node("MatMul", normal(6, 5)),
     "einsum": node("Einsum", normal(6, 5), equation="bchw, wk -> bkhc"),
     "matmul of several matrices": node("MatMul", normal(4, 6, 5)),
