@@ -33,15 +33,20 @@ def shared() -> Path:
 
 
 @pytest.fixture(scope="session")
-def compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def session_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all processes of a session."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+
+
+@pytest.fixture(scope="session")
+def compiler(session_folder: Path) -> Iterator[None]:
     """One cache for all that is compiled in a session; without a compiler, what needs one is skipped."""
     if shutil.which(os.environ.get("CXX", "g++").split()[0]) is None:
         pytest.skip("there is no C++ compiler")
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
     with pytest.MonkeyPatch.context() as patch:
         if "CNN_CONVERTOR_CACHE" not in os.environ:
-            patch.setenv("CNN_CONVERTOR_CACHE", str(shared / "compiled"))
+            patch.setenv("CNN_CONVERTOR_CACHE", str(session_folder / "compiled"))
         yield
 
 

@@ -17,10 +17,10 @@ HERE = Path(__file__).resolve().parent
 
 
 @pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def library(session_folder: Path) -> Path:
     if shutil.which("g++") is None:
         pytest.skip("no g++")
-    return archive(tmp_path_factory.mktemp("libdmpdv"), *SANITIZERS)
+    return archive(session_folder / "libdmpdv", *SANITIZERS)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -20,7 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 HOST = ROOT / "cnn_convertor" / "host"
 RUNNER = HOST / "src" / "runner.cpp"
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
-SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
+# Compiling takes longer than running: a test at -O2 compiles all sources with the warnings that need it.
+SANITIZERS = ["-Og", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
 def sources() -> list[str]:
@@ -28,14 +30,20 @@ def sources() -> list[str]:
 
 
 def build(program: Path, *extra: str, with_device: bool = True) -> Path:
-    """Compiles and links a program in one go, as the documentation says. extra: its sources and options."""
+    """Compiles and links a program in one go, as the documentation says. extra: its sources and options.
+
+    Processes of pytest-xdist that share the folder build a program once, which needs a name of its own.
+    """
+    return _once(program, lambda unfinished: _build(unfinished, *extra, with_device=with_device))
+
+
+def _build(program: Path, *extra: str, with_device: bool) -> None:
     device = sources() if with_device else []
     options = ["-std=c++17", "-O2", *WARNINGS, f"-I{HOST / 'include'}"]
     result = subprocess.run(
         ["g++", *options, *extra, *device, "-pthread", "-o", str(program)], capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
-    return program
 
 
 RUNTIME = {"network.cpp", "cpu_layers.cpp", "convert_table.cpp"}
@@ -46,7 +54,13 @@ def archive(folder: Path, *options: str) -> Path:
 
     The runtime is an object of its own, so that a test can wrap the calls between them.
     """
-    flags = ["-std=c++17", "-O1", *WARNINGS, *options, f"-I{HOST / 'include'}", f"-I{HOST / 'src'}", "-c"]
+    folder.mkdir(exist_ok=True)
+    return _once(folder / "libdmpdv.a", lambda unfinished: _archive(unfinished, *options))
+
+
+def _archive(library: Path, *options: str) -> None:
+    folder = library.parent
+    flags = ["-std=c++17", *WARNINGS, *options, f"-I{HOST / 'include'}", f"-I{HOST / 'src'}", "-c"]
     compilers = []
     for name, is_runtime in (("runtime", True), ("device", False)):
         parts = [path for path in sources() if (Path(path).name in RUNTIME) == is_runtime]
@@ -56,9 +70,18 @@ def archive(folder: Path, *options: str) -> Path:
     for compiler in compilers:
         _, errors = compiler.communicate()
         assert compiler.returncode == 0, errors
-    library = folder / "libdmpdv.a"
     subprocess.run(["ar", "rcs", str(library), *map(str, sorted(folder.glob("*.o")))], check=True)
-    return library
+
+
+def _once(file: Path, make: Callable[[Path], None]) -> Path:
+    """The file, which the first process makes while others wait for it."""
+    with file.with_name(f"{file.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not file.exists():
+            unfinished = file.with_name(f"{file.name}.unfinished")
+            make(unfinished)
+            unfinished.replace(file)
+    return file
 
 
 class DeviceError(Exception):

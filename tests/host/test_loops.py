@@ -16,16 +16,21 @@ OPTIONS = (f"-I{HOST / 'src'}", "-Wl,--allow-multiple-definition")  # loops.cpp 
 
 
 def test_every_loop_that_this_cpu_runs_gives_the_same_bits(library: Path) -> None:
+    """Under the sanitizers."""
     check(build(library.with_name("loops"), *SANITIZERS, *OPTIONS, str(SOURCE), str(library), with_device=False))
 
 
-@pytest.mark.skipif(shutil.which("clang++") is None, reason="no clang++")
+@pytest.mark.parametrize("compiler_name", ["g++", "clang++"])
 @pytest.mark.usefixtures("compiler")
-def test_clang_compiles_every_loop_to_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CXX", "clang++")
+def test_optimized_loops_give_the_same_bits(
+    compiler_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which(compiler_name) is None:
+        pytest.skip(f"no {compiler_name}")
+    monkeypatch.setenv("CXX", compiler_name)
     program, library = tmp_path / "loops", device_library(find_compiler())
     flags = [*LOOP_FLAGS, *OPTIONS, f"-I{HOST / 'include'}"]
-    subprocess.run(["clang++", *flags, str(SOURCE), str(library), "-o", str(program)], check=True)
+    subprocess.run([compiler_name, *flags, str(SOURCE), str(library), "-o", str(program)], check=True)
     check(program)
 
 

@@ -16,7 +16,7 @@ def run(library: Path, folder: Path, source: Path, *, weights: int, inputs: int)
     name = source.name.removesuffix("_gen.cpp")
     definitions = [f'-DNETWORK_HEADER="{name}_gen.h"', f"-DNETWORK_CLASS=C{name}"]
     options = [*SANITIZERS, *definitions, f"-I{SOURCES}", str(RUNNER), str(source), str(library)]
-    program = build(library.with_name(f"{name}_0_1_0"), *options, with_device=False)
+    program = build(folder / "program", *options, with_device=False)
     (folder / "weights.bin").write_bytes(bytes(weights))
     (folder / "input.bin").write_bytes(bytes(inputs))
     return subprocess.run(

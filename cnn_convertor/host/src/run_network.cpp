@@ -1,0 +1,236 @@
+// The runner's work on a network of any class; runner.cpp says what it reads and writes.
+#include "run_network.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "dmp_dv_host.h"
+#include "dmp_network_host.h"
+
+namespace {
+
+[[noreturn]] void fail(const std::string &text) { throw std::runtime_error(text); }
+
+std::vector<char> read_file(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) fail("cannot open " + path);
+  file.seekg(0, std::ios::end);
+  std::vector<char> bytes(static_cast<std::size_t>(std::max<std::streamoff>(file.tellg(), 0)));
+  file.seekg(0);
+  if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) fail("cannot read " + path);
+  return bytes;
+}
+
+// A file of FP32 values that grows.
+class Values {
+ public:
+  explicit Values(const std::string &path) : path_(path), file_(path, std::ios::binary) {}
+  void append(const std::vector<float> &values) {
+    file_.write(reinterpret_cast<const char *>(values.data()), static_cast<std::streamsize>(values.size() * 4));
+    count_ += values.size();
+  }
+  std::size_t count() const { return count_; }
+  void close() {
+    file_.close();
+    if (!file_) fail("cannot write " + path_);
+  }
+
+ private:
+  std::string path_;
+  std::ofstream file_;
+  std::size_t count_ = 0;
+};
+
+// Outputs of layers from elsewhere. The file has a byte for each layer, which is 0 for those that keep their own; then, for
+// each sample, the outputs of the others.
+class Given {
+ public:
+  Given(const std::string &path, std::size_t layers) : path_(path), file_(path, std::ios::binary), known_(layers) {
+    if (!path.empty()) read(known_.data(), layers);
+  }
+  void replace(std::size_t layer, uint8_t *to, std::size_t bytes) {
+    if (known_.at(layer)) read(to, bytes);
+  }
+
+ private:
+  std::string path_;
+  void read(uint8_t *to, std::size_t bytes) {
+    if (!file_.read(reinterpret_cast<char *>(to), static_cast<std::streamsize>(bytes))) fail("cannot read " + path_);
+  }
+  std::ifstream file_;
+  std::vector<uint8_t> known_;
+};
+
+// A piece of the input file that goes to a place in the I/O buffer.
+struct Input {
+  std::size_t offset, bytes;
+};
+
+std::vector<Input> inputs_of(CDMP_Network &network) {
+  std::vector<Input> inputs;
+  for (int i = 0; i < network.get_total_layer_count(); ++i) {
+    const fpga_layer &layer = network.get_layer(i);
+    if (layer.type == LT_INPUT) inputs.push_back({layer.output_offs, layer.output_size});
+  }
+  if (!inputs.empty()) return inputs;
+  const fpga_layer &first = network.get_layer(0);
+  std::size_t bytes = dmp_network_host::takes_bytes(first) ? 1 : 2;
+  for (int i = 0; i < first.input_dim_size; ++i) bytes *= static_cast<std::size_t>(first.input_dim[i]);
+  return {{first.input_offs, bytes}};
+}
+
+std::string quoted(const std::string &text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned>(static_cast<unsigned char>(c));
+    char escape[8];
+    std::snprintf(escape, sizeof(escape), "\\u%04x", code);
+    if (code < 0x20 || c == '"' || c == '\\')
+      result += escape;
+    else
+      result += c;
+  }
+  return result + "\"";
+}
+
+std::string entry(const fpga_layer &layer, std::size_t count, std::size_t offset) {
+  std::string dims;
+  for (int i = 0; i < layer.output_dim_size; ++i)
+    dims += (i ? ", " : "") + std::to_string(layer.output_dim[i]);
+  return "    {\"name\": " + quoted(layer.name) + ", \"dims\": [" + dims + "], \"count\": " + std::to_string(count) +
+         ", \"offset\": " + std::to_string(offset) + "}";
+}
+
+dmp_dv_host_counters read_counters() {
+  dmp_dv_host_counters counters;
+  if (dmp_dv_host_get_counters(DMP_DV_DEV_CONV, &counters)) fail(dmp_dv_get_last_error_message());
+  return counters;
+}
+
+// What the convolution block has done between two readings of its counters.
+std::string traffic(const dmp_dv_host_counters &before, const dmp_dv_host_counters &after) {
+  return "{\"commands\": " + std::to_string(after.commands - before.commands) +
+         ", \"input\": " + std::to_string(after.input_bytes - before.input_bytes) +
+         ", \"operand\": " + std::to_string(after.operand_bytes - before.operand_bytes) +
+         ", \"output\": " + std::to_string(after.output_bytes - before.output_bytes) +
+         ", \"weights\": " + std::to_string(after.weights_bytes - before.weights_bytes) + "}";
+}
+
+std::string joined(const std::vector<std::string> &entries) {
+  std::string text;
+  for (std::size_t i = 0; i < entries.size(); ++i) text += (i ? ",\n" : "\n") + entries[i];
+  return text;
+}
+
+// The call that a crash interrupts.
+const char *volatile doing = "the constructor";
+
+[[noreturn]] void crashed(int) {
+  const auto print = [](const char *text) { static_cast<void>(!write(STDERR_FILENO, text, std::strlen(text))); };
+  print("error: the network's code crashes in ");
+  print(doing);
+  print(", as it does on a board\n");
+  _exit(1);
+}
+
+void run(dv::Make make, const std::string &weights, const std::string &input_path, const std::string &directory,
+         bool with_layers, const std::string &given_path) {
+  const std::unique_ptr<CDMP_Network> owner(make());
+  CDMP_Network &network = *owner;
+  const auto check = [](const char *call, const auto &function) {
+    doing = call;
+    if (function()) return;
+    const std::string &why = dmp_network_host::last_message();
+    fail(why.empty() ? call + std::string(" failed") : why);
+  };
+  check("Initialize", [&] { return network.Initialize(); });
+  check("LoadWeights", [&] { return network.LoadWeights(weights); });
+
+  Values outputs(directory + "/outputs.bin"), layers(directory + "/layers.bin");
+  std::vector<std::string> output_entries, layer_entries, layer_traffic;
+  const auto count = static_cast<std::size_t>(network.get_total_layer_count());
+  Given given(given_path, count);
+  std::size_t done = 0;  // layers of all samples
+  bool is_first_sample = true;
+  const dmp_dv_host_counters start = read_counters();
+  dmp_dv_host_counters last = start;
+  if (with_layers) {
+    network.WantLayerOutputs();
+    dmp_network_host::observe([&](const fpga_layer &layer) {
+      const std::vector<float> values = dmp_network_host::read_output(network, layer);
+      const dmp_dv_host_counters now = read_counters();
+      if (is_first_sample) {
+        layer_entries.push_back(entry(layer, values.size(), layers.count()));
+        layer_traffic.push_back("    " + traffic(last, now));
+      }
+      last = now;
+      layers.append(values);
+      given.replace(done++ % count, network.get_io_ptr() + layer.output_offs, layer.output_size);
+    });
+  }
+  check("Commit", [&] { return network.Commit(); });
+
+  const std::vector<char> bytes = read_file(input_path);
+  const std::vector<Input> inputs = inputs_of(network);
+  std::size_t sample_bytes = 0;
+  for (const Input &input : inputs) sample_bytes += input.bytes;
+  if (bytes.empty() || bytes.size() % sample_bytes != 0)
+    fail(input_path + " has " + std::to_string(bytes.size()) + " bytes, a sample has " + std::to_string(sample_bytes));
+
+  for (const char *sample = bytes.data(); sample != bytes.data() + bytes.size(); is_first_sample = false) {
+    for (const Input &input : inputs) {
+      std::memcpy(network.get_io_ptr() + input.offset, sample, input.bytes);
+      sample += input.bytes;
+    }
+    check("RunNetwork", [&] { return network.RunNetwork(); });
+    doing = "get_final_output";
+    for (int i = 0; i < network.get_output_layer_count(); ++i) {
+      const fpga_layer *layer = network.get_output_layers()[static_cast<std::size_t>(i)];
+      std::vector<float> values;
+      if (layer && dmp_network_host::has_byte_output(*layer))
+        values = dmp_network_host::read_output(network, *layer);
+      else
+        network.get_final_output(values, i);
+      if (is_first_sample) output_entries.push_back(entry(*layer, values.size(), outputs.count()));
+      outputs.append(values);
+    }
+    std::fprintf(stderr, "convolution %d us, fully connected %d us, CPU %d us\n", network.get_conv_usec(),
+                 network.get_fc_usec(), network.get_cpu_usec());
+  }
+  outputs.close();
+  layers.close();
+  if (!with_layers) std::remove((directory + "/layers.bin").c_str());
+
+  std::ofstream index(directory + "/index.json");
+  index << "{\n  \"samples\": " << bytes.size() / sample_bytes << ",\n  \"outputs\": [" << joined(output_entries)
+        << "\n  ],\n  \"layers\": [" << joined(layer_entries) << "\n  ],\n  \"layer_traffic\": ["
+        << joined(layer_traffic) << "\n  ],\n  \"traffic\": " << traffic(start, read_counters()) << "\n}\n";
+  index.close();
+  if (!index) fail("cannot write " + directory + "/index.json");
+}
+
+}  // namespace
+
+int dv::run_network(int argc, char **argv, Make make) {
+  const bool with_layers = (argc == 5 || argc == 6) && std::strcmp(argv[4], "--layers") == 0;
+  if (argc != 4 && !with_layers) {
+    std::fprintf(stderr, "usage: %s WEIGHTS.bin INPUT.bin OUT_DIR [--layers [GIVEN.bin]]\n", argv[0]);
+    return 2;
+  }
+  std::signal(SIGSEGV, crashed);
+  std::signal(SIGBUS, crashed);
+  try {
+    run(make, argv[1], argv[2], argv[3], with_layers, argc == 6 ? argv[5] : "");
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}
