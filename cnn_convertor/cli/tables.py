@@ -328,7 +328,9 @@ def _layers(result: Report, *, with_steps: bool) -> Grid:
 
 def _layer_cells(layer: ModelLayer) -> list[str]:
     """What the columns say of a layer, including the one for -v."""
-    outputs = ", ".join("x".join(map(str, shape if shape[:2] != (1, 1) else shape[2:])) for shape in layer.outputs)
+    sizes = ["x".join(map(str, shape if shape[:2] != (1, 1) else shape[2:])) for shape in layer.outputs]
+    named = zip(layer.output_names or [""] * len(sizes), sizes, strict=True)
+    outputs = ", ".join(f"{name} {size}" if name else size for name, size in named)
     names = [layer.name, layer.type, f"{'~' * layer.guessed}{outputs}"]
     costs = [_counted(layer.parameters), _counted(layer.macs)]
     return [*names, *costs, layer.runs, layer.how, ", ".join(map(str, layer.steps))]

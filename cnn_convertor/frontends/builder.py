@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem, SettingsError, UnsupportedError
 from cnn_convertor.ir.graph import Graph, Node, shape_of
@@ -63,6 +64,7 @@ class Builder:
         self._cut: list[str] = []  # inputs of layers that cannot be read
         self._problems: list[Problem] = []
         self._damaged = False
+        self._own_names: dict[str, str] = {}
         self._parameters: dict[Origin, dict[Hashable, int]] = {}
 
     def add(self, name: str, op: Op, inputs: Sequence[str], origin: Origin) -> str:
@@ -80,6 +82,16 @@ class Builder:
 
     def shape(self, name: str) -> Shape:
         return self._shapes[name]
+
+    def name_outputs(self, layer: Origin, outputs: Sequence[tuple[str, str]]) -> None:
+        """Keep what the framework calls the outputs of the layer that was just read: (node, name).
+
+        A node that stands for several outputs keeps the first name. Nodes of other layers keep theirs.
+        """
+        own = {node.name for node in takewhile(lambda node: node.origins == (layer,), reversed(self._nodes))}
+        for node, name in outputs:
+            if name and node in own - self._placeholders:
+                self._own_names.setdefault(node, name)
 
     def is_guessed(self, name: str) -> bool:
         """Whether the shape follows from a placeholder."""
@@ -140,7 +152,7 @@ class Builder:
             outputs = self._reachable_outputs(outputs)
         parameters = {origin: sum(sizes.values()) for origin, sizes in self._parameters.items()}
         return PartialGraph(
-            Graph(tuple(self._nodes), tuple(outputs)),
+            Graph(tuple(replace(n, own_name=self._own_names.get(n.name, "")) for n in self._nodes), tuple(outputs)),
             tuple(dict.fromkeys(self._problems)),  # a layer with several calls reports its problems for each
             self._damaged,
             frozenset(self._placeholders),

@@ -16,11 +16,12 @@ def part_of(partial: PartialGraph, inputs: Sequence[str], outputs: Sequence[str]
     """The network between the named layers; empty: from its own inputs, to its own outputs.
 
     inputs: layers whose results become inputs, in place of what computes them. outputs: layers whose results are the outputs,
-    in this order; a layer with several gives all of them. Problems of other layers are dropped.
+    in this order. A layer with several outputs gives all of them, the framework's own name of one output this one alone.
+    Problems of other layers are dropped.
     Raises UsageError, at `where`, for names that no layer has, and for inputs of unknown size or that no output needs.
     """
     whole = partial.graph
-    by_layer = outputs_of_layers(whole)
+    by_layer = outputs_by_name(whole)
     keys = (("[INPUT] inputs", inputs), ("[OUTPUT] outputs", outputs))
     if problems := [
         _unknown(name, by_layer, key, where) for key, names in keys for name in names if name not in by_layer
@@ -94,8 +95,21 @@ def outputs_of_layers(graph: Graph) -> dict[str, list[str]]:
     return outputs
 
 
+def outputs_by_name(graph: Graph) -> dict[str, list[str]]:
+    """Framework layer -> its outputs; the framework's own name of one of several outputs -> this one.
+
+    A name that a layer shares with its own output means the output; one that it shares with another layer's, the layer.
+    """
+    layers = outputs_of_layers(graph)
+    own: dict[str, list[str]] = {}
+    for node in graph.nodes:
+        if node.own_name and (node.own_name not in layers or node.name in layers[node.own_name]):
+            own.setdefault(node.own_name, []).append(node.name)
+    return layers | own
+
+
 def layers_apart(partial: PartialGraph, refused: Collection[str]) -> tuple[tuple[str, ...], tuple[Origin, ...]]:
-    """The layers at which a network can end so that it needs no refused layer, and the layers that are then left out.
+    """The names at which a network can end so that it needs no refused layer, and the layers that are then left out.
 
     A map that only the rest of the network reads is such an end. Inputs are none, since the application has them.
     """
@@ -109,7 +123,12 @@ def layers_apart(partial: PartialGraph, refused: Collection[str]) -> tuple[tuple
                 cut.add(node.name)
                 apart |= layers
     last = {*graph.outputs, *partial.cut, *chain.from_iterable(graph[name].inputs for name in cut)} - cut
-    ends = (node.origins[-1].layer for node in graph.nodes if node.name in last and not isinstance(node.op, Input))
+    by_name = outputs_by_name(graph)
+    ends = (
+        node.own_name if node.name in by_name.get(node.own_name, ()) else node.origins[-1].layer
+        for node in graph.nodes
+        if node.name in last and not isinstance(node.op, Input)
+    )
     rest = (origin for node in graph.nodes if node.name in cut for origin in node.origins)
     return tuple(dict.fromkeys(ends)), tuple(dict.fromkeys(rest))
 

@@ -18,6 +18,7 @@ class Node:
 
     origins: the framework layers it implements; the last one is the layer whose output it computes.
     main: the layer that contributed the operator (the convolution of a convolution and an activation); None: the last one.
+    own_name: what the framework calls the output, of a layer with several; empty: as the layer.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Node:
     inputs: tuple[str, ...] = ()
     origins: tuple[Origin, ...] = ()
     main: Origin | None = None
+    own_name: str = ""
 
     @property
     def where(self) -> Origin | None:
@@ -106,15 +108,15 @@ class Graph:
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        """What users call the outputs: the layers that give them. Further outputs of one layer are numbered: x, x#2."""
+        """What users call the outputs: as the framework does, or else as the layers that give them. Equal names are numbered: x, x#2."""
         names: dict[str, None] = {}
         for output in self.outputs:
-            where = self._index[output].where
-            layer = output if where is None else where.layer
-            name, count = layer, 1
+            node = self._index[output]
+            known = node.own_name or (output if node.where is None else node.where.layer)
+            name, count = known, 1
             while name in names:
                 count += 1
-                name = f"{layer}#{count}"
+                name = f"{known}#{count}"
             names[name] = None
         return tuple(names)
 

@@ -93,10 +93,12 @@ def rows(partial_graph: PartialGraph, work: Mapping[int, Command], problems: Seq
             runs, how = Runs.UNKNOWN, "its inputs are guesses, since a layer before it cannot be read"
         else:
             runs, how = _place_and_how(origin, nodes, its_parts)
+        outputs = _outputs(graph, nodes)
         yield ModelLayer(
             name=origin.layer,
             type=origin.type,
-            outputs=_outputs(graph, nodes),
+            outputs=tuple(plain(graph.shape(node.name)) for node in outputs),
+            output_names=tuple(node.own_name for node in outputs) if any(node.own_name for node in outputs) else (),
             guessed=any(node.name in partial_graph.guessed for node in nodes),
             parameters=None if unread else partial_graph.parameters.get(origin, 0),
             macs=None if unread else sum(_macs(graph, node) for node in nodes),
@@ -106,15 +108,14 @@ def rows(partial_graph: PartialGraph, work: Mapping[int, Command], problems: Seq
         )
 
 
-def _outputs(graph: Graph, nodes: Sequence[Node]) -> tuple[tuple[int, int, int], ...]:
-    """Shapes of a layer's outputs: of its nodes that other layers read, or that none reads."""
+def _outputs(graph: Graph, nodes: Sequence[Node]) -> list[Node]:
+    """A layer's outputs: its nodes that other layers read, or that none reads."""
     inner = {node.name for node in nodes}
-    given = [
+    return [
         node
         for node in nodes
         if node.name in graph.outputs or not graph.users(node.name) or not inner.issuperset(graph.users(node.name))
     ]
-    return tuple(plain(graph.shape(node.name)) for node in given)
 
 
 def plain(shape: Shape) -> tuple[int, int, int]:

@@ -71,19 +71,31 @@ def _read(model: Model) -> list[FormulaLayer]:
 
 
 def _begun(layers: Sequence[FormulaLayer], model: Model, graph: Graph) -> list[FormulaLayer]:
-    """The layers, those behind which the network begins as inputs."""
-    begins = {layer_of(graph, node.name) for node in graph.inputs}.intersection(model.inputs)
-    return [replace(layer, type="Input", bottoms=()) if layer.name in begins else layer for layer in layers]
+    """The layers, those behind which the network begins as inputs: in their place, or behind them if only some tops are."""
+    begins: dict[str, set[str]] = {}
+    for node in graph.inputs if model.inputs else ():
+        begins.setdefault(layer_of(graph, node.name), set()).add(node.own_name)
+    begun = []
+    for layer in layers:
+        own = begins.get(layer.name, set()) if layer.type != "Input" else set()
+        tops = [top for top in layer.tops if top in own]
+        if not own or tops:
+            begun.append(layer)
+        else:
+            begun.append(replace(layer, type="Input", bottoms=()))
+        begun += [replace(layer, name=f"the input {top}", type="Input", bottoms=(), tops=(top,)) for top in tops]
+    return begun
 
 
 def outputs_of(graph: Graph, layers: Sequence[FormulaLayer]) -> dict[str, Top]:
-    """Output of the graph -> the top that it is. Of several tops of one layer, each has its own name in the graph."""
+    """Output of the graph -> the top that it is."""
     by_name = {layer.name: layer for layer in layers}
     outputs = {}
     for output in graph.outputs:
         name = layer_of(graph, output)
         tops = by_name[name].tops if name in by_name else ()
-        outputs[output] = name, (tops.index(output) if output in tops and len(tops) > 1 else 0)
+        own = graph[output].own_name
+        outputs[output] = name, (tops.index(own) if own in tops else 0)
     return outputs
 
 

@@ -24,6 +24,7 @@ from cnn_convertor.verification.keras_models import (
     Tensor,
     is_placeholder,
     load_model,
+    reason_of,
 )
 
 BATCH = 8  # samples that go through Keras at a time
@@ -103,18 +104,27 @@ def _batches(count: int, size: int) -> Iterator[tuple[int, int]]:
 
 def _part(keras: ModuleType, loaded: Tensor, model: Model, graph: Graph) -> Tensor:
     """The part of a model between the layers that the ini file names."""
-    named = {layer.name: layer for layer in loaded.layers}
-    if unknown := [name for name in (*model.inputs, *model.outputs) if name not in named]:
+    calls = _calls(loaded)
+    times = Counter(call.layer.name for call in calls)
+    tensors = {call.layer.name: call.outputs for call in calls if times[call.layer.name] == 1}
+    own = {f"{name}:{n}": [tensor] for name, each in tensors.items() for n, tensor in enumerate(each)}
+    tensors = own | tensors
+    if unknown := [name for name in (*model.inputs, *model.outputs) if name not in tensors]:
         problem = f'"{unknown[0]}" is part of a layer of Keras, whose output cannot be had alone'
         raise UsageError(Problem("DV713", problem, Origin(str(model.definition)), HINT))
-    outputs = [tensor for name in model.outputs for tensor in _flatten(named[name].output)] or list(loaded.outputs)
+    outputs = [tensor for name in model.outputs for tensor in tensors[name]] or list(loaded.outputs)
     inputs = list(loaded.inputs)
     if model.inputs:
-        inputs = _flatten([named[name].output for name in dict.fromkeys(layer_of(graph, i.name) for i in graph.inputs)])
+        begins = dict.fromkeys(node.own_name or layer_of(graph, node.name) for node in graph.inputs)
+        inputs = [tensor for name in begins for tensor in tensors[name]]
     elif len(inputs) != len(graph.inputs):
         needed = {layer_of(graph, node.name) for node in graph.inputs}
         inputs = [tensor for tensor in inputs if tensor.name in needed]
-    return keras.Model(inputs, outputs)
+    try:
+        return keras.Model(inputs, outputs)
+    except ValueError as error:  # such as from one output of a layer, which is an input, to another
+        problem = f"Keras cannot compute this part of the model: {reason_of(error)}"
+        raise UsageError(Problem("DV713", problem, Origin(str(model.definition)), HINT)) from error
 
 
 class Call(NamedTuple):

@@ -62,9 +62,11 @@ def _beginning_at(model: Model, graph: Graph, path: Path) -> Path:
     infos = {info.name: info for info in (*part.graph.value_info, *part.graph.input)}
     begins, nodes, wanted = {node.name: graph.shape(node.name) for node in graph.inputs}, [], {*graph.outputs}
     for node in reversed(part.graph.node):
-        if not wanted.isdisjoint(node.output) and begins.keys().isdisjoint(node.output):
+        if not (wanted - begins.keys()).isdisjoint(node.output):
             nodes.append(node)
             wanted.update(node.input)
+            for index, name in enumerate(node.output):  # an input, and a result beside it that is computed
+                node.output[index] = f"{name} of {node.op_type}" if name in begins else name
     inputs = [
         infos.get(name)
         or onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, (1, size.channels, size.height, size.width))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -90,8 +91,11 @@ def _known_results(model: Model, graph: Graph, samples: Samples) -> Reference:
 
 def _refuse_unknown(samples: Samples, graph: Graph) -> None:
     """Raises UsageError for results of layers that the network does not have, with the names that may be meant."""
-    known = {origin.layer for node in graph.nodes for origin in node.origins} | {*graph.output_names}
+    known = {origin.layer for node in graph.nodes for origin in node.origins}
     known |= {layer_of(graph, node.name) for node in graph.nodes}
+    several = Counter(layer_of(graph, node.name) for node in graph.nodes if node.own_name)
+    known -= {layer for layer, count in several.items() if count > 1}  # which of its outputs would it be?
+    known |= {node.own_name for node in graph.nodes if node.own_name} | {*graph.output_names}
     problems = []
     for name in sorted(set(samples.expected) - known):
         near = near_names(name, sorted(known), n=3) or sorted(set(graph.output_names))

@@ -105,7 +105,9 @@ device samples at the centers of pixels, and rounds to the nearest number.
 ## Outputs
 
 `get_final_output(values, i)` gives output `i`, in this order, or in the model's without `outputs`. `NAME_gen.h` has a constant for
-each output, named after its layer: `CNAME::kOutput_prob`. Characters that C++ does not allow in a name become underscores.
+each output, named after its layer: `CNAME::kOutput_prob`. The outputs of a layer with several have the framework's own names: the tops
+of a Caffe layer, the values of an ONNX node, and `split:0`, `split:1` for the tensors of Keras's layer `split`. `inspect` shows them.
+Characters that C++ does not allow in a name become underscores.
 
 The namespace `CNAME_io` in `NAME_gen.h` has what an application needs to fill inputs and find outputs: `kInputs` and `kOutputs`
 (name, offset and size in bytes, height, width, channels, bytes of an element, layout), `kMean`, `kScale` (an
@@ -114,8 +116,8 @@ array if `scale` or `std` has several numbers) and `kChannelOrder` for images, a
 ## A part of a network
 
 `outputs = fc7, prob` ends the network at these layers: their results are output 0 and output 1. Layers that these outputs do not
-need are left out, even if they could not be converted. A layer with several outputs gives all of them. `verify` compares the same
-outputs. If layers are refused, the note DV163 has the line that ends the network before them. It was tried: with it the network
+need are left out, even if they could not be converted. A layer with several outputs gives all of them, and the own name of one of
+these outputs gives this one alone, also for `inputs`. `verify` compares the same outputs. If layers are refused, the note DV163 has the line that ends the network before them. It was tried: with it the network
 converts.
 
 `inputs = conv3` begins the network behind this layer: the application computes its result and writes it as the input. Its size must

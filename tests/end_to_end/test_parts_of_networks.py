@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from onnx import helper
 
+from cnn_convertor.cli.tables import _layer_cells
 from cnn_convertor.config import Config
 from cnn_convertor.conversion.convert import convert
 from cnn_convertor.conversion.inspection import find
-from cnn_convertor.errors import UnsupportedError
+from cnn_convertor.errors import UnsupportedError, UsageError
 from cnn_convertor.trials.verify import verify
 from frontends.onnx.networks import Network
 
@@ -80,3 +83,104 @@ def test_what_follows_the_refused_layer_is_a_network_of_its_own(tmp_path: Path) 
     config = Config(definition=model, inputs=("pool",), outputs=("gate",), output_folder=tmp_path)
     result = verify(config)
     assert result.passed and [output.name for output in result.outputs] == ["gate"]
+
+
+# --- layers with several outputs -----------------------------------------------------------------------------------------
+
+SLICE = """
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 12 dim: 6 dim: 6 } } }
+layer { name: "squash" type: "Sigmoid" bottom: "data" top: "squash" }
+layer { name: "parts" type: "Slice" bottom: "squash" top: "boxes" top: "scores" top: "rest"
+  slice_param { slice_point: 4 slice_point: 9 } }
+layer { name: "sum" type: "Power" bottom: "rest" top: "sum" power_param { scale: 3 shift: 1 } }
+"""
+
+
+def sliced_by_caffe(folder: Path) -> Path:
+    (folder / "net.prototxt").write_text(SLICE)
+    return folder / "net.prototxt"
+
+
+def split_by_onnx(folder: Path) -> Path:
+    nodes = [
+        helper.make_node("Sigmoid", ["data"], ["squash"]),
+        helper.make_node("Split", ["squash", "sizes"], ["boxes", "scores", "rest"], axis=1),
+        helper.make_node("Add", ["rest", "rest"], ["sum"]),
+    ]
+    network = Network(nodes, {"data": np.zeros((1, 12, 6, 6), np.float32)}, {"sizes": np.array([4, 5, 3])}, opset=15)
+    return network.write(folder / "net.onnx", outputs=["boxes", "scores", "sum"])
+
+
+def split_by_keras(folder: Path) -> Path:
+    keras = pytest.importorskip("keras")
+    keras.utils.clear_session()  # so that the function is called "split"
+    x = keras.Input((6, 6, 12), name="data")
+    squashed = keras.layers.Activation("sigmoid", name="squash")(x)
+    boxes, scores, rest = keras.ops.split(squashed, [4, 9], axis=3)
+    keras.Model(x, [boxes, scores, keras.layers.Add(name="sum")([rest, rest])]).save(folder / "net.keras")
+    return folder / "net.keras"
+
+
+@pytest.mark.parametrize(
+    ("build", "own"),
+    [
+        (sliced_by_caffe, ("boxes", "scores", "rest")),
+        (split_by_onnx, ("boxes", "scores", "rest")),
+        pytest.param(split_by_keras, ("split:0", "split:1", "split:2"), marks=pytest.mark.slow),
+    ],
+)
+def test_each_output_of_a_layer_has_the_frameworks_own_name(
+    build: Callable[[Path], Path], own: tuple[str, ...], tmp_path: Path
+) -> None:
+    model, (boxes, scores, rest) = build(tmp_path), own
+    config = Config(definition=model, data=model, quantization=False, output_folder=tmp_path, generate_source=True)
+    (layer,) = (layer for layer in find(model).report.layers if layer.output_names)
+    assert layer.output_names == own
+    assert ", ".join(f"{name} 6x6x{n}" for name, n in zip(own, (4, 5, 3), strict=True)) in "".join(_layer_cells(layer))
+    for inputs, outputs, names in [
+        ((), (), [boxes, scores, "sum"]),
+        ((), (scores, "sum"), [scores, "sum"]),
+        ((rest,), ("sum",), ["sum"]),
+        ((rest,), (scores, "sum"), [scores, "sum"]),
+    ]:
+        part = replace(config, inputs=inputs, outputs=outputs)
+        converted = convert(part)
+        assert [output.name for output in converted.report.outputs] == names
+        if build is split_by_keras and inputs and scores in outputs:
+            with pytest.raises(UsageError, match="Keras cannot compute this part"):
+                verify(part)
+            continue
+        result = verify(part)
+        assert result.passed and [output.name for output in result.outputs] == names, (inputs, outputs)
+        assert all(output.elements == {scores: 180, boxes: 144, "sum": 108}[output.name] for output in result.outputs)
+
+
+def test_an_output_of_onnx_behind_a_node_that_does_nothing_has_its_own_name(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Sigmoid", ["x"], ["y"]),
+        helper.make_node("Cast", ["y"], ["copy"], to=1),
+        helper.make_node("Identity", ["y"], ["same"]),
+        helper.make_node("Dropout", ["y"], ["kept"]),
+    ]
+    network = Network(nodes, {"x": np.zeros((1, 4, 6, 6), np.float32)}, {}, opset=15)
+    names = ["copy", "same", "kept", "y"]
+    model = network.write(tmp_path / "net.onnx", outputs=names)
+    config = Config(definition=model, data=model, quantization=False, output_folder=tmp_path, generate_source=True)
+    assert [output.name for output in convert(config).report.outputs] == names
+    result = verify(config)
+    assert result.passed and [output.name for output in result.outputs] == names
+
+
+def test_known_results_have_the_names_of_outputs(tmp_path: Path) -> None:
+    model = sliced_by_caffe(tmp_path)
+    config = Config(
+        definition=model, data=model, quantization=False, output_folder=tmp_path, outputs=("scores", "boxes")
+    )
+    data = np.linspace(-2, 2, 432, dtype=np.float32).reshape(1, 6, 6, 12)
+    squashed = 1 / (1 + np.exp(-data.transpose(0, 3, 1, 2)))
+    known = {"expected_boxes": squashed[:, :4], "expected_scores": squashed[:, 4:9]}
+    np.savez(tmp_path / "known.npz", data=data, allow_pickle=False, **known)
+    assert verify(config, inputs=tmp_path / "known.npz").passed
+    np.savez(tmp_path / "vague.npz", data=data, allow_pickle=False, expected_parts=squashed[:, :4])
+    with pytest.raises(UsageError, match='there is no layer "parts"'):
+        verify(config, inputs=tmp_path / "vague.npz")

@@ -50,7 +50,28 @@ def test_the_outputs_have_the_order_of_the_list(tmp_path: Path) -> None:
 
 def test_a_layer_with_two_outputs_gives_both(tmp_path: Path) -> None:
     ended = part_of(read(tmp_path, HEAD), (), ("parts",), INI)
-    assert ended.graph.output_names == ("parts", "parts#2")
+    assert ended.graph.output_names == ("a", "b")
+
+
+def test_an_output_of_a_layer_with_several_has_its_own_name(tmp_path: Path) -> None:
+    partial = read(tmp_path, HEAD)
+    assert part_of(partial, (), ("b", "prob", "a"), INI).graph.output_names == ("b", "prob", "a")
+    begun = part_of(partial, ("a",), ("prob",), INI)
+    assert [node.name for node in begun.graph.inputs] == ["a"]
+    assert partial.graph.output_names == ("b", "rest", "prob"), "and the model's own outputs, too"
+
+
+def test_a_name_of_a_layer_and_of_an_output_of_another_one_means_the_layer(tmp_path: Path) -> None:
+    text = HEAD.replace('name: "rest"', 'name: "b"')
+    partial = read(tmp_path, text)
+    ended = part_of(partial, (), ("b",), INI).graph
+    assert [node.name for node in ended.inputs] == ["mask"]
+    assert part_of(partial, (), ("parts", "b"), INI).graph.output_names == ("a", "b", "b#2")
+
+
+def test_a_name_that_a_layer_shares_with_its_own_output_means_the_output(tmp_path: Path) -> None:
+    partial = read(tmp_path, HEAD.replace('name: "parts"', 'name: "a"'))
+    assert part_of(partial, (), ("a",), INI).graph.output_names == ("a",)
 
 
 def test_problems_behind_the_end_are_dropped(tmp_path: Path) -> None:
@@ -115,7 +136,7 @@ def test_the_key_of_a_wrong_name_is_told(tmp_path: Path) -> None:
 
 def test_a_network_can_end_where_the_rest_reads_it(tmp_path: Path) -> None:
     ends, rest = layers_apart(read(tmp_path, HEAD + TAIL), {"lstm"})
-    assert ends == ("parts", "rest", "prob")
+    assert ends == ("b", "rest", "prob")
     assert [(origin.layer, origin.type) for origin in rest] == [("lstm", "LSTM"), ("after", "ReLU")]
 
 

@@ -88,6 +88,9 @@ def _assemble(graph: BlobGraph, weights: SharedWeights | None, size: Pair | None
             if blob.mask is not None and top in graph.outputs:
                 builder.report(reading.unsupported(MASK, "give it to an Upsample layer, or to a Silence layer"))
         blobs.update(zip(connected.tops, results, strict=True))
+        if len(results) > 1:
+            names = zip((blob.node for blob in results), connected.layer.tops, strict=True)
+            builder.name_outputs(connected.layer.origin, tuple(names))
     return builder.finish([blobs[top].node for top in graph.outputs])
 
 

@@ -119,6 +119,9 @@ class _Assembly:
         shape = None if axes is None else axes.shape(self._shapes[call.layer.name])
         placeholder = (call.layer.name, self._origin(call))
         nodes = self._builder.read([value.node for value in inputs], read, placeholder, shape, channels)
+        if len(values) > 1:
+            names = [(value.node, f"{call.layer.name}:{number}") for number, value in enumerate(values)]
+            self._builder.name_outputs(self._origin(call), names)
         if values:
             return values
         if axes is not None:

@@ -27,7 +27,7 @@ from cnn_convertor.frontends.onnx.tensors import FLOATS, TYPES
 from cnn_convertor.frontends.onnx.versions import NEWEST_OPSET, misplaced
 from cnn_convertor.frontends.readers import Settings
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.ir.ops import Input
+from cnn_convertor.ir.ops import Identity, Input
 from cnn_convertor.near_names import suggestion
 
 HINT = "let the network end before it"
@@ -209,13 +209,20 @@ class _Importer:
     def _output(self, name: str) -> str:
         value = self._values.get(name)
         if isinstance(value, OnnxTensor) and value.quantized is None:
-            return value.node
+            return self._named(name, value)
         where = Origin(str(self._model.path), name)
         problem = "the output does not depend on the network's input"
         if isinstance(value, OnnxTensor):
             problem = "an output of quantized numbers cannot be converted"
         self._builder.report(UnsupportedError.of("DV302", problem, where, "leave the output out"))
         return self._builder.read((), lambda: self._fail(where, problem), (name, where))[0]
+
+    def _named(self, name: str, value: OnnxTensor) -> str:
+        """The node of an output. Where that belongs to another value, as behind a node that does nothing, it has one of its own."""
+        maker = next((node for node in self._model.nodes if name in node.outputs), None)
+        if value.node == name or maker is None or self._builder.is_placeholder(value.node):
+            return value.node
+        return self._builder.add(name, Identity(), [value.node], maker.where)
 
     def _fail(self, where: Origin, problem: str) -> Sequence[str]:
         raise UnsupportedError.of("DV302", problem, where, "leave the output out")
@@ -260,6 +267,10 @@ class _Importer:
         if [value.node for value in results if isinstance(value, OnnxTensor)] != list(nodes) or not results:
             results = [self._placeholder(nodes[0], tensors[0] if tensors else None)] * len(node.outputs)
         self._values.update(zip(node.outputs, results, strict=False))
+        pairs = zip(results, node.outputs, strict=False)
+        names = [(value.node, name) for value, name in pairs if isinstance(value, OnnxTensor)]
+        if len(node.outputs) > 1:
+            self._builder.name_outputs(node.where, names)
 
     def _results(
         self, node: OnnxNode, inputs: tuple[Value | None, ...], tensors: list[OnnxTensor], needed: tuple[bool, ...]
