@@ -28,6 +28,7 @@ from cnn_convertor.verification.framework_maps import (
     first_line,
     missing,
 )
+from cnn_convertor.verification.onnx_float32 import computes_bfloat16, float32_copy
 
 Numbers: TypeAlias = NDArray[Any]
 Session: TypeAlias = Callable[[Sequence[str], Mapping[str, Numbers]], list[Numbers]]
@@ -45,13 +46,29 @@ def opened(model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps]], 
         path = _beginning_at(model, graph, folder / "part.onnx") if model.inputs else model.definition
         file = read_model(path)
         names = [*dict.fromkeys((*graph.outputs, *_layers_of(file)))]
-        framework, session = open_session(path, names)
+        framework, session, file = _opened(path, file, names, folder / "float32.onnx")
 
     def results(model: Model, inputs: Mapping[str, Maps]) -> Reference:
         with _refusals(model.definition):
             return _results(framework, session, names, file, graph, inputs)
 
     return results
+
+
+def _opened(path: Path, file: OnnxModel, names: Sequence[str], copy: Path) -> tuple[str, Session, OnnxModel]:
+    """As `open_session`, with the model that runs: a copy in float32 if the runtime cannot run the types of the file."""
+    if not computes_bfloat16(file):
+        try:
+            return *open_session(path, names), file
+        except ImportError:
+            raise
+        except Exception:  # onnxruntime raises exceptions of any type
+            if not float32_copy(path, copy):
+                raise
+    else:
+        float32_copy(path, copy)
+    framework, session = open_session(copy, names)
+    return f"{framework} (a copy in float32)", session, read_model(copy)
 
 
 def _beginning_at(model: Model, graph: Graph, path: Path) -> Path:

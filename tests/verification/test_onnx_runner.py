@@ -15,7 +15,7 @@ from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.verification import framework_maps, frameworks, onnx_runner
 from cnn_convertor.verification.onnx_runner import open_session
-from frontends.onnx.networks import Network, helper, load, results_of, with_open_sizes
+from frontends.onnx.networks import Network, helper, load, onnx, results_of, with_open_sizes
 
 pytest.importorskip("onnxruntime", reason="onnxruntime computes the results")
 
@@ -120,6 +120,78 @@ def test_the_reference_of_the_onnx_package_gives_the_same(tmp_path: Path, monkey
     np.testing.assert_allclose(slow.outputs[0], fast.outputs[0], rtol=1e-5)
     np.testing.assert_allclose(slow.layers["s"], fast.layers["s"], rtol=1e-5)
     assert slow.framework == "ONNX's reference" and fast.framework == "onnxruntime"
+
+
+def of_type(type: int, path: Path, *, casts: bool = False) -> Path:
+    """A network whose numbers are all of a type; casts: only those between an input and an output of float32."""
+
+    def constant(name: str, values: Any) -> Any:
+        return helper.make_tensor(name, type, values.shape, values.ravel().tolist())
+
+    weights = [
+        constant("w", RANDOM.standard_normal((3, 4, 3, 3))),
+        constant("k", RANDOM.standard_normal((36, 7))),
+    ]
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("Cast", ["c"], ["r"], to=type),
+        helper.make_node("Constant", [], ["two"], value=constant("value", np.array([2.0]))),
+        helper.make_node("Mul", ["r", "two"], ["m"]),
+        helper.make_node("Flatten", ["m"], ["f"]),
+        helper.make_node("Gemm", ["f", "k"], ["y"]),
+    ]
+    ends = "x", "y"
+    if casts:
+        nodes[0].input[0], nodes[-1].output[0] = "inner", "last"
+        nodes = [
+            helper.make_node("Cast", ["x"], ["inner"], to=type), *nodes, helper.make_node("Cast", ["last"], ["y"], to=1),
+        ]  # fmt: skip
+    outside = 1 if casts else type
+    inputs, outputs = (
+        [helper.make_tensor_value_info(name, outside, dims)]
+        for name, dims in zip(ends, ((1, 4, 6, 5), None), strict=True)
+    )
+    graph = helper.make_graph(nodes, "net", inputs, outputs, weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10), path)
+    return path
+
+
+@pytest.mark.parametrize("casts", [False, True], ids=["whole", "between casts"])
+@pytest.mark.parametrize("type", [onnx.TensorProto.BFLOAT16, onnx.TensorProto.DOUBLE], ids=["bfloat16", "float64"])
+def test_types_that_onnxruntime_refuses_run_as_float32(type: int, casts: bool, tmp_path: Path) -> None:
+    path = of_type(type, tmp_path / "net.onnx", casts=casts)
+    frontend, graph = recognize(path), load(path)
+    assert frontend is not None
+    before = path.read_bytes()
+    found = frameworks.run(Model(frontend, path, path), graph, {"x": SAMPLES})
+    assert found.framework == "onnxruntime (a copy in float32)" and path.read_bytes() == before
+    assert {"c", "r", "f", "y"} <= {*found.layers}
+    for at, sample in enumerate(SAMPLES):
+        (expected,) = results_of(graph, {"x": sample[None].transpose(0, 3, 1, 2)})
+        np.testing.assert_allclose(found.outputs[0][at], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_weights_that_are_only_stored_in_bfloat16_need_no_copy(tmp_path: Path) -> None:
+    weight = helper.make_tensor("w", onnx.TensorProto.BFLOAT16, (3, 4, 3, 3), RANDOM.standard_normal(108).tolist())
+    nodes = [helper.make_node("Cast", ["w"], ["wide"], to=1), helper.make_node("Conv", ["x", "wide"], ["y"])]
+    path = Network(nodes, {"x": SAMPLES[:1].transpose(0, 3, 1, 2)}, {}).write(tmp_path / "net.onnx")
+    model = onnx.load(path)
+    model.graph.initializer.append(weight)
+    onnx.save(model, path)
+    frontend, graph = recognize(path), load(path)
+    assert frontend is not None
+    found = frameworks.run(Model(frontend, path, path), graph, {"x": SAMPLES})
+    (expected,) = results_of(graph, {"x": SAMPLES[:1].transpose(0, 3, 1, 2)})
+    np.testing.assert_allclose(found.outputs[0][0], expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_copy_in_float32_needs_the_onnx_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = of_type(onnx.TensorProto.DOUBLE, tmp_path / "net.onnx")
+    frontend, graph = recognize(path), load(path)
+    assert frontend is not None
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(UsageError, match=r"DV711.*float64.*the package onnx"):
+        frameworks.run(Model(frontend, path, path), graph, {"x": SAMPLES})
 
 
 def test_without_any_runtime_the_error_names_onnxruntime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
