@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,6 +15,7 @@ from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.frontends.nchw import Dims
+from cnn_convertor.frontends.onnx.input_layout import channels_last
 from cnn_convertor.frontends.onnx.model import OnnxModel, ValueInfo, read_model
 from cnn_convertor.frontends.onnx.tensors import TYPES
 from cnn_convertor.ir.graph import Graph
@@ -45,12 +46,13 @@ def opened(model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps]], 
     with _refusals(model.definition), temporary_folder() as folder:
         path = _beginning_at(model, graph, folder / "part.onnx") if model.inputs else model.definition
         file = read_model(path)
+        last = channels_last(file if path == model.definition else read_model(model.definition))
         names = [*dict.fromkeys((*graph.outputs, *_layers_of(file)))]
         framework, session, file = _opened(path, file, names, folder / "float32.onnx")
 
     def results(model: Model, inputs: Mapping[str, Maps]) -> Reference:
         with _refusals(model.definition):
-            return _results(framework, session, names, file, graph, inputs)
+            return _results(framework, session, names, file, last, graph, inputs)
 
     return results
 
@@ -117,15 +119,16 @@ def _results(
     session: Session,
     names: Sequence[str],
     file: OnnxModel,
+    last: Collection[str],
     graph: Graph,
     inputs: Mapping[str, Maps],
 ) -> Reference:
-    """The results for samples. names: of all layers, the outputs first."""
+    """The results for samples. names: of all layers, the outputs first. last: inputs whose channels come last."""
     outputs: list[list[Numbers]] = []
     layers: dict[str, list[Maps]] = {}
     for sample in range(len(next(iter(inputs.values())))):
         wanted = names if sample < KEPT else names[: len(graph.outputs)]
-        results = session(wanted, inputs_of(file, inputs, sample))
+        results = session(wanted, inputs_of(file, inputs, sample, last))
         outputs.append(results[: len(graph.outputs)])
         for name, values in zip(names, results, strict=True) if sample < KEPT else ():
             if _is_compared(values.dtype) and values.size and values.shape[:1] == (1,):
@@ -200,18 +203,18 @@ def _layers_of(model: OnnxModel) -> list[str]:
     ]
 
 
-def inputs_of(model: OnnxModel, maps: Mapping[str, Maps], sample: int) -> dict[str, Numbers]:
-    """One sample as the arrays that the model takes. maps: input -> (N, H, W, C)."""
+def inputs_of(model: OnnxModel, maps: Mapping[str, Maps], sample: int, last: Collection[str]) -> dict[str, Numbers]:
+    """One sample as the arrays that the model takes. maps: input -> (N, H, W, C). last: inputs whose channels come last."""
     infos = {info.name: info for info in model.inputs}
-    return {name: _as_array(values[sample], infos[name]) for name, values in maps.items()}
+    return {name: _as_array(values[sample], infos[name], name in last) for name, values in maps.items()}
 
 
-def _as_array(values: Maps, info: ValueInfo) -> Numbers:
-    channels_first = np.ascontiguousarray(values.transpose(2, 0, 1))
-    return channels_first.reshape(_dims(info, channels_first.shape)).astype(TYPES[info.type])
+def _as_array(values: Maps, info: ValueInfo, is_last: bool) -> Numbers:
+    array = values if is_last else np.ascontiguousarray(values.transpose(2, 0, 1))
+    return array.reshape(_dims(info, array.shape)).astype(TYPES[info.type])
 
 
 def _dims(info: ValueInfo, sizes: Dims) -> Dims:
-    """The input's dims, where sizes that the file leaves open are those of the map (C, H, W)."""
+    """The input's dims, where sizes that the file leaves open are those of the map: (C, H, W), or (H, W, C)."""
     dims = info.dims or ()
     return tuple(n or size for n, size in zip(dims, (1, *sizes), strict=False))

@@ -17,6 +17,7 @@ from cnn_convertor.frontends.onnx.compute_budget import ComputeBudget
 from cnn_convertor.frontends.onnx.folding import shape_part
 from cnn_convertor.frontends.onnx.folds import fold
 from cnn_convertor.frontends.onnx.idioms import INVENTED, recognize_idioms
+from cnn_convertor.frontends.onnx.input_layout import TO_CHANNELS_LAST, channels_last, with_channels_first
 from cnn_convertor.frontends.onnx.model import DOMAINS, OLDEST_OPSET, OnnxModel, OnnxNode, ValueInfo, read_model
 from cnn_convertor.frontends.onnx.operators import onnx
 from cnn_convertor.frontends.onnx.quant_params import QuantParams, range_of
@@ -80,6 +81,7 @@ def read(definition: Path, _data: Path | None, options: ReadOptions = ReadOption
 class _Importer:
     def __init__(self, model: OnnxModel, options: ReadOptions) -> None:
         self._model = model
+        self._channels_last = channels_last(model)
         self._size = options.size
         self._builder = Builder()
         self._values: dict[str, Value] = dict(model.initializers)
@@ -90,6 +92,7 @@ class _Importer:
 
     def network(self) -> PartialGraph:
         self._check_names()
+        self._model = with_channels_first(self._model, self._channels_last)
         for info in self._model.inputs:
             if info.name not in self._model.initializers:
                 self._values[info.name] = self._input(info)
@@ -184,7 +187,10 @@ class _Importer:
         )
 
     def _batch(self, name: str, dims: Sequence[int]) -> UnsupportedError:
-        sizes = ", ".join(str(n or "SIZE") for n in (1, *dims[1:]))
+        one = (1, *dims[1:])
+        if name in self._channels_last:
+            one = tuple(one[axis] for axis in TO_CHANNELS_LAST)
+        sizes = ", ".join(str(n or "SIZE") for n in one)
         problem = Problem(
             "DV302",
             f"the input is a batch of {dims[0]}",
