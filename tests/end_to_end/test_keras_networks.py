@@ -119,9 +119,9 @@ def test_channels_that_an_axis_alone_tells_to_come_first(keras: Any, tmp_path: P
     assert verify(config(tmp_path / "m.keras"), samples=2).passed
 
 
-@pytest.mark.parametrize("batch", [1, 3])
-def test_models_that_take_one_size_of_batch(keras: Any, tmp_path: Path, batch: int) -> None:
-    source = keras.Input(batch_shape=(batch, 4, 3, 2))
+@pytest.mark.parametrize(("batch", "sizes"), [(1, (4, 3, 2)), (3, (4, 3, 2)), (3, (4, 3)), (3, (4,))])
+def test_models_that_take_one_size_of_batch(keras: Any, tmp_path: Path, batch: int, sizes: tuple[int, ...]) -> None:
+    source = keras.Input(batch_shape=(batch, *sizes))
     flat = keras.ops.reshape(source, (1, -1)) if batch == 1 else keras.layers.Flatten()(source)
     keras.Model(source, keras.layers.Dense(5)(flat)).save(tmp_path / "m.keras")
     result = verify(config(tmp_path / "m.keras"), samples=10, layers=True)

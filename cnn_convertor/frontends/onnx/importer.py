@@ -169,12 +169,12 @@ class _Importer:
     def _check_batch(self, nodes: Sequence[OnnxNode]) -> None:
         """Raises UnsupportedError if the first axis of an input is a batch: nodes take it for one, and all results keep it."""
         tensors = {name: value for name, value in self._values.items() if isinstance(value, OnnxTensor)}
-        lengths = {value.dims[0] for value in tensors.values()}
+        lengths = {value.dims[:1] for value in tensors.values()}
         for info in self._model.inputs:
             dims = tensors[info.name].dims if info.name in tensors else ()
             if (
                 1 < len(dims) < MAP_AXES
-                and lengths == {dims[0]} != {1}
+                and lengths == {dims[:1]} != {(1,)}
                 and any(self._has_batch(node) for node in nodes)
             ):
                 raise self._batch(info.name, dims)

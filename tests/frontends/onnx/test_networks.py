@@ -286,6 +286,12 @@ def test_an_image_without_a_batch_is_none(axes: int | None, tmp_path: Path) -> N
     assert agreeing(network, tmp_path / "net.onnx")
 
 
+def test_one_number_for_all_rows_makes_them_no_batch(tmp_path: Path) -> None:
+    nodes = [make("MatMul", ["x", "w"], ["m"]), make("ReduceMean", ["m"], ["y"], keepdims=0)]
+    network = Network(nodes, {"x": normal(4, 6)}, {"w": normal(6, 5)})
+    assert load(network.write(tmp_path / "net.onnx")).shape("y") == (1, 1, 1)
+
+
 # --- numbers in the file -------------------------------------------------------------------------------------------------
 
 
