@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -39,15 +40,36 @@ def session_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
 
 
-@pytest.fixture(scope="session")
-def compiler(session_folder: Path) -> Iterator[None]:
-    """One cache for all that is compiled in a session; without a compiler, what needs one is skipped."""
-    if shutil.which(os.environ.get("CXX", "g++").split()[0]) is None:
-        pytest.skip("there is no C++ compiler")
+@pytest.fixture(scope="session", autouse=True)
+def _compiled(session_folder: Path) -> Iterator[None]:
+    """One cache for all that is compiled in a session, which leaves the user's alone."""
     with pytest.MonkeyPatch.context() as patch:
         if "CNN_CONVERTOR_CACHE" not in os.environ:
             patch.setenv("CNN_CONVERTOR_CACHE", str(session_folder / "compiled"))
         yield
+
+
+@pytest.fixture(scope="session")
+def compiler(session_folder: Path, _compiled: None) -> None:
+    """The emulated device, which one process compiles for all; without a compiler, what needs one is skipped."""
+    if shutil.which(os.environ.get("CXX", "g++").split()[0]) is None:
+        pytest.skip("there is no C++ compiler")
+    from cnn_convertor.emulation.build import device_library, find_compiler
+
+    with (session_folder / "device.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        device_library(find_compiler())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Each process takes one stretch of the tests, so that what a folder's tests share is seldom made twice.
+
+    An option --dist of the user's counts more.
+    """
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log) if config.getoption("dist") == "load" else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -31,6 +31,12 @@ OTHER_BLOCKS = {"maximizer", "ipu"}  # beside the convolution, whose counters sy
 # What contains only commands with a fault fails with it.
 CONTAINED = {"branches": {"deep_branch"}, "deconvolution": {"deconv_run"}, "prelu": {"prelu_in_buffer"}}
 
+# The quick tests have those that fail others too.
+FAULTS = [
+    name if name in CONTAINED else pytest.param(name, marks=pytest.mark.slow)
+    for name in (aspect.name.lower() for aspect in ASPECTS)
+]
+
 
 @pytest.fixture(scope="module")
 def probe(tmp_path_factory: pytest.TempPathFactory, compiler: None) -> Path:
@@ -65,7 +71,7 @@ def test_every_form_passes_on_the_emulated_device(probe: Path) -> None:
     assert board["device"]["mac_num"] is None
 
 
-@pytest.mark.parametrize("fault", [aspect.name.lower() for aspect in ASPECTS])
+@pytest.mark.parametrize("fault", FAULTS)
 def test_exactly_the_faulty_form_fails(probe: Path, fault: str) -> None:
     lines, board = run(probe, FAULT=fault)
     failed = {name for name, word in verdicts(board).items() if word == "failed"}

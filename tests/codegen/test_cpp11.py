@@ -32,7 +32,7 @@ from verification.trials import config
 
 ROOT = Path(__file__).resolve().parents[2]
 STRICT = ["-std=c++11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", f"-I{INCLUDE}"]
-COMPILERS = ["g++", "clang++"]
+COMPILERS = ["g++", pytest.param("clang++", marks=pytest.mark.slow)]
 ZIA_C3 = read_profile("zia-c3", Path())
 HALVES = Window(Pair(2, 2), Pair(2, 2))
 
@@ -98,7 +98,7 @@ SOURCES: dict[str, Callable[[Path], None]] = {
 }
 
 
-SLOW = {"functions on the CPU"}
+SLOW = {"functions on the CPU", "the probe"}
 
 
 def write(name: str, folder: Path) -> Path:

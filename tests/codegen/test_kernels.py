@@ -17,7 +17,7 @@ HEADERS = sorted(path.name for path in FOLDER.glob("*.h"))
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror"]
 
 
-@pytest.mark.parametrize("standard", ["c++11", "c++20"])
+@pytest.mark.parametrize("standard", ["c++11", pytest.param("c++20", marks=pytest.mark.slow)])
 def test_every_header_compiles_alone_and_without_a_warning(standard: str, tmp_path: Path) -> None:
     for header in HEADERS:
         (tmp_path / f"{header}.cpp").write_text(f'#include "{header}"\n#include "{header}"\nint unused;\n')

@@ -75,6 +75,7 @@ def test_the_device_gives_what_the_graph_means(transposed: bool, tmp_path: Path)
             assert sqnr(values[number], expected[output]) > 60, output
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.skipif(shutil.which("clang++") is None, reason="no clang++")
 def test_clang_gives_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

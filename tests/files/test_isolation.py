@@ -80,7 +80,7 @@ isolated(deaf, seconds=60, memory=1 << 30)
         while not (place.exists() and place.read_text()):
             time.sleep(0.01)
         parent.send_signal(signal.SIGINT)
-        assert parent.wait(timeout=20) != 0
+        assert parent.wait(timeout=120) != 0
     with pytest.raises(ProcessLookupError):
         os.kill(int(place.read_text()), 0)
 

@@ -7,6 +7,7 @@ import marshal
 import zipfile
 from base64 import b64encode
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from cnn_convertor.errors import ConvertorError, ModelError
 from cnn_convertor.pipeline import load
 from cnn_convertor.verification.keras_models import load_model
 
-pytest.importorskip("keras", reason="keras reads the files")
+pytestmark = pytest.mark.skipif(find_spec("keras") is None, reason="keras reads the files")
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "digits_keras"
 RAN = "ran"  # the file that code would write

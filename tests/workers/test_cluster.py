@@ -120,6 +120,7 @@ def test_a_sweep_is_the_same(address: str, capsys: pytest.CaptureFixture[str], m
     assert shown[0] == shown[1]
 
 
+@pytest.mark.slow
 def test_a_verification_is_the_same(address: str, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     found = []

@@ -77,9 +77,9 @@ def test_an_interruption_ends_the_compiler_with_its_parts(tmp_path: Path) -> Non
             time.sleep(0.02)
             pids = (tmp_path / "pids").read_text().split() if (tmp_path / "pids").exists() else []
         running.send_signal(signal.SIGINT)
-        assert running.wait(timeout=10) == -signal.SIGINT
+        assert running.wait(timeout=120) == -signal.SIGINT
     assert not [*(tmp_path / "cache").iterdir()]
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while any(Path("/proc", pid).exists() for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.02)  # the system collects them
     assert not [pid for pid in pids if Path("/proc", pid).exists()]

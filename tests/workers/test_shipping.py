@@ -103,6 +103,7 @@ def test_sweeps(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 def test_verifications(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("onnxruntime")
@@ -114,6 +115,7 @@ def test_verifications(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 def test_calibrations(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "_AT_A_TIME", 1 << 16)
