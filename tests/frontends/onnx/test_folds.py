@@ -116,6 +116,30 @@ CASES: Mapping[str, Network] = {
     "norm of each number": node("ReduceL2", X, noop_with_empty_axes=1),
     "global average pool": node("GlobalAveragePool", IMAGE),
     "global max pool": node("GlobalMaxPool", IMAGE),
+    "conv": node("Conv", IMAGE, normal(6, 8, 3, 3), normal(6), pads=[1, 0, 2, 1], strides=[2, 1]),
+    "conv in groups": node("Conv", IMAGE, normal(6, 4, 2, 3), group=2, dilations=[2, 1]),
+    "conv same lower": node("Conv", IMAGE, normal(6, 8, 2, 3), strides=[1, 2], auto_pad="SAME_LOWER"),
+    "conv of a batch": node("Conv", normal(3, 2, 5), normal(4, 2, 2)),
+    "conv of volumes": node("Conv", normal(1, 2, 5, 4, 3), normal(4, 2, 2, 3, 1)),
+    "conv transpose": node("ConvTranspose", IMAGE, normal(8, 3, 3, 2), normal(6), group=2, strides=[2, 3], pads=[1, 0, 0, 1],
+        output_padding=[1, 0]),
+    "conv transpose cut": node("ConvTranspose", IMAGE, normal(8, 3, 1, 2), strides=[2, 2], pads=[1, 2, 1, 1]),
+    "max pool": node("MaxPool", IMAGE, kernel_shape=[3, 2], strides=[2, 2], pads=[1, 1, 1, 0]),
+    "max pool ceil": node("MaxPool", IMAGE, kernel_shape=[2, 2], strides=[3, 3], ceil_mode=1, dilations=[2, 1]),
+    "average pool": node("AveragePool", IMAGE, kernel_shape=[3, 2], pads=[1, 1, 1, 0]),
+    "average pool ceil": node("AveragePool", IMAGE, kernel_shape=[2, 2], strides=[3, 3], ceil_mode=1),
+    "average pool counting": node("AveragePool", IMAGE, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1], ceil_mode=1,
+        count_include_pad=1),
+    "lp pool": node("LpPool", IMAGE, opset=18, kernel_shape=[3, 2], p=2),
+    **{f"resize {mode} {coordinates}": node("Resize", IMAGE, None, None, integers(1, 8, 7, 4), mode=mode,
+        coordinate_transformation_mode=coordinates)
+        for mode in ("nearest", "linear", "cubic") for coordinates in ("half_pixel", "align_corners", "asymmetric")},
+    "resize by scales": node("Resize", IMAGE, None, np.array([1, 1, 1.5, 0.6], np.float32), mode="cubic",
+        cubic_coeff_a=-0.5, exclude_outside=1),
+    "resize with antialias": node("Resize", IMAGE, None, None, integers(1, 8, 3, 2), mode="linear", antialias=1),
+    "resize cubic with antialias": node("Resize", IMAGE, None, None, integers(1, 8, 3, 9), mode="cubic", antialias=1),
+    "resize old": node("Resize", IMAGE, np.array([1, 1, 0.6, 2], np.float32), opset=10),
+    "upsample": node("Upsample", IMAGE, np.array([1, 1, 2, 3], np.float32), opset=9, mode="linear"),
 }  # fmt: skip
 
 
@@ -142,6 +166,19 @@ REFUSED: Mapping[str, tuple[Network, str]] = {
     "an equation for more inputs": (node("Einsum", X, equation="ij,jk->ik"), "does not fit"),
     "too large a product": (node("Einsum", *[normal(1 << 10)] * 3, equation="i,j,k->ijk"), "numbers"),
     "an ellipsis": (node("Einsum", X, equation="...j->..."), "ellipsis"),
+    "a window too large": (node("MaxPool", IMAGE, kernel_shape=[9, 9]), "cannot be computed"),
+    "windows of too many elements": (
+        node("AveragePool", IMAGE, kernel_shape=[1 << 12, 1 << 12], pads=[1 << 12] * 4),
+        "cannot be computed",
+    ),
+    "no step": (node("Conv", IMAGE, normal(6, 8, 3, 3), strides=[0, 1]), "does not fit"),
+    "a length of nothing": (node("Resize", IMAGE, None, None, integers(1, 8, 0, 2)), "a length of 0"),
+    "a resize of a region": (
+        node(
+            "Resize", IMAGE, normal(8), None, integers(1, 8, 2, 2), coordinate_transformation_mode="tf_crop_and_resize"
+        ),
+        "tf_crop_and_resize",
+    ),
     "no group": (node("GroupNormalization", IMAGE, normal(8), normal(8), num_groups=0), "cannot be computed"),
 }
 

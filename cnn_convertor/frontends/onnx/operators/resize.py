@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cnn_convertor.errors import assert_never
+from cnn_convertor.frontends.onnx.operators.products import product
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
+from cnn_convertor.frontends.onnx.resampling import UNNAMED, Positions, Precision, Resampling, clipped, positions
 from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import Interpolation, Pair, Sampling
 
+Axis: TypeAlias = tuple[int, int, float]  # its length in the input and in the output, and the scale
 LARGEST = 1 << 15  # height or width of a map, far more than any device has
-Positions = NDArray[np.floating[Any]]
-Precision: TypeAlias = type[np.floating[Any]]
-
-COORDINATES = ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "align_corners", "asymmetric")
-ROUNDINGS: Mapping[str, Callable[[Positions], Positions]] = {
-    "round_prefer_floor": lambda p: np.ceil(p - 0.5),
-    "round_prefer_ceil": lambda p: np.floor(p + 0.5),
-    "floor": np.floor,
-    "ceil": np.ceil,
-}
-UNNAMED = "of old versions"  # before version 11: up where a map becomes smaller, else down
 # The same of the graph's operator.
 OURS: Mapping[Sampling, str] = {
     Sampling.HALF_PIXEL: "half_pixel",
     Sampling.CORNERS: "align_corners",
     Sampling.ASYMMETRIC: "asymmetric",
 }
-MAKES = [ops.Resize, ops.Upsample, ops.Identity]
+MAKES = [ops.Resize, ops.Upsample, ops.Identity, ops.Conv2d]
 
 
 @onnx.reads("Upsample", settings="mode scales", makes=MAKES, limits="mode: nearest or linear; height and width only")
@@ -43,14 +35,16 @@ def read_upsample(reading: OnnxReading) -> OnnxTensor:
         stored = reading.numbers(1, "the scales")
         scales = None if stored is None else stored.reshape(-1).tolist()
     factors = _of_map(reading, x, scales, 1.0)
-    return _resized(reading, x, _lengths(reading, x, factors), factors, "asymmetric", UNNAMED)
+    how = Resampling(reading.text("mode", "nearest"), "asymmetric", UNNAMED)
+    return _resized(reading, x, _lengths(reading, x, factors), factors, how)
 
 
 @onnx.reads(
     "Resize",
-    settings="mode coordinate_transformation_mode nearest_mode antialias axes exclude_outside keep_aspect_ratio_policy",
-    ignores="cubic_coeff_a extrapolation_value", makes=MAKES,
-    limits="mode: nearest or linear; height and width only; no antialias; not tf_crop_and_resize",
+    settings="mode coordinate_transformation_mode nearest_mode antialias axes cubic_coeff_a exclude_outside "
+    "keep_aspect_ratio_policy",
+    ignores="extrapolation_value", makes=MAKES,
+    limits="height and width only; not tf_crop_and_resize",
 )  # fmt: skip
 def read_resize(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
@@ -60,12 +54,15 @@ def read_resize(reading: OnnxReading) -> OnnxTensor:
     scales = reading.numbers(1 if is_old else 2, "the scales")
     sizes = None if is_old else reading.integers_at(3, "the sizes")
     axes = reading.integers("axes")
-    coordinates = reading.text("coordinate_transformation_mode", "asymmetric" if is_old else "half_pixel")
-    rounding = reading.text("nearest_mode", UNNAMED if is_old else "round_prefer_floor")
+    how = Resampling(
+        reading.text("mode", "nearest"),
+        reading.text("coordinate_transformation_mode", "asymmetric" if is_old else "half_pixel"),
+        reading.text("nearest_mode", UNNAMED if is_old else "round_prefer_floor"),
+        reading.number("cubic_coeff_a", -0.75),
+        bool(reading.integer("antialias", 0)),
+        bool(reading.integer("exclude_outside", 0)),
+    )
     policy = reading.text("keep_aspect_ratio_policy", "stretch")
-    for name in ("antialias", "exclude_outside"):
-        if reading.integer(name, 0):
-            raise reading.unsupported(f"a resize with {name} cannot be converted", f"export it without {name}")
     if sizes:
         if policy != "stretch":
             raise reading.unsupported(f"a resize with the policy {policy} cannot be converted", "give the size itself")
@@ -76,7 +73,7 @@ def read_resize(reading: OnnxReading) -> OnnxTensor:
     else:
         factors = _of_map(reading, x, None if scales is None else scales.reshape(-1).tolist(), 1.0, axes)
         lengths = _lengths(reading, x, factors)
-    return _resized(reading, x, lengths, factors, coordinates, rounding)
+    return _resized(reading, x, lengths, factors, how)
 
 
 def _sizes(reading: OnnxReading, x: OnnxTensor) -> list[int]:
@@ -114,76 +111,68 @@ def _of_map(
 
 
 def _resized(
-    reading: OnnxReading,
-    x: OnnxTensor,
-    lengths: Sequence[int],
-    factors: Sequence[float],
-    coordinates: str,
-    rounding: str,
+    reading: OnnxReading, x: OnnxTensor, lengths: Sequence[int], factors: Sequence[float], how: Resampling
 ) -> OnnxTensor:
-    mode = reading.text("mode", "nearest")
     sizes = _sizes(reading, x)
-    known = rounding in ROUNDINGS or rounding == UNNAMED
-    if coordinates not in COORDINATES or mode not in ("nearest", "linear", "bilinear") or not known:
+    if not how.is_known:
         raise reading.unsupported(
-            f"a resize with the mode {mode}, {coordinates}, {rounding} cannot be converted",
-            "export it with mode nearest or linear, and half_pixel, align_corners or asymmetric",
+            f"a resize with the mode {how.mode}, {how.coordinates}, {how.rounding} cannot be converted",
+            "export it with half_pixel, align_corners or asymmetric",
         )
     if min(lengths) < 1 or max(lengths) > LARGEST:
         raise reading.wrong(f"{lengths[0]}x{lengths[1]} is not a size of a map")
     if list(lengths) == sizes and all(factor == 1 for factor in factors):
         return reading.add(ops.Identity(), x)
-    if coordinates == "align_corners" and any(
+    if how.coordinates == "align_corners" and any(
         n * f != length for n, f, length in zip(sizes, factors, lengths, strict=True)
     ):
         hint = "give the size instead of scales"
         raise reading.unsupported("runtimes differ on aligned corners with scales that do not give whole sizes", hint)
     axes, size = list(zip(sizes, lengths, factors, strict=True)), Pair(*lengths)
-    if mode == "nearest":
-        return reading.add(_nearest(reading, sizes, size, [_picked(coordinates, rounding, *axis) for axis in axes]), x)
-    wanted = [_positions(coordinates, *axis) for axis in axes]
+    if how.mode == "nearest":
+        op = _nearest(sizes, size, [how.picked(*axis) for axis in axes])
+    else:
+        op = _bilinear(axes, size, how)
+    return _multiplied(reading, x, axes, how) if op is None else reading.add(op, x)
+
+
+def _bilinear(axes: Sequence[Axis], size: Pair, how: Resampling) -> ops.Op | None:
+    """The operator that gives each pixel of the output these positions, if there is one."""
+    if how.mode == "cubic" or (how.antialias and any(factor < 1 for _, _, factor in axes)):
+        return None
     for sampling, name in OURS.items():
-        ours = [_positions(name, n, length, length / n) for n, length, _ in axes]
-        if all(_agree(_clipped(a, n), _clipped(b, n)) for a, b, n in zip(wanted, ours, sizes, strict=True)):
-            return reading.add(ops.Resize(size, Interpolation.BILINEAR, sampling), x)
-    raise reading.unsupported(
-        "a resize whose scales do not give the size exactly cannot be converted", "give the size instead"
-    )
+        ours = [positions(name, n, length, length / n) for n, length, _ in axes]
+        wanted = [how.positions(*axis) for axis in axes]
+        if all(_agree(clipped(a, n), clipped(b, n)) for a, b, (n, _, _) in zip(wanted, ours, axes, strict=True)):
+            return ops.Resize(size, Interpolation.BILINEAR, sampling)
+    return None
 
 
-def _picked(coordinates: str, rounding: str, size: int, length: int, factor: float) -> Positions:
-    """The pixels of the input that are nearest to those of the output. onnxruntime computes them in FP32."""
-    rounds = ROUNDINGS[("ceil" if factor < 1 else "floor") if rounding == UNNAMED else rounding]
-    return _clipped(rounds(_positions(coordinates, size, length, factor, np.float32)), size)
-
-
-def _positions(coordinates: str, size: int, length: int, factor: float, type: Precision = np.float64) -> Positions:
-    """The positions of output pixels in the input, as ONNX defines them; before they are cut to the input."""
-    half, by, old, new = (np.asarray(number, type) for number in (0.5, factor, size, length))
-    pixels = np.arange(length, dtype=type)
-    match coordinates:
-        case "align_corners":
-            return pixels * (old - 1) / np.maximum(new - 1, 1)
-        case "asymmetric":
-            return pixels / by
-        case "pytorch_half_pixel" if length == 1:
-            return pixels
-        case "half_pixel_symmetric":
-            return old * half * (1 - new / (by * old)) + (pixels + half) / by - half
-        case _:
-            return (pixels + half) / by - half
-
-
-def _clipped(positions: Positions, size: int) -> Positions:
-    return np.clip(positions, 0, size - 1)
+def _multiplied(reading: OnnxReading, x: OnnxTensor, axes: Sequence[Axis], how: Resampling) -> OnnxTensor:
+    """Each pixel as a sum of pixels with constant weights: a product with a matrix along each axis that changes."""
+    rank = x.rank
+    steps = [
+        (at, axis)
+        for at, axis in enumerate(axes, rank - 2 if rank == 4 else 2)
+        if at < rank and axis[1:] != (axis[0], 1)
+    ]
+    for at, axis in steps:
+        is_last, inside = at == steps[-1][0], f"axis{at}"
+        order = (*range(at), *range(at + 1, rank), at)
+        back = (*range(at), rank - 1, *range(at, rank - 1))
+        rows = reading.permute(x, x.dims, order, tuple(x.dims[n] for n in order), part=f"{inside}/rows")
+        summed = product(reading, rows, Constant.of(how.matrix(*axis)), None, part=f"{inside}/product")
+        dims = tuple(summed.dims[n] for n in back)
+        x = reading.permute(summed, summed.dims, back, dims, part="" if is_last else inside)
+    return x
 
 
 def _agree(a: Positions, b: Positions) -> bool:
     return bool(np.allclose(a, b, rtol=0, atol=1e-4))
 
 
-def _nearest(reading: OnnxReading, sizes: Sequence[int], size: Pair, indices: Sequence[Positions]) -> ops.Op:
-    """The operator that picks these pixels."""
+def _nearest(sizes: Sequence[int], size: Pair, indices: Sequence[Positions]) -> ops.Op | None:
+    """The operator that picks these pixels, if there is one."""
     if all(length % n == 0 for length, n in zip(size, sizes, strict=True)):
         factor = Pair(*(length // n for length, n in zip(size, sizes, strict=True)))
         if all(np.array_equal(i, np.arange(len(i)) // f) for i, f in zip(indices, factor, strict=True)):
@@ -195,9 +184,7 @@ def _nearest(reading: OnnxReading, sizes: Sequence[int], size: Pair, indices: Se
         )
         if all(np.array_equal(i, p) for picked in ours for i, p in zip(indices, picked, strict=True)):
             return ops.Resize(size, Interpolation.NEAREST, sampling)
-    raise reading.unsupported(
-        "no way of resizing on the board picks the same pixels", 'export it with "asymmetric" and "floor", or as linear'
-    )
+    return None
 
 
 def _ours(sampling: Sampling, size: int, length: int, type: Precision) -> Positions:
@@ -213,4 +200,4 @@ def _ours(sampling: Sampling, size: int, length: int, type: Precision) -> Positi
             coordinates = pixels * (old / new)
         case _:
             assert_never(sampling)
-    return _clipped(np.floor(coordinates), size)
+    return clipped(np.floor(coordinates), size)
