@@ -1,5 +1,7 @@
 """Which function reads which layer type, what it declares, and the check that no setting goes unread."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -87,6 +89,12 @@ class Settings:
     def __contains__(self, name: str) -> bool:
         """Whether the file gives the setting. Asking does not take it."""
         return name in self._values
+
+    def changed(self, values: Mapping[str, Any]) -> Settings:
+        """The settings with other values for some. What is taken from one is taken from both."""
+        settings = Settings({**self._values, **values}, self._declared, self._harmless)
+        settings._taken = self._taken
+        return settings
 
     def left(self) -> dict[str, Any]:
         """The settings that have not been taken, in the file's order."""

@@ -87,7 +87,8 @@ class OnnxReading:
     """One node that is being read. inputs: None for one that is left out. needed: which of its outputs are used.
 
     names: what the file calls the results of its nodes. softmax_axes: those of the Softmax nodes that read the node's result,
-    as the file has them; empty where anything else reads it. taken: positions of the inputs that have been asked for.
+    as the file has them; empty where anything else reads it. taken: positions of the inputs that have been asked for. images:
+    how many the first input holds as groups of its channels. inside: names the part of the node that is being read.
     """
 
     node: OnnxNode
@@ -99,6 +100,8 @@ class OnnxReading:
     names: frozenset[str]
     softmax_axes: tuple[int, ...] = ()
     taken: set[int] = field(default_factory=set)
+    images: int = 1
+    inside: str = ""
 
     # --- attributes
 
@@ -267,6 +270,7 @@ class OnnxReading:
         holds the result's elements in another form is reshaped.
         """
         name = name or self.node.where.layer
+        part = self.inside_of(part)
         name = f"{name}/{part}" if part else name
         while part and name in self.names:
             name += "_"
@@ -301,6 +305,10 @@ class OnnxReading:
         lengths = (x.dims[:first], x.dims[first : last + 1], x.dims[last + 1 :])
         inside = f"{part}/" if part else ""
         return self.reshape(x, (1, *map(math.prod, lengths)), part=f"{inside}counted_axes"), (Axis.HEIGHT,)
+
+    def inside_of(self, part: str) -> str:
+        """The name of a part of what is being read."""
+        return "/".join(filter(None, (self.inside, part)))
 
     # --- errors
 

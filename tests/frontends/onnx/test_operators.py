@@ -30,6 +30,7 @@ def integers(*numbers: Any) -> Any:
 
 
 X = normal(1, 4, 7, 6)
+BATCH, VOLUME = normal(3, 4, 7, 6), normal(1, 4, 6, 5, 7)
 SEQUENCE, MATRIX, VECTOR = normal(1, 4, 9), normal(5, 8), normal(1, 8)
 
 
@@ -55,6 +56,15 @@ def of_rows(type: str, *constants: Any, x: Any, **attributes: Any) -> Network:
     return replace(network, nodes=[helper.make_node("Transpose", ["x"], ["rows"]), only])
 
 
+def inside(network: Network) -> Network:
+    """The network behind a Reshape: inside, maps may be several images, or volumes."""
+    array = network.inputs["x"]
+    (only,) = network.nodes
+    shape = helper.make_node("Reshape", ["flat", "dims"], ["x"])
+    constants = {**network.constants, "dims": integers(*array.shape)}
+    return replace(network, nodes=[shape, only], inputs={"flat": array.reshape(1, -1)}, constants=constants)
+
+
 KERNELS, DEPTHWISE = normal(6, 4, 3, 3), normal(8, 1, 3, 2)
 POOL: Mapping[str, Any] = {"kernel_shape": [3, 3], "strides": [2, 2]}
 CASES = {
@@ -65,6 +75,23 @@ CASES = {
     "conv valid": node("Conv", KERNELS, auto_pad="VALID"),
     "conv groups": node("Conv", DEPTHWISE, group=4),
     "conv 1-D": node("Conv", normal(3, 4, 3), x=SEQUENCE, pads=[2, 1], strides=[2]),
+    "conv of images": inside(node("Conv", KERNELS, normal(6), x=BATCH, pads=[1, 0, 2, 1], strides=[2, 1])),
+    "conv of images in groups": inside(node("Conv", normal(6, 2, 3, 3), x=BATCH, group=2)),
+    "conv of images by channel": inside(node("Conv", DEPTHWISE, normal(8), x=BATCH, group=4)),
+    "conv of sequences": inside(node("Conv", normal(3, 4, 3), normal(3), x=normal(5, 4, 9), pads=[2, 1])),
+    "conv of planes": inside(node("Conv", normal(6, 4, 3, 1, 2), normal(6), x=VOLUME, pads=[1, 0, 0, 2, 0, 1], strides=[2, 1, 1])),
+    "conv of planes at the end": inside(node("Conv", normal(6, 1, 3, 2, 1), x=normal(1, 1, 6, 5, 7), dilations=[2, 1, 1])),
+    "conv of a single plane": inside(node("Conv", normal(6, 4, 1, 3, 2), x=normal(1, 4, 1, 6, 5))),
+    "conv transpose of images": inside(node("ConvTranspose", normal(4, 3, 3, 3), normal(6), x=BATCH, group=2, strides=[2, 2])),
+    "max pool of images": inside(node("MaxPool", x=BATCH, pads=[1, 1, 1, 1], **POOL)),
+    "average pool of images": inside(node("AveragePool", x=BATCH, pads=[1, 1, 1, 1], **POOL)),
+    "global average pool of images": followed_by(inside(node("GlobalAveragePool", x=BATCH)), "Softmax", axis=0),
+    "lp pool of images": inside(node("LpPool", x=BATCH, opset=18, p=2, **POOL)),
+    "batch norm of images": inside(node("BatchNormalization", *(np.abs(normal(4)) for _ in range(4)), x=BATCH)),
+    "instance norm of images": inside(node("InstanceNormalization", normal(4), normal(4), x=BATCH)),
+    "group norm of images": inside(node("GroupNormalization", normal(4), normal(4), x=BATCH, num_groups=2)),
+    "resize of images": inside(node("Resize", None, None, integers(3, 4, 14, 12), x=BATCH, mode="linear")),
+    "resize cubic of images": inside(node("Resize", None, None, integers(3, 4, 9, 3), x=BATCH, mode="cubic")),
     "conv transpose": node("ConvTranspose", normal(4, 3, 3, 2), normal(3), strides=[2, 3], pads=[1, 0, 0, 1]),
     "conv transpose groups": node("ConvTranspose", normal(4, 3, 3, 3), group=2, strides=[2, 2], output_padding=[1, 0]),
     "conv transpose size": node("ConvTranspose", normal(4, 3, 3, 3), strides=[2, 2], output_shape=[14, 13]),

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cnn_convertor.frontends.arithmetic import outputs_first, same_padding, whole_map
+from cnn_convertor.frontends.onnx.operators.batches import for_each_image, images_as_channels, planes_as_images
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
 from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import Padding, Pair, Reduction, Window
 
 WINDOW = "kernel_shape strides dilations pads auto_pad"
@@ -15,34 +17,42 @@ ON_MAPS = "one or two axes after the channels"
 
 
 @onnx.reads("Conv", settings=f"{WINDOW} group", makes=[ops.Conv2d], limits=ON_MAPS)
+@planes_as_images
+@images_as_channels
 def read_conv(reading: OnnxReading) -> OnnxTensor:
     x = reading.map
     stored, group = reading.needed_stored(1, "the weights"), reading.integer("group", 1)
     channels = reading.shape(x).channels
     outputs, per_group, *kernel = _weight_dims(reading, x, stored.dims)
-    if group < 1 or per_group * group != channels or outputs % group:
+    if group < 1 or per_group * group * reading.images != channels or outputs % group:
         raise reading.wrong(f"weights of {stored.dims} do not fit {channels} channels in {group} groups")
     window = _window(reading, x, kernel)
-    weight = reading.constant(stored, (outputs, per_group, *window.kernel))
-    return reading.add(ops.Conv2d(weight, reading.vector(2, outputs, "bias"), window, groups=group), x)
+    weight = for_each_image(reading, reading.constant(stored, (outputs, per_group, *window.kernel)))
+    return reading.add(ops.Conv2d(weight, _bias(reading, outputs), window, groups=group * reading.images), x)
+
+
+def _bias(reading: OnnxReading, outputs: int) -> Constant | None:
+    bias = reading.vector(2, outputs, "bias")
+    return None if bias is None else for_each_image(reading, bias)
 
 
 @onnx.reads(
     "ConvTranspose", settings=f"{WINDOW} group output_padding output_shape", makes=[ops.ConvTranspose2d], limits=ON_MAPS,
 )  # fmt: skip
+@images_as_channels
 def read_conv_transpose(reading: OnnxReading) -> OnnxTensor:
     x = reading.map
     stored, group = reading.needed_stored(1, "the weights"), reading.integer("group", 1)
     channels = reading.shape(x).channels
     inputs, per_group, *kernel = _weight_dims(reading, x, stored.dims)
-    if group < 1 or inputs != channels or inputs % group:
+    if group < 1 or inputs * reading.images != channels or inputs % group:
         raise reading.wrong(f"weights of {stored.dims} do not fit {channels} channels in {group} groups")
     window = _window(reading, x, kernel, transposed=True)
     extra = _pair(reading, "output_padding", x, 0)
     window, extra = _with_output_size(reading, x, window, extra)
     weight = outputs_first(reading.constant(stored, (inputs, per_group, *window.kernel)), group)
-    bias = reading.vector(2, per_group * group, "bias")
-    return reading.add(ops.ConvTranspose2d(weight, bias, window, extra, groups=group), x)
+    weight, bias = for_each_image(reading, weight), _bias(reading, per_group * group)
+    return reading.add(ops.ConvTranspose2d(weight, bias, window, extra, groups=group * reading.images), x)
 
 
 def _with_output_size(reading: OnnxReading, x: OnnxTensor, window: Window, extra: Pair) -> tuple[Window, Pair]:
@@ -182,6 +192,7 @@ def _pooling(reading: OnnxReading) -> _Reach:
 @onnx.reads(
     "MaxPool", settings=f"{WINDOW} ceil_mode storage_order", makes=[ops.MaxPool2d], limits=f"{ON_MAPS}; one output",
 )  # fmt: skip
+@images_as_channels
 def read_max_pool(reading: OnnxReading) -> OnnxTensor:
     reading.take("storage_order")  # of the second output
     window, beyond = _pooling(reading)
@@ -191,6 +202,7 @@ def read_max_pool(reading: OnnxReading) -> OnnxTensor:
 @onnx.reads(
     "AveragePool", settings=f"{WINDOW} ceil_mode count_include_pad", makes=[ops.AveragePool2d], limits=ON_MAPS,
 )  # fmt: skip
+@images_as_channels
 def read_average_pool(reading: OnnxReading) -> OnnxTensor:
     window, beyond = _pooling(reading)
     if reading.integer("count_include_pad", 0):
@@ -202,6 +214,7 @@ def read_average_pool(reading: OnnxReading) -> OnnxTensor:
 @onnx.reads(
     "LpPool", settings=f"{WINDOW} ceil_mode p", makes=[ops.AveragePool2d, ops.Unary], limits=f"{ON_MAPS}; p: 1 or 2"
 )
+@images_as_channels
 def read_lp_pool(reading: OnnxReading) -> OnnxTensor:
     """The root of the sum of powers, over windows."""
     window, beyond = _pooling(reading)
@@ -220,5 +233,6 @@ GLOBAL = {"GlobalAveragePool": Reduction.MEAN, "GlobalMaxPool": Reduction.MAXIMU
 
 
 @onnx.reads(*GLOBAL, makes=[ops.AveragePool2d, ops.MaxPool2d])
+@images_as_channels
 def read_global_pool(reading: OnnxReading) -> OnnxTensor:
     return reading.add(whole_map(GLOBAL[reading.node.type], reading.shape(reading.map)), reading.map)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cnn_convertor.frontends import nchw
+from cnn_convertor.frontends.onnx.operators.batches import for_each_image, images_as_channels
 from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, on_channels, scaled
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, as_float, onnx
 from cnn_convertor.ir import ops
@@ -42,24 +43,27 @@ def _vector(reading: OnnxReading, position: int, size: int) -> Constant:
 
 
 @onnx.reads("InstanceNormalization", settings="epsilon", makes=[ops.MeanVarianceNorm, ops.Scale])
+@images_as_channels
 def read_instance_normalization(reading: OnnxReading) -> OnnxTensor:
     x, epsilon = reading.map, reading.number("epsilon", 1e-5)
     normal = reading.add(ops.MeanVarianceNorm((Axis.HEIGHT, Axis.WIDTH), epsilon), x, part="normal")
-    scale, shift = (_vector(reading, at, x.dims[1]) for at in (1, 2))
+    channels = x.dims[1] // reading.images
+    scale, shift = (for_each_image(reading, _vector(reading, at, channels)) for at in (1, 2))
     return reading.add(ops.Scale(scale, shift), normal)
 
 
 @onnx.reads("GroupNormalization", settings="epsilon num_groups stash_type", makes=[ops.MeanVarianceNorm, ops.Scale])
+@images_as_channels
 def read_group_normalization(reading: OnnxReading) -> OnnxTensor:
     x, epsilon, groups = reading.map, reading.number("epsilon", 1e-5), reading.integer("num_groups", 0)
     reading.take("stash_type")
-    channels = x.dims[1]
+    channels = x.dims[1] // reading.images
     if groups < 1 or channels % groups:
         raise reading.wrong(f"{channels} channels do not make {groups} groups")
-    normal = reading.add(ops.MeanVarianceNorm(ALL, epsilon, groups), x, part="normal")
+    normal = reading.add(ops.MeanVarianceNorm(ALL, epsilon, groups * reading.images), x, part="normal")
     size = channels if reading.opset >= 21 else groups
     every = np.arange(channels) // (channels // size)
-    scale, shift = (_vector(reading, at, size).take_rows(every) for at in (1, 2))
+    scale, shift = (for_each_image(reading, _vector(reading, at, size).take_rows(every)) for at in (1, 2))
     return reading.add(ops.Scale(scale, shift), normal)
 
 

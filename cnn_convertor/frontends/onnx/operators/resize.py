@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from cnn_convertor.errors import assert_never
+from cnn_convertor.frontends.onnx.operators.batches import images_as_channels
 from cnn_convertor.frontends.onnx.operators.products import product
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
 from cnn_convertor.frontends.onnx.resampling import UNNAMED, Positions, Precision, Resampling, clipped, positions
@@ -28,6 +29,7 @@ MAKES = [ops.Resize, ops.Upsample, ops.Identity, ops.Conv2d]
 
 
 @onnx.reads("Upsample", settings="mode scales", makes=MAKES, limits="mode: nearest or linear; height and width only")
+@images_as_channels
 def read_upsample(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
     scales: Sequence[float] | None = reading.floats("scales")
@@ -46,6 +48,7 @@ def read_upsample(reading: OnnxReading) -> OnnxTensor:
     ignores="extrapolation_value", makes=MAKES,
     limits="height and width only; not tf_crop_and_resize",
 )  # fmt: skip
+@images_as_channels
 def read_resize(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
     is_old = reading.opset < 11
@@ -100,10 +103,11 @@ def _of_map(
     positions = list(range(x.rank)) if axes is None else [reading.axis_in(x.dims, axis) for axis in axes]
     if len(numbers) != len(positions):
         raise reading.wrong(f"{len(numbers)} numbers are given for {len(positions)} axes")
-    every = [float(n) if neutral is None else neutral for n in x.dims]
+    dims = (reading.images, x.dims[1] // reading.images, *x.dims[2:])
+    every = [float(n) if neutral is None else neutral for n in dims]
     for position, number in zip(positions, numbers, strict=True):
         every[position] = float(number)
-    if any(every[at] != (x.dims[at] if neutral is None else neutral) for at in (0, 1)):
+    if any(every[at] != (dims[at] if neutral is None else neutral) for at in (0, 1)):
         raise reading.unsupported("a resize of the batch or the channels cannot be converted")
     if not all(0 < number < LARGEST for number in every[2:]):
         raise reading.wrong(f"sizes or scales of {every[2:]} are not those of a map")
