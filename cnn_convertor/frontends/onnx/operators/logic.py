@@ -69,3 +69,12 @@ def read_comparison(reading: OnnxReading) -> OnnxTensor:
 @onnx.reads("Not", makes=[ops.Scale])
 def read_not(reading: OnnxReading) -> OnnxTensor:
     return _not(reading, reading.input)._replace(integers=TRUTH)
+
+
+@onnx.reads("IsNaN", makes=[ops.Binary, ops.Scale, ops.Threshold])
+def read_is_nan(reading: OnnxReading) -> OnnxTensor:
+    """Every number is more than -1 or less than 1; NaN is neither."""
+    x, above_minus_1 = reading.input, ops.Unary(ops.Threshold(-1.0))
+    negated = scaled(reading, x, np.float32(-1), None, "negated")
+    more, less = reading.add(above_minus_1, x, part="more"), reading.add(above_minus_1, negated, part="less")
+    return _not(reading, combined(reading, BinaryOp.MAXIMUM, more, less, part="number"))._replace(integers=TRUTH)
