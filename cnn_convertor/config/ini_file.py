@@ -20,11 +20,12 @@ from cnn_convertor.frontends.unsupported_formats import explain
 from cnn_convertor.near_names import did_you_mean
 
 LARGEST = 1_000_000  # bytes of an ini file
-_COMMENT = r"\s*(?:[#;].*)?"
+# A line without the blanks at its ends. No two loops in a row match the same characters, so the time is linear.
+_COMMENT = r"(?:[#;].*)?"
 _BLANK = re.compile(_COMMENT)
-_SECTION = re.compile(r"\s*\[\s*([^\]]*?)\s*\]" + _COMMENT)
-_OPEN_SECTION = re.compile(r"\s*\[\s*(\w+)" + _COMMENT)
-_SETTING = re.compile(r'\s*([^=\[\]#;"]+?)\s*=\s*(?:"([^"]*)"|([^"#;]*?))' + _COMMENT)
+_SECTION = re.compile(r"\[([^\]]*)\]\s*" + _COMMENT)
+_OPEN_SECTION = re.compile(r"\[\s*(\w+)\s*" + _COMMENT)
+_SETTING = re.compile(r'([^=\[\]#;"]+)=(?:\s*"([^"]*)"\s*|([^"#;]*))' + _COMMENT)
 
 
 def outputs_line(layers: Sequence[str]) -> str | None:
@@ -198,31 +199,31 @@ class IniFile:
     def _scan(self, text: str) -> None:
         """Fill sections and settings, line by line."""
         section: str | None = None
-        for line, content in enumerate(text.split("\n"), start=1):
+        for line, content in enumerate(map(str.strip, text.split("\n")), start=1):
             if _BLANK.fullmatch(content):
                 continue
             if match := _SECTION.fullmatch(content):
-                section = match[1].upper()
+                section = match[1].strip().upper()
                 first = self._sections.setdefault(section, line)
                 if first != line:
                     self._wrong("DV103", f"[{section}] begins twice, here and in line {first}", line)
             elif match := _OPEN_SECTION.fullmatch(content):
                 section = match[1].upper()  # so that the next lines have a section
                 self._sections.setdefault(section, line)
-                problem = f"the name of the section does not end with a bracket: {content.strip()}"
+                problem = f"the name of the section does not end with a bracket: {content}"
                 self._wrong("DV102", problem, line, f"[{section}]")
             elif section is None:
                 self._wrong("DV102", "expected a section before anything else", line, "begin with a line [INPUT]")
                 self._is_ini = False
                 return  # further messages would not help
             elif match := _SETTING.fullmatch(content):
-                name = match[1] if section == LAYERS else match[1].lower()
-                setting = _Setting(match[3] if match[2] is None else match[2], line)
+                name = match[1].rstrip() if section == LAYERS else match[1].rstrip().lower()
+                setting = _Setting(match[3].strip() if match[2] is None else match[2], line)
                 first = self._settings.setdefault((section, name), setting).line
                 if first != line:
                     self._wrong("DV103", f"[{section}] {name} is set twice, here and in line {first}", line)
             else:
-                problem = f"expected [SECTION], key = value or a comment, found: {content.strip()}"
+                problem = f"expected [SECTION], key = value or a comment, found: {content}"
                 hint = (
                     "a value that begins with a double quote ends with one and has none inside"
                     if '"' in content

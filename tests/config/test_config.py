@@ -655,3 +655,11 @@ def test_a_model_of_another_framework_says_how_to_export_it(folder: Path, key: s
     assert "model.onnx" in found.remedy or ".save('model.h5')" in found.remedy
     with pytest.raises(UsageError, match="DV208"):
         Config.read(folder / name)
+
+
+@pytest.mark.parametrize(
+    "line", [" " * 100_000 + "a", "a" + " " * 100_000 + "a", "a=" + " " * 100_000 + 'a"', "[" + " " * 100_000]
+)
+def test_blanks_take_time_that_grows_with_their_number(folder: Path, line: str) -> None:
+    """Cubic time would be hours."""
+    assert said(problems(folder, f"[INPUT]\n{line}\n")[0]) == ("DV102", 2)

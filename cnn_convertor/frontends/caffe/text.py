@@ -14,7 +14,7 @@ LONGEST_SHOWN = 60  # characters of a word or a number in a message
 
 TOKEN = re.compile(
     r"""(?P<space> \s+ | \#[^\n]* )
-      | (?P<number> (?: 0[xX][0-9a-fA-F]+ | (?: \d+\.?\d* | \.\d+ ) (?: [eE][+-]?\d+ )? ) [fF]? )
+      | (?P<number> (?: 0[xX][0-9a-fA-F]+ | (?: \d+(?:\.\d*)? | \.\d+ ) (?: [eE][+-]?\d+ )? ) [fF]? )
       | (?P<word> [A-Za-z_]\w* )
       | (?P<string> ["'] )
       | (?P<mark> [][{}<>:;,./-] )""",
