@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ def read_results(folder: Path) -> BoardResults:
         size = sum(layer["bytes"] for layer in data["layers"])
     except OSError as error:
         raise _unreadable(folder, f"{Path(str(error.filename)).name}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:  # of JSON that no kit wrote
+    except (ValueError, KeyError, TypeError, AttributeError) as error:  # of JSON that no kit wrote
         raise _unreadable(folder, "results.json is damaged") from error
     if results.samples < 1 or len(results.memory) != results.samples * size:
         raise _unreadable(folder, "layers.bin has another size than results.json says")
@@ -87,7 +87,7 @@ def _parsed(folder: Path, data: Mapping[str, Any]) -> BoardResults:
         inputs=str(data["inputs"]),
         samples=samples,
         seed=int(data["seed"]),
-        device={"description": None, **data["device"]},
+        device=_device(data["device"]),
         whole=_measured(data, int(data["conv_usec"]) + int(data["fc_usec"])),
         cpu_usec=int(data["cpu_usec"]),
         layers=tuple(_measured(layer, layer["usec"]) for layer in data["layers"]),
@@ -96,12 +96,19 @@ def _parsed(folder: Path, data: Mapping[str, Any]) -> BoardResults:
     )
 
 
+def _device(data: Mapping[str, Any]) -> dict[str, int | str | None]:
+    """Raises TypeError for values that are not figures or texts."""
+    if not all(value is None or type(value) in (int, str) for value in data.values()):
+        raise TypeError
+    return {"description": None, **data}
+
+
 def _measured(data: Mapping[str, Any], usec: int | None) -> Measured:
     """Raises TypeError for values that are not numbers."""
-    measured = Measured(usec, data["input_bytes"], data["output_bytes"], data["weights_bytes"])
-    if not all(value is None or type(value) is int for value in asdict(measured).values()):
+    values = (usec, data["input_bytes"], data["output_bytes"], data["weights_bytes"])
+    if not all(value is None or type(value) is int for value in values):
         raise TypeError
-    return measured
+    return Measured(*values)
 
 
 def _unreadable(folder: Path, reason: str) -> UsageError:

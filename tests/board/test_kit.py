@@ -118,6 +118,16 @@ def test_outputs_of_the_whole_network_count(results: Path, tmp_path: Path) -> No
         ("results.json", lambda text: text.replace(b'"input_bytes": null', b'"input_bytes": "7"'), "damaged"),
         ("results.json", lambda text: text.replace(b'"seed": 3', b'"seed": 1e999'), "damaged"),
         ("results.json", lambda _: b"[" * 100_000, "damaged"),
+        (
+            "results.json",
+            lambda text: text.replace(b'"input_bytes": null', b'"input_bytes": ' + b"[" * 500 + b"]" * 500),
+            "damaged",
+        ),
+        (
+            "results.json",
+            lambda text: text.replace(b'"device": {', b'"device": {"a": ' + b"[" * 500 + b"]" * 500 + b","),
+            "damaged",
+        ),
         ("results.json", lambda text: text.replace(b'"layers": [', b'"layers": [' + EMPTY_LAYER), "other sizes"),
         ("layers.bin", lambda memory: memory[:-2], "layers.bin has another size"),
         ("outputs.bin", lambda values: values[:-4], "damaged"),

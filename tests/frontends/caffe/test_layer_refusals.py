@@ -148,6 +148,16 @@ SENSELESS = {
     "unpooling by three less a row": (unpooling("scale: 3 pad_out_h: true"), "DV206", "apply to an unpooling by 2"),
     "boxes without an image": (layer("PriorBox", "prior_box_param { min_size: 2 }"), "DV206", "needs a map and the image"),
     "boxes without a size": (layer("PriorBox", bottoms=("x", "x")), "DV206", "0 min_size and 0 max_size"),
+    **{
+        f"boxes whose {setting} is {value}": (
+            layer("PriorBox", f"prior_box_param {{ {more} {setting}: {value} }}", bottoms=("x", "x")), "DV206", f'"{setting}" is {value.replace("1e39", "inf")}',
+        )
+        for setting, more in {
+            "min_size": "", "max_size": "min_size: 2", "step": "min_size: 2", "step_h": "min_size: 2 step_w: 1",
+            "aspect_ratio": "min_size: 2", "variance": "min_size: 2", "offset": "min_size: 2",
+        }.items()
+        for value in ("1e39", "nan")
+    },
     "boxes that shrink": (
         layer("PriorBox", "prior_box_param { min_size: 2 max_size: 2.5 }", bottoms=("x", "x")), "DV206", "each max_size above its min_size",
     ),

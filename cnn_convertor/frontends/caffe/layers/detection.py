@@ -1,5 +1,6 @@
 """Layers of SSD: boxes, and the objects detected in them."""
 
+import math
 from bisect import bisect, insort
 
 from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, caffe
@@ -19,6 +20,7 @@ def read_prior_box(reading: CaffeReading) -> CaffeBlob:
     """The first input gives the number of boxes, the second the image's size; their elements do not matter."""
     reading.check_inputs(2, "a map and the image")
     features, image = (reading.shape(reading.as_map(x)) for x in reading.inputs)
+    _check_finite(reading, "min_size", "max_size", "step", "step_h", "step_w", "aspect_ratio", "variance", "offset")
     map_size = Pair(features.height, features.width)
     image_size = _pair(reading, "img", "img_size") or Pair(image.height, image.width)
     step = _pair(reading, "step", "step")
@@ -40,6 +42,13 @@ def read_prior_box(reading: CaffeReading) -> CaffeBlob:
         reading.take("offset"),
     )
     return reading.add(op, dims=(1, 2, op.output_shape().height))
+
+
+def _check_finite(reading: CaffeReading, *names: str) -> None:
+    for name, value in zip(names, reading.take_each(*names), strict=True):
+        for number in value if isinstance(value, tuple) else (value,):
+            if not math.isfinite(number):
+                raise reading.wrong(f'"{name}" is {number}, not a finite number')
 
 
 def _pair(reading: CaffeReading, short: str, name: str) -> Pair | None:
