@@ -147,6 +147,12 @@ void host_access_is_checked() {
   EXPECT(last_error_is("read: offs = 1 is odd"));
   EXPECT(dmp_dv_host_write(memory, 14, 2, values) == -1);
   EXPECT(last_error_is("write: bytes 14 to 18 are outside a memory of 16 bytes"));
+  for (const uint64_t count : {uint64_t{1} << 63, (uint64_t{1} << 63) + 1, UINT64_MAX}) {
+    EXPECT(dmp_dv_host_read(memory, 0, count, read) == -1);
+    EXPECT(last_error_is("read: bytes 0 to 2^64 or more are outside a memory of 16 bytes"));
+    EXPECT(dmp_dv_host_write(memory, 2, count, values) == -1);
+    EXPECT(last_error_is("write: bytes 2 to 2^64 or more are outside a memory of 16 bytes"));
+  }
   EXPECT(dmp_dv_host_declare_written(memory, 8, 9) == -1);
   EXPECT(dmp_dv_host_check_written(memory, 0, 16) == 0);
   dmp_dv_mem_release(memory);

@@ -132,8 +132,8 @@ void Memory::check_floats(uint64_t offset, uint64_t bytes, const char *reader) c
 
 void Memory::check_range(uint64_t offset, uint64_t bytes, const char *what) const {
   if (offset <= size_ && bytes <= size_ - offset) return;
-  throw Error(std::string(what) + ": bytes " + std::to_string(offset) + " to " + std::to_string(offset + bytes) +
-              " are outside a memory of " + std::to_string(size_) + " bytes");
+  const std::string end = bytes < UINT64_MAX - offset ? std::to_string(offset + bytes) : "2^64 or more";
+  throw Error(std::string(what) + ": bytes " + std::to_string(offset) + " to " + end + " are outside a memory of " + std::to_string(size_) + " bytes");
 }
 
 void Memory::read(uint64_t offset, std::size_t count, float *values) const {
@@ -263,11 +263,14 @@ int dmp_dv_host_check_written(dmp_dv_mem mem, uint64_t offs, uint64_t size) {
   });
 }
 
+// The size of halves; the largest number of bytes, which no memory has, when they have more.
+static uint64_t bytes_of(uint64_t halves) { return halves <= UINT64_MAX / 2 ? 2 * halves : UINT64_MAX; }
+
 int dmp_dv_host_read(dmp_dv_mem mem, uint64_t offs, uint64_t count, float *values) {
   return guarded(-1, [&] {
     const auto memory = memories().get(mem);
     if (offs % 2 != 0) throw Error("read: offs = " + std::to_string(offs) + " is odd");
-    memory->check_range(offs, 2 * count, "read");
+    memory->check_range(offs, bytes_of(count), "read");
     memory->check_halves(offs, 2 * count, "the CPU");
     memory->read(offs, count, values);
     return 0;
@@ -278,7 +281,7 @@ int dmp_dv_host_write(dmp_dv_mem mem, uint64_t offs, uint64_t count, const float
   return guarded(-1, [&] {
     const auto memory = memories().get(mem);
     if (offs % 2 != 0) throw Error("write: offs = " + std::to_string(offs) + " is odd");
-    memory->check_range(offs, 2 * count, "write");
+    memory->check_range(offs, bytes_of(count), "write");
     memory->write(offs, count, values);
     memory->mark(offs, 2 * count, dv::Content::kHalf);
     return 0;
