@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ BRIGHTEST = 255.0
 EXPECTED = "expected_"  # prefix of arrays that are results, not inputs
 SAMPLES = 4  # random images, where none are given
 PART = 256  # samples that one process, or a worker of a cluster, runs at a time
+_MARKER = re.compile(rb"\xff[^\x00\x01\xd0-\xd8\xff]")  # of JPEG: an end, or the begin of a segment with a length
 _COARSEST = 8  # random images have blocks of up to this many pixels
 
 
@@ -186,9 +188,14 @@ def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
         raise UsageError.of("DV711", problem, Origin(str(path)), hint) from error
     if shape.channels not in (1, 3):
         raise _unfit(path, f"an image has 1 or 3 channels, the network's input {shape.channels}", "give a .npy file")
-    pixels = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE if shape.channels == 1 else cv2.IMREAD_COLOR)
+    try:
+        pixels = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE if shape.channels == 1 else cv2.IMREAD_COLOR)
+    except cv2.error as error:  # more pixels than it takes
+        raise _unfit(path, f"OpenCV cannot read the image: {error.err or error.msg}") from None
     if pixels is None:
         raise _unfit(path, "OpenCV cannot read the image")
+    if _is_cut_off(path.read_bytes()):
+        raise _unfit(path, "the JPEG file ends before its image does", "copy the file again")
     if not preparation.is_given:
         problem = "the ini file has neither mean nor scale, so the network's input is pixels from 0 to 255"
         warn(
@@ -208,6 +215,20 @@ def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
     if shape.channels == 3 and preparation.channel_order == "RGB":
         pixels = pixels[:, :, ::-1]
     return preparation.apply(pixels.astype(np.float64))
+
+
+def _is_cut_off(data: bytes) -> bool:
+    """Whether it is a JPEG without an end, which OpenCV fills with gray. Source: ITU-T T.81, B.1."""
+    if not data.startswith(b"\xff\xd8"):
+        return False
+    at = 2
+    while marker := _MARKER.search(data, at):
+        if marker[0] == b"\xff\xd9":
+            return False
+        at = marker.end() + int.from_bytes(
+            data[marker.end() : marker.end() + 2], "big"
+        )  # its segment may hold an image too
+    return True
 
 
 def _read_archive(path: Path, shapes: Mapping[str, Shape]) -> Samples:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 import sys
 import tracemalloc
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -270,3 +272,34 @@ def test_an_image_without_opencv_says_how_to_go_on(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize("page", ["cluster.md", "verify.md"])
 def test_pages_name_the_size_of_a_part(page: str) -> None:
     assert f"parts of {PART}" in (Path(__file__).parents[1] / "docs" / page).read_text(encoding="utf-8")
+
+
+NOISE = np.random.default_rng(1).integers(0, 256, (64, 64, 3), np.uint8)
+
+
+@pytest.mark.parametrize("is_progressive", [False, True])
+def test_a_jpeg_without_its_end_is_refused(is_progressive: bool, tmp_path: Path) -> None:
+    """Also where an application's segment holds a whole image, as a preview."""
+    cv2 = pytest.importorskip("cv2")
+    small, options = cv2.imencode(".jpg", NOISE[:8, :8])[1].tobytes(), [cv2.IMWRITE_JPEG_PROGRESSIVE, int(is_progressive), cv2.IMWRITE_JPEG_RST_INTERVAL, 2]  # fmt: skip
+    whole = cv2.imencode(".jpg", NOISE, options)[1].tobytes()
+    whole = whole[:2] + b"\xff\xe1" + (len(small) + 2).to_bytes(2, "big") + small + whole[2:]
+    path, kept = tmp_path / "a.jpg", len(small) + 200
+    for data in (whole, whole + b"more"):
+        path.write_bytes(data)
+        assert read_samples(path, {"a": Shape(64, 64, 3)}, COLOR).count == 1
+    for length in (*range(kept, len(whole) - 2, 97), len(whole) - 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(UsageError, match=r"DV707: (the JPEG file ends before its image does|OpenCV cannot read)"):
+            read_samples(path, {"a": Shape(64, 64, 3)}, COLOR)
+
+
+def test_an_image_of_absurd_size_is_refused(tmp_path: Path) -> None:
+    header = struct.pack(">IIBBBBB", 1 << 20, 1 << 20, 8, 2, 0, 0, 0)
+    chunk = b"IHDR" + header
+    data = b"\x89PNG\r\n\x1a\n" + struct.pack(">I", len(header)) + chunk + struct.pack(">I", zlib.crc32(chunk))
+    (tmp_path / "a.png").write_bytes(data)
+    (tmp_path / "a.bmp").write_bytes(b"BM" + struct.pack("<IHHIIiiHHIIiiII", 54, 0, 0, 54, 40, 1 << 20, 1 << 20, 1, 24, 0, 0, 0, 0, 0, 0))  # fmt: skip
+    for name in ("a.png", "a.bmp"):
+        with pytest.raises(UsageError, match="DV707: OpenCV cannot read the image"):
+            read_samples(tmp_path / name, {"a": Shape(4, 4, 3)}, COLOR)
