@@ -76,13 +76,16 @@ def _is_input(path: Path) -> bool:
 def depfile(target: Path, inputs: Iterable[Path], *folders: Path | None) -> str:
     """A rule in the syntax that Make and Ninja share. The inputs are sorted, and end with the convertor's version.
 
+    Each input has an empty rule of its own, so that Make runs the convertor when an input no longer exists.
     folders: whose files are no inputs: the outputs, which a conversion reads to see what changes, and a cache.
     Raises UsageError for a path that Make or Ninja would read as something else.
     """
     own = [folder.resolve() for folder in folders if folder is not None]
     names = {str(path) for path in inputs if not any(path.resolve().is_relative_to(folder) for folder in own)}
     needed = [*sorted(names), _VERSION]
-    return f"{_escape(str(target))}:" + "".join(f" \\\n  {_escape(path)}" for path in needed) + "\n"
+    paths = [_escape(path) for path in needed]
+    rule = f"{_escape(str(target))}:" + "".join(f" \\\n  {path}" for path in paths) + "\n"
+    return rule + "".join(f"\n{path}:\n" for path in paths)
 
 
 # Operators, wildcards and functions of Make's rules, and what ends a path for Ninja. A semicolon would begin a command.

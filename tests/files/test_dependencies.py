@@ -35,7 +35,7 @@ def net(tmp_path: Path) -> Path:
 
 def needed(path: Path) -> list[str]:
     """The inputs that a dependency file names, as Make reads them."""
-    _, _, rule = path.read_text().replace("\\\n", "").partition(": ")
+    rule = path.read_text().replace("\\\n", "").splitlines()[0].partition(": ")[2]
     marked = rule.replace("\\ ", "\0").replace("\\#", "#").replace("$$", "$")
     return [name.replace("\0", " ") for name in marked.split()]
 
@@ -108,7 +108,7 @@ def test_make_and_ninja_know_a_file_by_its_name(tool: str, name: str, tmp_path: 
     source = tmp_path / name
     source.touch()
     text = depfile(Path("target"), [source], tmp_path / "out")
-    rules = {"make": text + "\ttouch target\n", "ninja": "rule r\n  command = cp d.txt net.d && touch target\n  depfile = net.d\nbuild target: r\n"}  # fmt: skip
+    rules = {"make": text + "target:\n\ttouch target\n", "ninja": "rule r\n  command = cp d.txt net.d && touch target\n  depfile = net.d\nbuild target: r\n"}  # fmt: skip
     write(tmp_path / "rules", rules[tool])
     write(tmp_path / "d.txt", text)
 
@@ -124,6 +124,22 @@ def test_make_and_ninja_know_a_file_by_its_name(tool: str, name: str, tmp_path: 
     os.utime(source, (later := (tmp_path / "target").stat().st_mtime + 10, later))
     assert "touch target" in run()
     assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="runs Make")
+def test_make_runs_after_an_input_is_renamed(tmp_path: Path) -> None:
+    source = tmp_path / "a #model $1"
+    source.touch()
+    (tmp_path / "d").write_text(depfile(Path("target"), [source]))
+    (tmp_path / "Makefile").write_text("target:\n\ttouch target\n\ninclude d\n")
+
+    def run() -> str:
+        return subprocess.run(["make"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+
+    assert "touch target" in run()
+    assert "up to date" in run()
+    source.rename(tmp_path / "b")
+    assert "touch target" in run()
 
 
 @pytest.mark.parametrize("name", ["a;touch pwned", "a\nb", "a\rb", "a\\", "a\tb", "a\\ b", "a:b", "a%b", "a*", "a?", "[a]", "a=b", "a|b", "a(b)", "~a", "a'b", 'a"b', "a&b"])  # fmt: skip
