@@ -122,11 +122,12 @@ class Builder:
 
         shape: the placeholder's, where the file gives it. channels: else its channels; None for those of the first input.
         """
-        before = len(self._nodes)
+        before, origins = len(self._nodes), dict[Origin, None]()
         try:
             return read()
         except UnsupportedError as error:
             self.report(error)
+            origins = dict.fromkeys(problem.where for problem in error.problems if problem.where)
         except ModelError as error:
             if isinstance(error, SettingsError) or not any(name in self._guessed for name in inputs):
                 self.report(error)
@@ -139,6 +140,9 @@ class Builder:
         if shape is None:
             guess = guess._replace(channels=channels() or guess.channels)
         unique = self.add(name, Input(shape or guess), (), origin)
+        # What is wrong may be a constant that the layer reads, which is no node.
+        origins = {each: None for each in origins if each.layer != origin.layer}
+        self._nodes[-1] = replace(self._nodes[-1], origins=(*origins, origin))
         self._placeholders.add(unique)
         if shape is None:
             self._guessed.add(unique)

@@ -78,6 +78,22 @@ def test_a_refused_network_converts_with_the_line_of_its_note(tmp_path: Path) ->
     assert [message.example for message in find(model).notes] == [note.example]
 
 
+def test_a_network_can_end_before_a_refused_layer_of_constants(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Relu", ["x"], ["relu"]),
+        helper.make_node("Bernoulli", ["c"], ["random"]),
+        helper.make_node("Sqrt", ["random"], ["root"]),
+        helper.make_node("Add", ["relu", "root"], ["sum"]),
+        helper.make_node("Sigmoid", ["relu"], ["gate"]),
+    ]
+    network = Network(nodes, {"x": np.zeros((1, 3, 8, 8), np.float32)}, {"c": np.ones(1, np.float32)}, opset=15)
+    model = network.write(tmp_path / "net.onnx", outputs=["sum", "gate"])
+    (note,) = find(model).notes
+    assert note.example == "outputs = relu, gate"
+    assert '"random" (Bernoulli)' in note.message
+    assert verify(Config(definition=model, outputs=("relu", "gate"), output_folder=tmp_path)).passed
+
+
 def test_what_follows_the_refused_layer_is_a_network_of_its_own(tmp_path: Path) -> None:
     model = refused(tmp_path)
     config = Config(definition=model, inputs=("pool",), outputs=("gate",), output_folder=tmp_path)

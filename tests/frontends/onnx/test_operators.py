@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cnn_convertor.errors import UnsupportedError
+from cnn_convertor.frontends.onnx.operators import indexing
 from cnn_convertor.frontends.onnx.operators import onnx as registry
 from frontends.onnx.networks import Network, agreeing, helper, load, results_of, to_map
 
@@ -323,3 +326,63 @@ def retyped(path: Path) -> None:
     model = onnx.load(path)
     model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
     onnx.save(model, path)
+
+
+HUGE = np.zeros((64, 1 << 16), np.float32)
+FAR = [2**63 - 1, -(2**63), 1 - 2**63]
+
+
+@pytest.mark.parametrize("far", FAR)
+@pytest.mark.parametrize("upper", [0, 1])
+def test_a_diagonal_far_outside_leaves_all_or_nothing(far: int, upper: int, tmp_path: Path) -> None:
+    graph = load(node("Trilu", integers(far), x=X, upper=upper).write(tmp_path / "net.onnx"))
+    (values,) = results_of(graph, {"x": X})
+    np.testing.assert_array_equal(values, to_map(X if (far < 0) == bool(upper) else 0 * X))
+
+
+def test_a_scatter_of_nothing_changes_nothing(tmp_path: Path) -> None:
+    empty = node("ScatterElements", np.zeros(0, np.int64), np.zeros(0, np.float32), x=normal(5))
+    agreeing(empty, tmp_path / "net.onnx")
+
+
+@pytest.mark.parametrize("network", [
+    node("GatherND", np.zeros((200_000, 1), np.int64), x=HUGE),
+    Network([make("Where", ["c", "x", "zero"], ["y"])], {"x": HUGE[:1]},
+            {"c": np.ones((1 << 16, 1), np.bool_), "zero": np.float32(0)}),
+])  # fmt: skip
+def test_results_too_large_to_be_counted_are_refused(network: Network, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="elements cannot be converted"):
+        load(network.write(tmp_path / "net.onnx"))
+
+
+def test_places_are_found_to_be_regular_in_little_time() -> None:
+    size = 720_720 * 8  # has many divisors
+    places = np.arange(size)
+    places[size // 2 - 1 : size // 2 + 1] = places[size // 2 - 1 : size // 2 + 1][::-1]
+    start = time.process_time()
+    assert (indexing.equal_parts(places, size), indexing.block_length(places, size)) == (1, 1)
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_regular_places_are_found_as_by_trying_all(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    inner, block = random.integers(-1, 4, int(random.integers(1, 5))), int(random.integers(1, 4))
+    one = np.where(inner[:, None] < 0, -1, inner[:, None] * block + np.arange(block)).reshape(-1)
+    count, step = int(random.integers(1, 7)), 4 * block
+    places = np.where(one < 0, -1, one + np.arange(count)[:, None] * step).reshape(-1)
+    size = count * step
+    divisors = [n for n in range(1, size + 1) if size % n == 0 and places.size % n == 0]
+
+    def repeats(n: int) -> bool:
+        first, starts = places.reshape(n, -1)[0], np.arange(n)[:, None] * (size // n)
+        return np.array_equal(places, np.where(first < 0, -1, first + starts).reshape(-1))
+
+    def stays(n: int) -> bool:
+        first = places.reshape(-1, n)[:, :1]
+        return bool(np.all((first < 0) | (first % n == 0))) and np.array_equal(
+            places.reshape(-1, n), np.where(first < 0, -1, first + np.arange(n))
+        )
+
+    assert indexing.equal_parts(places, size) == max(filter(repeats, divisors))
+    assert indexing.block_length(places, size) == max(filter(stays, divisors))

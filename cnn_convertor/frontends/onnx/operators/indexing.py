@@ -36,9 +36,9 @@ def at_places(reading: OnnxReading, x: OnnxTensor, places: Numbers, part: str = 
     if not places.size:
         raise reading.unsupported("a result without elements cannot be converted")
     size, inside = math.prod(x.dims), f"{part}/" if part else ""
-    alike = _alike(places, size)
+    alike = equal_parts(places, size)
     one_part = places.reshape(alike, -1)[0]
-    together = _together(one_part, size // alike)
+    together = block_length(one_part, size // alike)
     starts = one_part[::together]
     rows = np.where(starts < 0, NOWHERE, starts // together)
     if rows.size > MOST_PLACES:
@@ -52,33 +52,37 @@ def at_places(reading: OnnxReading, x: OnnxTensor, places: Numbers, part: str = 
     return reading.reshape(taken, places.shape, part=part)
 
 
-def _alike(places: Numbers, size: int) -> int:
-    """How many equal parts of x give as many equal parts of the result, each in the same way."""
-    for count in _common_divisors(places.size, size):
-        parts, step = places.reshape(count, -1), size // count
-        first, starts = parts[:1], np.arange(count)[:, None] * step
-        if first.max() < step and np.array_equal(parts, np.where(first < 0, NOWHERE, first + starts)):
-            return count
-    return 1
+def equal_parts(places: Numbers, size: int) -> int:
+    """How many equal parts of x give as many equal parts of the result, each in the same way: the most.
+
+    Of each such number its divisors are such numbers, and of two their least common multiple, so primes are tried.
+    """
+    count = 1
+    for prime in _prime_factors(math.gcd(places.size, size)):
+        parts, step = places.reshape(count * prime, -1), size // (count * prime)
+        first, starts = parts[:1], np.arange(count * prime)[:, None] * step
+        if np.array_equal(parts, np.where(first < 0, NOWHERE, first + starts)):
+            count *= prime
+    return count
 
 
-def _together(places: Numbers, size: int) -> int:
-    """The length of the longest blocks of x that stay blocks."""
-    for length in _common_divisors(places.size, size):
-        blocks = places.reshape(-1, length)
-        first = blocks[:, :1]
-        if np.all((first < 0) | (first % length == 0)) and np.array_equal(
-            blocks, np.where(first < 0, NOWHERE, first + np.arange(length))
-        ):
-            return length
-    return 1
+def _prime_factors(number: int) -> list[int]:
+    factors, divisor = [], 2
+    while divisor * divisor <= number:
+        if number % divisor:
+            divisor += 1
+        else:
+            factors.append(divisor)
+            number //= divisor
+    return factors if number == 1 else [*factors, number]
 
 
-def _common_divisors(x: int, y: int) -> list[int]:
-    """The largest first."""
-    largest = math.gcd(x, y)
-    small = [n for n in range(1, math.isqrt(largest) + 1) if largest % n == 0]
-    return sorted({*small, *(largest // n for n in small)}, reverse=True)
+def block_length(places: Numbers, size: int) -> int:
+    """The length of the longest blocks of x that stay blocks: it divides where runs of neighbors begin, here and in x."""
+    before, after = places[:-1], places[1:]
+    begins = np.flatnonzero(np.where(after < 0, before >= 0, (before < 0) | (after != before + 1))) + 1
+    sources = places[np.append(0, begins)]
+    return int(np.gcd.reduce([math.gcd(places.size, size), *begins, *sources[sources >= 0]]))
 
 
 def _indices(reading: OnnxReading) -> Numbers:
@@ -96,10 +100,14 @@ def _checked(reading: OnnxReading, function: Callable[[], Numbers]) -> Numbers:
         raise reading.wrong(f"the indices do not fit: {error}") from None
 
 
-def _counted(reading: OnnxReading, dims: Dims) -> Numbers:
-    """The place of each element."""
+def _check_size(reading: OnnxReading, dims: Dims) -> None:
     if math.prod(dims) > LARGEST:
         raise reading.unsupported(f"places in a map of {math.prod(dims):,} elements cannot be converted")
+
+
+def _counted(reading: OnnxReading, dims: Dims) -> Numbers:
+    """The place of each element."""
+    _check_size(reading, dims)
     return np.arange(math.prod(dims)).reshape(dims)
 
 
@@ -109,6 +117,7 @@ def read_gather_nd(reading: OnnxReading) -> OnnxTensor:
     if not 0 <= batch_axes < min(x.rank, indices.ndim):
         raise reading.wrong(f"{batch_axes} axes of batches do not exist")
     counted = _counted(reading, x.dims)
+    _check_size(reading, (*indices.shape[:-1], *x.dims[batch_axes + indices.shape[-1] :]))
     return at_places(reading, x, _checked(reading, lambda: gather_nd(counted, indices, batch_axes)))
 
 
@@ -125,7 +134,8 @@ def read_trilu(reading: OnnxReading) -> OnnxTensor:
     if x.rank < 2:
         raise reading.wrong("a vector has no triangles")
     triangle = np.triu if reading.integer("upper", 1) else np.tril
-    return at_places(reading, x, np.asarray(triangle(_counted(reading, x.dims) + 1, diagonal[0])) - 1)
+    nearest = min(max(diagonal[0], -max(x.dims)), max(x.dims))  # further out, nothing changes
+    return at_places(reading, x, np.asarray(triangle(_counted(reading, x.dims) + 1, nearest)) - 1)
 
 
 # --- parts of two arrays -------------------------------------------------------------------------------------------------
@@ -150,7 +160,7 @@ def _overlaid(reading: OnnxReading, x: Value, x_places: Numbers, y: Value, y_pla
     return with_constant(reading, BinaryOp.ADD, kept, np.where(replaced, others, 0), swapped=False)
 
 
-@onnx.reads("ScatterND", "ScatterElements", "Scatter", settings="axis reduction", makes=[*MAKES, ops.Add, ops.Scale],
+@onnx.reads("ScatterND", "ScatterElements", "Scatter", settings="axis reduction", makes=[*MAKES, ops.Add, ops.Scale, ops.Identity],
             limits="constant indices, each once; reduction: none")  # fmt: skip
 def read_scatter(reading: OnnxReading) -> OnnxTensor:
     x, updates = reading.at(0), reading.at(2)
@@ -166,6 +176,8 @@ def read_scatter(reading: OnnxReading) -> OnnxTensor:
         places = _checked(reading, lambda: counted[element_places(x.dims, indices, axis)])
     if places.shape != updates.dims:
         raise reading.wrong(f"updates of {nchw.text_of(updates.dims)} do not fit {nchw.text_of(places.shape)}")
+    if not places.size and isinstance(x, OnnxTensor):
+        return reading.add(ops.Identity(), x, dims=x.dims, integers=x.integers)
     if np.unique(places).size < places.size:
         raise reading.unsupported("a scatter that writes elements more than once cannot be converted")
     new_places = np.full(x.dims, NOWHERE)
@@ -184,6 +196,7 @@ def read_where(reading: OnnxReading) -> OnnxTensor:
     if isinstance(condition, OnnxTensor):
         return _chosen(reading, condition, x, y)
     dims = broadcast(reading, condition.dims, x.dims, y.dims)
+    _check_size(reading, dims)
     is_x = np.broadcast_to(condition.load() != 0, dims)
     x_places, y_places = (np.broadcast_to(_counted(reading, value.dims), dims) for value in (x, y))
     return _overlaid(reading, x, np.where(is_x, x_places, NOWHERE), y, np.where(is_x, NOWHERE, y_places))
