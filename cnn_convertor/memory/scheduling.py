@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 Tasks: TypeAlias = int  # a set of tasks: bit i is the task at position i
 NODES = 5_000  # limit of the exact search, in sets of done tasks
 BEAM = 32  # width of the beam search, used if the exact search gives up
+READY = 64  # tasks that can run next, on average; with more, both searches take long
 
 
 class Task(NamedTuple):
@@ -39,13 +40,16 @@ def schedule(
 
     A buffer is live from its first task to its last; `inputs` from the start, `kept` buffers to the end. Writers precede
     readers; `before` lists further ordered pairs of tasks. The exact search visits at most `nodes` sets of tasks, so the
-    result does not depend on the machine; beyond that, a beam search tries to improve the order.
+    result does not depend on the machine; beyond that, a beam search tries to improve the order. Where more than READY tasks
+    can run next, as in a map of hundreds of tiles, the given order is kept.
     """
     needs = _Needs(tasks, sizes, inputs, kept, before)
     same = tuple(range(len(tasks)))
     peak = needs.peak(same)
     if peak == needs.least:
         return Schedule(same, peak, proven=True)
+    if needs.choices(same) > READY * len(tasks):
+        return Schedule(same, peak, proven=False)
     order, proven = _exactly(needs, peak, nodes)
     if not proven:
         order = _by_beam(needs, peak)
@@ -112,6 +116,14 @@ class _Needs:
             left &= left - 1
             if not self.earlier[task] & ~done:
                 yield task
+
+    def choices(self, order: Sequence[int]) -> int:
+        """How many tasks can run next before each task of an order, in total."""
+        done = total = 0
+        for task in order:
+            total += sum(1 for _ in self.ready(done))
+            done |= 1 << task
+        return total
 
     def next(self, done: Tasks, live: int, limit: int) -> list[tuple[int, int, int]]:
         """Tasks worth running next, with the bytes live during and after.

@@ -191,7 +191,7 @@ def divide_pixels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | 
         return None
     y, most = graph.shape(node.name), limits.max_height * limits.max_width
     pixels = y.height * y.width
-    if pixels <= most or _folds(graph, node, limits) is not None:
+    if not most < pixels <= _MOST_PARTS * most or _folds(graph, node, limits) is not None:
         return None
     nodes = _Nodes(graph, node)
     lines = [
