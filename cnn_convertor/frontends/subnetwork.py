@@ -28,11 +28,12 @@ def part_of(partial: PartialGraph, inputs: Sequence[str], outputs: Sequence[str]
     ]:
         raise UsageError(problems)
     begins = set(chain.from_iterable(by_layer[name] for name in inputs))
+    replaced = begins.difference({node.name for node in whole.inputs} - partial.placeholders)
     ends = tuple(chain.from_iterable(by_layer[name] for name in outputs))
     if inputs:
         own = tuple(name for name in whole.outputs if name not in partial.cut) or whole.outputs
         partial, ends = _begun(partial, begins), ends or own
-    part = _ended(partial, ends) if ends else partial
+    part = _ended(partial, ends, replaced) if ends else partial
     for name in inputs:
         if not partial.guessed.isdisjoint(by_layer[name]):
             problem = f'[INPUT] inputs: the size of the result of "{name}" is unknown'
@@ -55,8 +56,11 @@ def _begun(partial: PartialGraph, begins: Collection[str]) -> PartialGraph:
     )
 
 
-def _ended(partial: PartialGraph, outputs: tuple[str, ...]) -> PartialGraph:
-    """What the outputs need, and what leads to a layer that cannot be read, if they need one."""
+def _ended(partial: PartialGraph, outputs: tuple[str, ...], replaced: Collection[str]) -> PartialGraph:
+    """What the outputs need, and what leads to a layer that cannot be read, if they need one.
+
+    replaced: layers that are inputs now, whose problems are dropped.
+    """
     whole = partial.graph
     kept, cut = _needed(whole, outputs), frozenset[str]()
     if any(node.name in partial.placeholders for node in kept):
@@ -65,8 +69,7 @@ def _ended(partial: PartialGraph, outputs: tuple[str, ...]) -> PartialGraph:
         kept = _needed(whole, outputs)
     names = {node.name for node in kept}
     origins = {origin for node in kept for origin in node.origins}
-    judged = [node for node in kept if not isinstance(node.op, Input) or node.name in partial.placeholders]
-    dropped = _layers(whole.nodes) - _layers(judged)
+    dropped = _layers(whole.nodes) - _layers(node for node in kept if node.name not in replaced)
     return replace(
         partial,
         graph=Graph(kept, outputs),

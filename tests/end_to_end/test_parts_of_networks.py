@@ -14,7 +14,7 @@ from cnn_convertor.cli.tables import _layer_cells
 from cnn_convertor.config import Config
 from cnn_convertor.conversion.convert import convert
 from cnn_convertor.conversion.inspection import find
-from cnn_convertor.errors import UnsupportedError, UsageError
+from cnn_convertor.errors import ConvertorError, UnsupportedError, UsageError
 from cnn_convertor.trials.verify import verify
 from frontends.onnx.networks import Network
 
@@ -92,6 +92,22 @@ def test_a_network_can_end_before_a_refused_layer_of_constants(tmp_path: Path) -
     assert note.example == "outputs = relu, gate"
     assert '"random" (Bernoulli)' in note.message
     assert verify(Config(definition=model, outputs=("relu", "gate"), output_folder=tmp_path)).passed
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), [((), ("relu",)), (("x",), ()), (("relu",), ("gate",))])
+def test_a_part_keeps_what_is_wrong_with_its_own_inputs(
+    inputs: tuple[str, ...], outputs: tuple[str, ...], tmp_path: Path
+) -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["relu"]), helper.make_node("Sigmoid", ["relu"], ["gate"])]
+    model = Network(nodes, {"x": np.zeros((1, 3, 8, 8), np.float32)}, {}).write(tmp_path / "net.onnx")
+    config = Config(
+        definition=model, inputs=inputs, outputs=outputs, output_folder=tmp_path, width_override=4, height_override=4
+    )
+    if inputs == ("relu",):  # the network's own input is left out
+        assert convert(config).report.outputs
+        return
+    with pytest.raises(ConvertorError, match="DV206: the file fixes the size of the input: 8x8, not 4x4"):
+        convert(config)
 
 
 def test_what_follows_the_refused_layer_is_a_network_of_its_own(tmp_path: Path) -> None:
