@@ -50,7 +50,13 @@ _CHANNEL_ORDERS = ", ".join(f"{frontend.channel_order} for {frontend.title}" for
 
 KEYS = (
     Key("INPUT", "name", NETWORK_NAME, None, "the name of the class (`C` + name), of the files and of their folder"),
-    Key("INPUT", "definition", MODEL, None, "Caffe: .prototxt; Keras: .h5, .hdf5 or .keras; ONNX: .onnx"),
+    Key(
+        "INPUT",
+        "definition",
+        MODEL,
+        None,
+        "Caffe: .prototxt; Keras: .h5, .hdf5, .keras, or the .json of `model.to_json()` with `data`; ONNX: .onnx",
+    ),
     Key(
         "INPUT",
         "data",

@@ -38,7 +38,9 @@ def first_ini(model: Path, output: Path | None) -> str:
     """
     if not model.is_file() or not is_model(model):
         problem = "this is not a model" if model.is_file() else f'there is no file "{model}"'
-        raise UsageError.of("DV162", problem, Origin(str(model)), "give a .prototxt, .h5, .hdf5, .keras or .onnx file")
+        raise UsageError.of(
+            "DV162", problem, Origin(str(model)), "give a .prototxt, .h5, .hdf5, .keras, .json or .onnx file"
+        )
     if output is not None and output.exists():
         raise UsageError.of("DV162", "the file exists already", Origin(str(output)), "give another name after -o")
     folder = Path() if output is None else output.parent

@@ -19,9 +19,9 @@ from cnn_convertor.report.whole import PassRecorder, with_analysis
 
 
 def inspect(source: Config | str | Path, **device: Any) -> Report:
-    """Inspect the network of a configuration, an ini file or a model file (.h5, .hdf5, .keras, .prototxt).
+    """Inspect the network of a configuration, an ini file or a model file (.h5, .hdf5, .keras, .json, .prototxt).
 
-    A .prototxt needs no weights. device: options of Config, such as device, fusion and ub_size, where `source` is a file.
+    A .prototxt or .json needs no weights. device: options of Config, such as device, fusion and ub_size, where `source` is a file.
     Raises ConvertorError when a file cannot be read at all; what is wrong with single layers is in the report.
     """
     return find(source, **device).report

@@ -1,5 +1,6 @@
 """Reads trained networks into graphs, independently of the device; each framework has a folder."""
 
+import re
 from pathlib import Path
 
 from cnn_convertor.frontends.caffe import CAFFE
@@ -8,6 +9,7 @@ from cnn_convertor.frontends.keras import KERAS
 from cnn_convertor.frontends.onnx import ONNX
 
 FRONTENDS = (CAFFE, KERAS, ONNX)
+START = 2048  # bytes at which the content shows the framework
 
 
 def recognize(*paths: Path) -> Frontend | None:
@@ -18,11 +20,14 @@ def recognize(*paths: Path) -> Frontend | None:
                 return frontend
     try:
         with paths[0].open("rb") as file:
-            return recognize_content(file.read(8))
+            return recognize_content(file.read(START))
     except (OSError, ValueError):  # reading the model reports it
         return None
 
 
 def recognize_content(start: bytes) -> Frontend | None:
     """The framework whose files begin so."""
-    return next((frontend for frontend in FRONTENDS if start.startswith(frontend.magic)), None)
+    for frontend in FRONTENDS:
+        if start.startswith(frontend.magic) or (frontend.pattern and re.match(frontend.pattern, start[:START])):
+            return frontend
+    return None

@@ -37,7 +37,7 @@ class Frontend:
 
     name: as the ini file's `origin` gives it. title: as text gives it.
     definitions, data: suffixes of files that hold a network, and of files that hold weights.
-    magic: how its files begin; empty where a file's content does not tell.
+    magic: how its files begin; empty where a file's content does not tell. pattern: a regular expression for how its texts begin.
     channel_order: "RGB" or "BGR", the order its networks are trained with, by custom.
     finds_weights: whether the definition holds its weights, or names their files, so that no other can be given.
     runner: who computes the reference results for `verify`.
@@ -54,6 +54,7 @@ class Frontend:
     options: frozenset[str]
     importer: str
     finds_weights: bool = False
+    pattern: bytes | None = None
 
     @property
     def suffixes(self) -> frozenset[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cnn_convertor.errors import Origin, Problem
+from cnn_convertor.frontends import START, recognize_content
 
 
 class Format(NamedTuple):
@@ -59,8 +60,9 @@ FORMATS: Mapping[str, Format] = {
     ".index": CHECKPOINT,
     ".meta": CHECKPOINT,
     ".json": Format(
-        "an architecture without weights",
-        "join it with its weights: m = keras.models.model_from_json(text); m.load_weights(...); m.save('model.keras')",
+        "a JSON file without a Keras model",
+        "give what model.to_json() writes, beside the weights; a TensorFlow.js model: save it from Keras, "
+        "model.save('model.keras')",
     ),
     ".mlmodel": Format("a Core ML model", f"export the model that it was made from to ONNX, or {REBUILD}"),
     ".pb": Format(
@@ -106,10 +108,10 @@ def _by_contents(path: Path) -> Format | None:
 
     by_name = FORMATS.get(path.suffix.lower())
     if not path.is_file():
-        return by_name
+        return None if path.suffix.lower() == ".json" else by_name
     with path.open("rb") as file:
-        start = file.read(8)
-    if start == HDF5:  # may be Keras's
+        start = file.read(START)
+    if start.startswith(HDF5) or (by_name is FORMATS[".json"] and recognize_content(start)):  # may be Keras's
         return None
     if start[4:8] == b"TFL3":
         return LITE

@@ -12,8 +12,10 @@ from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias
 
 from cnn_convertor.errors import ModelError, Origin, Problem
-from cnn_convertor.frontends.keras.model_files import open_model
+from cnn_convertor.files.temporary import temporary_folder
+from cnn_convertor.frontends.keras.model_files import ModelFile, open_model
 from cnn_convertor.frontends.keras.versions import bilinear_sampling
+from cnn_convertor.frontends.keras.whole_model import write_whole_model
 from cnn_convertor.ir.ops import Sampling, Shape
 from cnn_convertor.verification.framework_maps import missing
 
@@ -68,16 +70,17 @@ def load_model(
     Raises UsageError when TensorFlow is not installed, ModelError when the model cannot be loaded.
     """
     keras = import_keras()
+    opened = open_model(definition)
     try:
-        return LoadedModel("Keras", keras, _load(keras, definition, data, size, custom))
+        return LoadedModel("Keras", keras, _load(keras, opened, data, size, custom))
     except ModelError as error:
-        if not _is_legacy(definition):
+        if opened.version >= 3:
             raise
         old, problems = _tf_keras(), error.problems
     if old is None:
         raise ModelError([replace(problem, hint=f"{_how_to_install()}; or {problem.hint}") for problem in problems])
     try:
-        return LoadedModel("Keras 2 (tf_keras)", old, _load(old, definition, data, size, custom))
+        return LoadedModel("Keras 2 (tf_keras)", old, _load(old, opened, data, size, custom))
     except ModelError as error:
         raise ModelError([*problems, *error.problems]) from error
 
@@ -88,30 +91,25 @@ def reason_of(error: Exception) -> str:
     return said.splitlines()[0] if said else type(error).__name__
 
 
-def _is_legacy(definition: Path) -> bool:
-    with suppress(ModelError):
-        return open_model(definition).version < 3
-    return False
-
-
 def _load(
-    keras: ModuleType, definition: Path, data: Path, size: tuple[int, int] | None, custom: Sequence[CustomLayer]
+    keras: ModuleType, opened: ModelFile, data: Path, size: tuple[int, int] | None, custom: Sequence[CustomLayer]
 ) -> Tensor:
     """The model as one package reads it."""
     known = _known_layers(keras) | _placeholders(keras, custom)
     try:
-        model = keras.models.load_model(definition, custom_objects=known, compile=False)
-        if data != definition:
+        with temporary_folder() as folder:
+            whole = write_whole_model(opened, data, folder) if opened.is_json else opened.path
+            model = keras.models.load_model(whole, custom_objects=known, compile=False)
+        if data != opened.path and not opened.is_json:
             model.load_weights(data)
         if size is not None:
             model = _resized(keras, model, size)
-        opened = open_model(definition)
         if opened.version < 3:
             _as_keras_2(keras, model, opened.writer)
     except Exception as error:  # Keras raises exceptions of any type
         problem = f"{keras.__name__} {keras.__version__} refuses the model: {reason_of(error)}"
         hint = "save it again with the version of Keras that made it, or give the expected outputs with the inputs"
-        raise ModelError(Problem("DV712", problem, Origin(str(definition)), hint)) from error
+        raise ModelError(Problem("DV712", problem, Origin(str(opened.path)), hint)) from error
     return model
 
 

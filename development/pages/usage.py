@@ -136,6 +136,12 @@ c++ -O2 -shared -fPIC $(python3 -m pybind11 --includes) MODULE.cpp NAME_gen.cpp 
 
 On the PC, RUNTIME is the [emulated device](internals/host-device.md): `-I cnn_convertor/host/include cnn_convertor/host/src/*.cpp`.
 
+## Keras as JSON
+
+`definition = model.json` and `data = model.weights.h5` read what `model.to_json()` and `model.save_weights()` of Keras 2 or 3 write;
+`data` may also be a whole model. JSON never holds weights: only `inspect` works without `data`. `verify` loads both files with Keras, and
+runs no code in them.
+
 ## Custom layers of Keras
 
 A layer type that only your firmware knows is described in a Python file that `custom_layer` names:

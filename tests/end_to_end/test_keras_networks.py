@@ -135,3 +135,23 @@ def test_layers_that_applications_define_are_found_in_h5(keras: Any, tmp_path: P
     model = keras.Model(source, LayerScale(1.0, 8)(keras.layers.Conv2D(8, 1)(source)))
     model.save(tmp_path / "m.h5")
     assert verify(config(tmp_path / "m.h5"), samples=2).passed
+
+
+@pytest.mark.parametrize("package", ["keras", "tf_keras"])
+def test_a_network_as_json_is_verified_with_each_form_of_weights(package: str, tmp_path: Path) -> None:
+    package_of_keras: Any = pytest.importorskip(package)
+    package_of_keras.utils.set_random_seed(1)
+    layers = package_of_keras.layers
+    x = package_of_keras.Input((8, 8, 3))
+    y = layers.Conv2D(4, 3, padding="same", activation="relu")(x)
+    inner = package_of_keras.Sequential([package_of_keras.Input((8, 8, 4)), layers.Conv2D(6, 3), layers.ReLU()])
+    model = package_of_keras.Model(x, layers.Dense(5)(layers.Flatten()(inner(y))))
+    (tmp_path / "net.json").write_text(model.to_json())
+    names = ["net.weights.h5", "whole.h5", *(["net.h5"] if package == "tf_keras" else ["whole.keras"])]
+    for name in names:
+        model.save(tmp_path / name) if name.startswith("whole") else model.save_weights(tmp_path / name)
+        result = verify(config(tmp_path / "net.json", tmp_path / name), samples=2)
+        assert result.passed and result.framework.startswith("Keras"), name
+        expected = np.asarray(model(np.full((1, 8, 8, 3), 0.5, np.float32)))
+        loaded = load_model(tmp_path / "net.json", tmp_path / name, None).model
+        np.testing.assert_array_equal(np.asarray(loaded(np.full((1, 8, 8, 3), 0.5, np.float32))), expected)

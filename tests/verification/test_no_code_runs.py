@@ -100,3 +100,29 @@ def test_a_lambda_layer_that_nothing_reads_is_not_loaded(tmp_path: Path) -> None
     path = with_lambda(tmp_path / "net.h5", [])
     with pytest.raises(ModelError, match="DV712"):
         load_model(path, path, None)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("what", SMUGGLED)
+def test_no_setting_in_json_runs_code(what: str, setting: str, tmp_path: Path) -> None:
+    path, whole = tmp_path / "net.json", EXAMPLE / "digits.keras"
+    with zipfile.ZipFile(whole) as given:
+        config = json.loads(given.read("config.json"))
+    config["config"]["layers"][1]["config"][setting] = SMUGGLED[what]
+    path.write_text(json.dumps(config))
+    try:
+        load(Config.of(path, data=whole))
+        load_model(path, whole, None)
+    except ConvertorError:
+        pass  # refused, or never looked at
+
+
+@pytest.mark.parametrize("weights", ["net.h5", "net.weights.h5"])
+def test_a_lambda_layer_in_json_is_not_loaded(weights: str, tmp_path: Path) -> None:
+    with h5py.File(with_lambda(tmp_path / "net.h5", [])) as file:
+        about = {"keras_version": "2.4.0", "backend": "tensorflow"}
+        (tmp_path / "net.json").write_text(json.dumps({**json.loads(file.attrs["model_config"]), **about}))
+    with zipfile.ZipFile(EXAMPLE / "digits.keras") as archive:
+        (tmp_path / "net.weights.h5").write_bytes(archive.read("model.weights.h5"))
+    with pytest.raises(ModelError, match="DV712"):
+        load_model(tmp_path / "net.json", tmp_path / weights, None)

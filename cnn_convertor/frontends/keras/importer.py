@@ -1,6 +1,7 @@
-"""Turns a Keras model (.h5 and .hdf5 of Keras 2 and 3, .keras) into a graph."""
+"""Turns a Keras model (.h5 and .hdf5 of Keras 2 and 3, .keras, JSON with a file of weights) into a graph."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from cnn_convertor.frontends.keras.inputs import AUGMENTATIONS, DROPOUTS
 from cnn_convertor.frontends.keras.model import KerasNetwork, LayerCall, LayerOutput, flatten, parse
 from cnn_convertor.frontends.keras.model_files import ModelFile, open_model
 from cnn_convertor.frontends.keras.operations import ARGUMENTS, operation_name
-from cnn_convertor.frontends.keras.parameters import LayerArrays, match_weights
+from cnn_convertor.frontends.keras.parameters import LayerArrays, has_weights, match_weights
 from cnn_convertor.frontends.keras.reading import (
     HARMLESS,
     KerasReading,
@@ -57,7 +58,7 @@ def load(definition: Path, data: Path, **options: Any) -> Graph:
 def read(definition: Path, data: Path | None, options: ReadOptions = ReadOptions()) -> PartialGraph:
     """Like load, with the problems of single layers beside the part of the network that can be read.
 
-    data: None for the weights in the definition's own file.
+    data: None for the weights in the definition's own file; of JSON, to inspect it without weights.
     Raises ModelError when a file is not what it should be, UsageError when the file of custom layers fails.
     """
     return _assembly(definition, data, options).read()
@@ -113,7 +114,7 @@ class _Assembly:
             return [value.node for value in values]
 
         def channels() -> int | None:
-            return wanted_channels(self._network, call.number, self._weights.arrays)
+            return wanted_channels(self._network, call.number, self._weights.arrays or {})
 
         axes = self._known_axes(call)
         shape = None if axes is None else axes.shape(self._shapes[call.layer.name])
@@ -183,8 +184,18 @@ def _assembly(definition: Path, data: Path | None, options: ReadOptions) -> _Ass
     config = opened.definition()
     model = parse(config, str(definition))
     same_file = data is None or data == definition
-    contents = opened.contents if data is None or same_file else open_model(data).contents
-    weights = match_weights(model, contents, same_file=same_file)
+    if opened.is_json and data is None:
+        weights = LayerArrays(str(definition), "", None)
+    else:
+        if opened.is_json and same_file and has_weights(model):
+            problem, hint = (
+                "the file holds the network, not its weights",
+                "name the file of the weights: data = FILE.h5",
+            )
+            raise ModelError.of("DV204", problem, Origin(str(definition)), hint)
+        contents = opened.contents if data is None or same_file else open_model(data).contents
+        weights = match_weights(model, contents, same_file=same_file)
+        weights = replace(weights, backend=weights.backend or opened.contents.text("", "backend") or "")
     network = flatten(model, str(definition))
     shapes = known_shapes(config) if options.size is None else {}
     return _Assembly(opened, network, weights, options.size, custom, shapes)

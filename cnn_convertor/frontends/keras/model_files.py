@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from cnn_convertor.errors import ModelError, Origin
-from cnn_convertor.files.limited import DAMAGES, open_archive
-from cnn_convertor.frontends import recognize
+from cnn_convertor.files.limited import DAMAGES, TooLargeError, open_archive
+from cnn_convertor.files.limited import contents as contents_of
+from cnn_convertor.frontends import START, recognize, recognize_content
 from cnn_convertor.frontends.keras import KERAS
 from cnn_convertor.frontends.keras.hdf5 import Contents, damaged, is_hdf5, read_file, read_member
 from cnn_convertor.frontends.keras.model import MAKE_FUNCTIONAL
@@ -27,6 +28,7 @@ class ModelFile:
     """An opened file. config: the model's configuration as JSON, or None when the file holds only weights.
 
     writer: version of the Keras that saved it; empty where the file does not give it. version: its first number.
+    is_json: whether it is JSON, which never holds weights.
     """
 
     path: Path
@@ -34,6 +36,7 @@ class ModelFile:
     contents: Contents
     writer: str
     version: int
+    is_json: bool = False
 
     def definition(self) -> Any:
         """The configuration. Raises ModelError for a file of weights."""
@@ -52,7 +55,7 @@ class ModelFile:
 
 
 def open_model(path: Path) -> ModelFile:
-    """Open a .h5, .hdf5 or .keras file. Raises ModelError, with a way out, for any other."""
+    """Open a .h5, .hdf5 or .keras file, or the JSON of a model. Raises ModelError, with a way out, for any other."""
     try:
         if path.is_dir():
             raise _unknown(path)
@@ -61,8 +64,15 @@ def open_model(path: Path) -> ModelFile:
         if path.stat().st_size == 0:
             raise _error(path, "the file is empty", SAVE)
         with path.open("rb") as file:
-            start = file.read(4)
-        if start == b"PK\3\4" and path.suffix.lower() != ".npz" and recognize(path) is KERAS and explain(path) is None:
+            start = file.read(START)
+        if not start.startswith(KERAS.magic) and recognize_content(start) is KERAS and explain(path) is None:
+            return _open_json(path)
+        if (
+            start[:4] == b"PK\3\4"
+            and path.suffix.lower() != ".npz"
+            and recognize(path) is KERAS
+            and explain(path) is None
+        ):
             return _open_archive(path)
         if not is_hdf5(path):
             raise _unknown(path)
@@ -72,6 +82,19 @@ def open_model(path: Path) -> ModelFile:
     text = contents.text("", "model_config")
     writer = contents.text("", "keras_version") or contents.text("model_weights", "keras_version") or ""
     return ModelFile(path, None if text is None else _parse_json(path, text), contents, writer, _major(writer, 2))
+
+
+def _open_json(path: Path) -> ModelFile:
+    """What Keras's model.to_json() gives."""
+    try:
+        config = _parse_json(path, contents_of(path, LARGEST_TEXT))
+    except TooLargeError as error:
+        raise damaged(str(path), error) from None
+    if not (isinstance(config, dict) and isinstance(config.get("class_name"), str)):
+        raise _error(path, "the JSON is not a Keras model", "give what model.to_json() writes")
+    writer, backend = (str(config.get(name) or "") for name in ("keras_version", "backend"))
+    contents = Contents(str(path), {}, {"": {"backend": [backend]}})
+    return ModelFile(path, config, contents, writer, _major(writer, 3 if "module" in config else 2), is_json=True)
 
 
 def _open_archive(path: Path) -> ModelFile:

@@ -43,11 +43,19 @@ def form_of_weights(contents: Contents) -> WeightsForm | None:
 
 @dataclass(frozen=True, slots=True)
 class LayerArrays:
-    """The arrays of every layer that has some, by KerasLayer.key, in the order of variables.slots()."""
+    """The arrays of every layer that has some, by KerasLayer.key, in the order of variables.slots().
+
+    arrays: None: the network is inspected without weights.
+    """
 
     file: str
     backend: str
-    arrays: Mapping[tuple[int, ...], tuple[Variable, ...]]
+    arrays: Mapping[tuple[int, ...], tuple[Variable, ...]] | None
+
+
+def has_weights(model: KerasLayer) -> bool:
+    """Whether any layer of a model has arrays."""
+    return bool(_all_slots(model))
 
 
 def match_weights(model: KerasLayer, contents: Contents, *, same_file: bool) -> LayerArrays:
@@ -64,7 +72,7 @@ def match_weights(model: KerasLayer, contents: Contents, *, same_file: bool) -> 
     form = form_of_weights(contents)
     if form is WeightsForm.TREE:
         return LayerArrays(contents.file, backend, _match_tree(model, contents, "", same_file))
-    if not _all_slots(model):
+    if not has_weights(model):
         return LayerArrays(contents.file, backend, {})
     reason, hint = "the file holds no Keras weights", "save the whole model: model.save('model.keras')"
     if form is WeightsForm.ATTRIBUTES:

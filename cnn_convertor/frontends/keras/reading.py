@@ -151,6 +151,9 @@ class KerasReading:
     def variable(self, role: str, shape: Sequence[int]) -> Variable:
         """The layer's array of that role. Raises ModelError when it is not there or has another shape."""
         roles = [slot.role for slot in slots(self.layer.type, self.layer.config)]
+        if self.weights.arrays is None:
+            self.builder.count(self.origin, role, shape)
+            return _absent(role, tuple(shape))
         arrays = self.weights.arrays.get(self.layer.key, ())
         where = Origin(self.weights.file, self.layer.name, self.layer.type)
         hint = "check that `data` names the weights of this network"
@@ -301,6 +304,12 @@ def constant(
 ) -> Constant:
     """An array of a file as a constant. index: rows -> what to read; turn: what was read -> (rows, *shape[1:])."""
     return Constant(shape, lambda rows: turn(variable.read(index(rows))))
+
+
+def _absent(role: str, shape: tuple[int, ...]) -> Variable:
+    """An array of a network that is inspected without its weights."""
+    absent = Constant.absent(shape or (1,))
+    return Variable(role, shape, lambda index: absent.load()[index] if shape else absent.load()[0])
 
 
 def check_dtype(reading: KerasReading) -> None:

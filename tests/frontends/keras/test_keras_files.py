@@ -245,7 +245,7 @@ def test_layers_find_their_arrays(model: Any, first: str, second: str, arrays: d
         ("text.keras", b"hello", "not a Keras model"),
         ("model.pb", b"\x08\x01\x12", "TensorFlow graph"),
         ("model.pt", b"PK\3\4whatever", "PyTorch"),
-        ("model.json", b"{}", "architecture without weights"),
+        ("model.json", b"{}", "JSON file without a Keras model"),
         ("net.caffemodel", b"\n\4", "origin = CAFFE"),
         ("broken.keras", b"PK\3\4whatever", "damaged"),
         ("broken.h5", b"\x89HDF\r\n\x1a\n" + bytes(50), "damaged"),

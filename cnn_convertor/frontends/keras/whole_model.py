@@ -1,0 +1,47 @@
+"""Joins a network as JSON with its weights, for Keras itself to load."""
+
+import json
+import shutil
+import zipfile
+from pathlib import Path
+
+import h5py
+
+from cnn_convertor.frontends.keras.model import SEQUENTIAL
+from cnn_convertor.frontends.keras.model_files import CONFIG, METADATA, WEIGHTS, ModelFile, open_model
+from cnn_convertor.frontends.keras.parameters import WeightsForm, form_of_weights
+
+
+def write_whole_model(opened: ModelFile, data: Path, folder: Path) -> Path:
+    """Write a network as JSON and its weights into one file, as `model.save` does, since Keras reads such files without running code."""
+    config = json.dumps(opened.config)
+    if form_of_weights(open_model(data).contents) is WeightsForm.TREE:
+        path = folder / "model.keras"
+        if opened.version < 3:  # whose JSON does not give the package of the model's own class
+            kind = opened.config["class_name"]
+            module = "keras" if kind == SEQUENTIAL else "keras.src.engine.functional"
+            config = json.dumps({"module": module, "registered_name": kind, **opened.config})
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(CONFIG, config)
+            archive.writestr(METADATA, json.dumps({"keras_version": opened.writer or "3.0.0"}))
+            if zipfile.is_zipfile(data):
+                with (
+                    zipfile.ZipFile(data) as given,
+                    given.open(WEIGHTS) as source,
+                    archive.open(WEIGHTS, "w") as target,
+                ):
+                    shutil.copyfileobj(source, target)
+            else:
+                archive.write(data, WEIGHTS)
+        return path
+    path = folder / "model.h5"
+    with h5py.File(data) as given, h5py.File(path, "w") as file:
+        file.attrs["model_config"] = config
+        file.attrs["keras_version"] = opened.writer or "3.0.0"
+        file.attrs["backend"] = opened.contents.text("", "backend") or "tensorflow"
+        group, root = file.create_group("model_weights"), given.get("model_weights", given)
+        for name, value in root.attrs.items():
+            group.attrs[name] = value
+        for name in root:
+            root.copy(name, group)
+    return path
