@@ -115,6 +115,11 @@ def shapes_of(graph: Graph) -> dict[str, Shape]:
     return {node.name: node.op.shape for node in graph.inputs if isinstance(node.op, Input)}
 
 
+def axes_of(graph: Graph) -> dict[str, str]:
+    """The network's inputs -> their axes in the framework, as letters of "HWC"."""
+    return {node.name: node.op.axes for node in graph.inputs if isinstance(node.op, Input)}
+
+
 # --- random --------------------------------------------------------------------------------------------------------------
 
 
@@ -154,11 +159,13 @@ def _random_image(random: np.random.Generator, shape: Shape) -> NDArray[np.float
 # --- files ---------------------------------------------------------------------------------------------------------------
 
 
-def read_samples(path: Path, shapes: Mapping[str, Shape], preparation: Preparation) -> Samples:
+def read_samples(
+    path: Path, shapes: Mapping[str, Shape], preparation: Preparation, axes: Mapping[str, str] = {}
+) -> Samples:
     """An image, an array (.npy, .npz), or a folder of them.
 
-    Arrays are inputs as the network takes them: (H, W, C) or (C, H, W), or N of them. In a .npz they are named after
-    the inputs; `expected_LAYER` holds known results of a layer. Raises UsageError for arrays that do not fit.
+    Arrays are inputs as the network takes them: with the framework's own axes, (H, W, C) or (C, H, W), or N of them. axes: the
+    own ones, which win where several fit. In a .npz they are named after the inputs; `expected_LAYER` holds known results of a layer. Raises UsageError for arrays that do not fit.
     """
     if not path.exists():
         raise _unfit(path, "there is no such file or folder")
@@ -166,13 +173,13 @@ def read_samples(path: Path, shapes: Mapping[str, Shape], preparation: Preparati
         files = sorted(file for file in path.iterdir() if file.suffix.lower() in IMAGES | ARRAYS)
         if not files:
             raise _unfit(path, "there are no images or arrays in the folder")
-        return _joined(path, [read_samples(file, shapes, preparation) for file in files])
+        return _joined(path, [read_samples(file, shapes, preparation, axes) for file in files])
     suffix = path.suffix.lower()
     if suffix == ".npz":
-        return _read_archive(path, shapes)
+        return _read_archive(path, shapes, axes)
     name, shape = _only(path, shapes)
     if suffix == ".npy":
-        return Samples({name: _fitted(path, name, _load(path), shape)}, path.name, {})
+        return Samples({name: _fitted(path, name, _load(path), shape, axes.get(name, ""))}, path.name, {})
     if suffix in IMAGES:
         return Samples({name: read_image(path, shape, preparation)[None]}, path.name, {})
     raise _unfit(path, "this is not an image, a .npy or a .npz file")
@@ -231,7 +238,7 @@ def _is_cut_off(data: bytes) -> bool:
     return True
 
 
-def _read_archive(path: Path, shapes: Mapping[str, Shape]) -> Samples:
+def _read_archive(path: Path, shapes: Mapping[str, Shape], axes: Mapping[str, str]) -> Samples:
     try:
         arrays = load_arrays(path)
     except (OSError, ValueError) as error:
@@ -242,7 +249,8 @@ def _read_archive(path: Path, shapes: Mapping[str, Shape]) -> Samples:
         inputs = dict(zip(shapes, inputs.values(), strict=True))
     if set(inputs) != set(shapes):
         raise _unfit(path, f"it holds {_listed(inputs)}, but the network's inputs are {_listed(shapes)}")
-    samples = Samples({n: _fitted(path, n, inputs[n], shape) for n, shape in shapes.items()}, path.name, expected)
+    maps = {n: _fitted(path, n, inputs[n], shape, axes.get(n, "")) for n, shape in shapes.items()}
+    samples = Samples(maps, path.name, expected)
     for name, values in expected.items():
         if values.dtype.kind not in "biuf" or values.ndim < 2 or len(values) != samples.count or not values.size:
             actual = f"an array of {values.dtype} and the shape {values.shape}"
@@ -270,34 +278,35 @@ def _load(path: Path) -> NDArray[np.floating]:
         raise _unfit(path, f"this is not a .npy file ({error})") from None
 
 
-def _fitted(path: Path, name: str, values: NDArray[np.floating], shape: Shape) -> Maps:
-    """An array as (N, H, W, C)."""
+def _fitted(path: Path, name: str, values: NDArray[np.floating], shape: Shape, axes: str) -> Maps:
+    """An array as (N, H, W, C). axes: the framework's own."""
     if values.dtype.kind not in "biuf":
         raise _unfit(path, f'the input "{name}" is an array of {values.dtype}, not of real numbers')
     if not values.size:
         raise _unfit(path, f'there are no samples for the input "{name}"')
-    for wanted in _spellings(shape):
+    for letters in _spellings(shape, axes):
+        wanted = tuple(shape["HWC".index(letter)] for letter in letters)
         if values.shape[-len(wanted) :] == wanted and values.ndim in (len(wanted), len(wanted) + 1):
             with np.errstate(over="ignore"):  # infinities are refused later
                 batch = values.reshape(-1, *wanted).astype(np.float32)
-            if len(wanted) == 3 and wanted != tuple(shape):
-                batch = batch.transpose(0, 2, 3, 1)
+            batch = batch.transpose(0, *(1 + letters.index(letter) for letter in "HWC" if letter in letters))
             return np.ascontiguousarray(batch).reshape(-1, *shape)
     actual = "x".join(map(str, values.shape))
     raise _unfit(path, f'an array of {actual} does not fit the input "{name}" of {shape} (height x width x channels)')
 
 
-def _spellings(shape: Shape) -> Iterator[tuple[int, ...]]:
-    """The shapes that an array of an input may have."""
-    height, width, channels = shape
-    yield height, width, channels
-    yield channels, height, width
-    if channels == 1:
-        yield height, width
-    if height == 1:
-        yield width, channels  # as Keras has it, behind a Conv1D
+def _spellings(shape: Shape, own: str) -> Iterator[str]:
+    """The axes that an array of an input may have after the batch, as letters of "HWC". own: the framework's; the first that fit win."""
+    if own:
+        yield own
+    yield "HWC"
+    yield "CHW"
+    if shape.channels == 1:
+        yield "HW"
+    if shape.height == 1:
+        yield "WC"  # as Keras has it, behind a Conv1D
     if shape.is_vector:
-        yield (channels,)
+        yield "C"
 
 
 def _only(path: Path, shapes: Mapping[str, Shape]) -> tuple[str, Shape]:

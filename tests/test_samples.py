@@ -127,6 +127,42 @@ def test_arrays_come_in_either_order_with_or_without_a_batch(given: tuple[int, .
     assert np.array_equal(read, values if batch[1:] == (4, 5, 3) else values.transpose(0, 2, 3, 1))
 
 
+@pytest.mark.parametrize(
+    ("axes", "given", "shape"),
+    [
+        ("CHW", (4, 4, 4), Shape(4, 4, 4)),
+        ("CHW", (2, 4, 4, 4), Shape(4, 4, 4)),
+        ("HWC", (4, 4, 4), Shape(4, 4, 4)),
+        ("CH", (3, 7), Shape(7, 1, 3)),
+        ("CH", (2, 3, 7), Shape(7, 1, 3)),
+        ("CW", (5, 5), Shape(1, 5, 5)),
+        ("WC", (5, 5), Shape(1, 5, 5)),
+        ("HW", (2, 4, 5), Shape(4, 5, 1)),
+        ("C", (2, 6), Shape(1, 1, 6)),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["npy", "npz"])
+def test_the_frameworks_own_axes_win(
+    axes: str, given: tuple[int, ...], shape: Shape, suffix: str, tmp_path: Path
+) -> None:
+    values = np.arange(np.prod(given), dtype=np.float32).reshape(given)
+    np.save(tmp_path / "a.npy", values)
+    np.savez(tmp_path / "a.npz", image=values)
+    read = read_samples(tmp_path / f"a.{suffix}", {"in": shape}, COLOR, {"in": axes}).inputs["in"]
+    batch = values.reshape(-1, *given[-len(axes) :])
+    expected = np.moveaxis(batch, [1 + axes.index(letter) for letter in "HWC" if letter in axes], range(1, batch.ndim))
+    assert np.array_equal(read, expected.reshape(-1, *shape))
+
+
+def test_both_orders_of_maps_still_fit_where_the_own_axes_do_not(tmp_path: Path) -> None:
+    values = np.arange(60, dtype=np.float32).reshape(4, 5, 3)
+    for axes in ("HWC", "CHW"):
+        for own, array in (("HWC", values), ("CHW", values.transpose(2, 0, 1))):
+            np.save(tmp_path / "a.npy", array)
+            read = read_samples(tmp_path / "a.npy", {"in": Shape(4, 5, 3)}, COLOR, {"in": axes}).inputs["in"]
+            assert np.array_equal(read[0], values), own
+
+
 def test_an_archive_holds_inputs_by_name_and_results_that_are_known(tmp_path: Path) -> None:
     shapes = {"a": Shape(2, 2, 1), "b": Shape(1, 1, 3)}
     np.savez(tmp_path / "x.npz", a=np.zeros((2, 2)), b=np.ones(3), expected_prob=np.zeros((1, 4)))

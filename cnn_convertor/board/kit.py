@@ -25,7 +25,7 @@ from cnn_convertor.files.replacing import Contents, Digest
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import counted_weights, quantize, read_whole
 from cnn_convertor.progress import Progress, silent
-from cnn_convertor.samples import Preparation, Samples, random_samples, read_samples, shapes_of
+from cnn_convertor.samples import Preparation, Samples, axes_of, random_samples, read_samples, shapes_of
 
 GIVEN = -1  # in place of a seed: the inputs were given
 HEADER = "kit.h"
@@ -41,7 +41,7 @@ class Inputs(NamedTuple):
     def read(self, graph: Graph, preparation: Preparation) -> Samples:
         shapes = shapes_of(graph)
         if self.path is not None:
-            return read_samples(self.path, shapes, preparation)
+            return read_samples(self.path, shapes, preparation, axes_of(graph))
         return random_samples(shapes, preparation, samples=self.samples, seed=self.seed)
 
 

@@ -33,7 +33,7 @@ from cnn_convertor.layouts.packing import Bytes, pack
 from cnn_convertor.passes import optimize
 from cnn_convertor.pipeline import quantize, read_whole
 from cnn_convertor.progress import SURFACES, Progress, silent
-from cnn_convertor.samples import random_samples, read_samples, shapes_of
+from cnn_convertor.samples import axes_of, random_samples, read_samples, shapes_of
 
 
 class Export(NamedTuple):
@@ -102,7 +102,7 @@ def _inputs(request: Request, graph: Graph, path: Path | None) -> dict[str, NDAr
     if path is None:
         samples = random_samples(shapes, preparation, samples=1, seed=0)
     else:
-        samples = read_samples(path, shapes, preparation)
+        samples = read_samples(path, shapes, preparation, axes_of(graph))
     if samples.count > 1:
         warn(Problem("DV857", f"there are {samples.count} samples; the first is exported", Origin(str(path))))
     return {name: values[0] for name, values in samples.inputs.items()}

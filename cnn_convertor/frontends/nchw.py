@@ -29,6 +29,12 @@ def shape_of(dims: Dims) -> Shape:
     return Shape(height, width, channels)
 
 
+def letters_of(dims: Dims) -> str:
+    """The axes after the batch as letters of "CHW", for at most three; empty for more."""
+    count = len(dims) - _batch_axes(dims)
+    return "CHW"[:count] if count <= len(COUNTED) else ""
+
+
 def axis_of(dims: Dims, axis: int) -> Axis | None:
     """The map's axis that is an axis of the blob; None for the batch, and for one of several that make the channels."""
     position, count = axis - _batch_axes(dims), len(dims) - _batch_axes(dims)

@@ -47,8 +47,10 @@ def part_of(partial: PartialGraph, inputs: Sequence[str], outputs: Sequence[str]
 def _begun(partial: PartialGraph, begins: Collection[str]) -> PartialGraph:
     """The network with inputs in place of some nodes."""
     graph = partial.graph
+    own = (node.op.axes for node in graph.inputs if isinstance(node.op, Input))
+    axes = next((letters for letters in own if len(letters) == 3), "")  # of maps, in the framework's order
     nodes = (
-        replace(node, op=Input(graph.shape(node.name)), inputs=()) if node.name in begins else node
+        replace(node, op=Input(graph.shape(node.name), axes), inputs=()) if node.name in begins else node
         for node in graph.nodes
     )
     return replace(

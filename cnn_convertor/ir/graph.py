@@ -228,7 +228,7 @@ def describe(op: Op) -> str:
     parts = []
     for f in fields(op):
         value = getattr(op, f.name)
-        if value != f.default and value is not None:
+        if f.repr and value != f.default and value is not None:
             parts.append(f"{f.name}={_short(value)}")
     return f"{type(op).__name__}[{' '.join(parts)}]" if parts else type(op).__name__
 

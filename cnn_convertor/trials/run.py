@@ -19,7 +19,7 @@ from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import quantize, read_whole
 from cnn_convertor.progress import Progress, silent
-from cnn_convertor.samples import read_samples, shapes_of
+from cnn_convertor.samples import axes_of, read_samples, shapes_of
 
 Load: TypeAlias = Callable[[Program], EmulatedNetwork]
 
@@ -60,7 +60,7 @@ def run(config: Config, given: Path, *, sources: Sequence[Path] = (), progress: 
     request = Request.of(config)
     graph = read_whole(request)
     program = quantize(graph, request, progress).program
-    samples = read_samples(given, shapes_of(graph), request.preparation)
+    samples = read_samples(given, shapes_of(graph), request.preparation, axes_of(graph))
     progress("compile", 0, 1)
     with compiled(graph, program, request, sources) as (network, _):
         progress("run", 0, 1)

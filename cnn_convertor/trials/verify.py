@@ -19,7 +19,7 @@ from cnn_convertor.files import replacing
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import Quantized, plan, quantize, read_whole, render_options
 from cnn_convertor.progress import Progress, silent
-from cnn_convertor.samples import SAMPLES, Samples, random_samples, read_samples, shapes_of
+from cnn_convertor.samples import SAMPLES, Samples, axes_of, random_samples, read_samples, shapes_of
 from cnn_convertor.trials.labels import read_classes
 from cnn_convertor.trials.run import Load, compiled
 from cnn_convertor.verification.compare import layer_of
@@ -101,7 +101,7 @@ def verify(
     if inputs is None:
         test_samples = random_samples(shapes, preparation, samples=samples, seed=seed)
     else:
-        test_samples = read_samples(inputs, shapes, preparation)
+        test_samples = read_samples(inputs, shapes, preparation, axes_of(graph))
     classes = None if labels is None else read_classes(labels, test_samples.count, graph)
     palette = has_palettes(program)
     progress("compile", 0, 1)

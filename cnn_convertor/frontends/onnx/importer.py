@@ -12,7 +12,7 @@ import numpy as np
 from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem, UnsupportedError, warn
 from cnn_convertor.frontends.builder import Builder, PartialGraph
 from cnn_convertor.frontends.frontend import ReadOptions
-from cnn_convertor.frontends.nchw import shape_of
+from cnn_convertor.frontends.nchw import letters_of, shape_of
 from cnn_convertor.frontends.onnx.compute_budget import ComputeBudget
 from cnn_convertor.frontends.onnx.folding import shape_part
 from cnn_convertor.frontends.onnx.folds import fold
@@ -140,7 +140,7 @@ class _Importer:
 
         def read_input() -> list[str]:
             dims = self._input_dims(info, where)
-            node = self._builder.add(info.name, Input(shape_of(dims)), (), where)
+            node = self._builder.add(info.name, Input(shape_of(dims), letters_of(dims)), (), where)
             tensors.append(OnnxTensor(node, dims, None if info.type in FLOATS else range_of(TYPES[info.type])))
             return [node]
 

@@ -1,7 +1,7 @@
 """Operators that compute: with weights, over windows, element by element."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -26,7 +26,10 @@ from cnn_convertor.ir.ops.geometry import (
 
 @dataclass(frozen=True, slots=True)
 class Input:
+    """axes: the framework's own, after the batch, as letters of "HWC"; empty where they are not known."""
+
     shape: Shape
+    axes: str = field(default="", compare=False, repr=False)
 
     def output_shape(self) -> Shape:
         if min(self.shape) < 1:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cnn_convertor.frontends.arithmetic import scale_and_shift
 from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, caffe, numbered
-from cnn_convertor.frontends.nchw import Dims, shape_of, text_of, with_length
+from cnn_convertor.frontends.nchw import Dims, letters_of, shape_of, text_of, with_length
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import BinaryOp, Op
 
@@ -38,7 +38,7 @@ def _one_input(reading: CaffeReading, name: str, declared: Dims) -> CaffeBlob:
     if min(sizes) < 1:
         raise reading.wrong(f'the size of the input "{name}" is not defined', "set width_override and height_override")
     dims = (1, *sizes)
-    return reading.add(ops.Input(shape_of(dims)), name=name, dims=dims)
+    return reading.add(ops.Input(shape_of(dims), letters_of(dims)), name=name, dims=dims)
 
 
 @caffe.reads("Eltwise", group="eltwise_param", settings="operation coeff", makes=[ops.Scale, ops.Add, ops.Binary])
