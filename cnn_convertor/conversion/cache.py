@@ -122,8 +122,18 @@ def _converted(store: Cache, key: str, config: Config, progress: Progress, on: W
         paths = _others(config, read, store.folder)
         others = tuple(HashedInput(path, sha256_of(path)) for path in paths)
         if _key(config) == key and all(path.stat().st_ctime < begin for path in paths):
-            store.add(key, CachedConversion(others, contents, conversion.report, warned.problems), folder)
+            _stored(store, key, CachedConversion(others, contents, conversion.report, warned.problems), folder)
     return ConvertedNetwork(installed, conversion.report)
+
+
+def _stored(store: Cache, key: str, entry: CachedConversion, folder: Path) -> None:
+    """Store a conversion whose outputs are installed; a warning when the cache cannot take it."""
+    try:
+        store.add(key, entry, folder)
+    except OSError as error:
+        problem = f"the cache cannot store the conversion: {error.strerror}"
+        place = Origin(str(error.filename2 or error.filename or store.folder))
+        warn(Problem("DV131", problem, place, "remove what is there, or name a new folder with --cache"))
 
 
 def install(config: Config, contents: Mapping[str, Contents]) -> tuple[Path, ...]:

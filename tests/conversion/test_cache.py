@@ -201,6 +201,22 @@ def test_damage_is_found_and_repaired(part: str, damage: bytes, net: Path, folde
     assert is_known(config, folder)
 
 
+@pytest.mark.parametrize("part", ["entries", "files"])
+def test_a_cache_that_cannot_store_a_network_is_a_warning(
+    part: str, net: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = Config.read(net)
+    cache.convert(config, folder=folder)
+    expected = contents(config)
+    path = min(Cache(folder)._files(part))  # noqa: SLF001
+    path.unlink()
+    path.mkdir()
+    shutil.rmtree(config.output_folder)
+    assert cli.main([str(net), "--cache", str(folder)]) == 0
+    assert "DV131" in capsys.readouterr().err
+    assert contents(config) == expected
+
+
 def test_an_entry_writes_into_the_output_folder_alone(net: Path, folder: Path) -> None:
     config = Config.read(net)
     cache.convert(config, folder=folder)
