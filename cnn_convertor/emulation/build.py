@@ -1,15 +1,18 @@
 """Compiles what runs on the PC with the emulated device: a generated network, or the runner of programs that are data."""
 
+import errno
 import hashlib
 import logging
 import os
 import shlex
 import shutil
+import stat
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from cnn_convertor.errors import ConvertorError, Origin, Problem, UsageError
+from cnn_convertor.errors import ConvertorError, Origin, Problem, UsageError, warn
 from cnn_convertor.files.temporary import remove_abandoned, temporary_folder
 from cnn_convertor.workers.programs import run_all
 
@@ -164,11 +167,13 @@ def _refusal(said: str, source: Path) -> ConvertorError:
 def _cached(name: str, make: Callable[[Path], Path]) -> Path:
     """The file of that name in the cache; if missing, it is made in a scratch folder and moved there."""
     folder = cache_folder()
-    kept = folder / name
-    if kept.exists():
-        return kept
+    if (folder / name).exists():
+        return folder / name
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = _writable(folder)
+        kept = folder / name
+        if kept.exists():
+            return kept
         remove_abandoned(folder.glob(f"{_UNFINISHED}*"))
         with temporary_folder(folder, prefix=_UNFINISHED) as scratch:
             make(scratch).replace(kept)
@@ -179,6 +184,27 @@ def _cached(name: str, make: Callable[[Path], Path]) -> Path:
         )
         raise UsageError(problem) from error
     return kept
+
+
+def _writable(folder: Path) -> Path:
+    """The cache; when it cannot be made and nobody has chosen it, one of this user alone among the temporary files."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK) or os.environ.get("CNN_CONVERTOR_CACHE"):
+            return folder
+        reason = os.strerror(errno.EACCES)
+    except OSError as error:
+        if os.environ.get("CNN_CONVERTOR_CACHE"):
+            raise
+        reason = error.strerror or str(error)
+    other = Path(tempfile.gettempdir()) / f"cnn-convertor-{os.getuid()}"
+    other.mkdir(mode=0o700, exist_ok=True)
+    status = other.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(other))  # others could put programs there
+    problem = f"the cache of compiled programs cannot be written ({reason}), so they are in {other}"
+    warn(Problem("DV724", problem, Origin(str(folder)), "name a folder in the variable CNN_CONVERTOR_CACHE"))
+    return other
 
 
 def _key(compiler: Compiler, flags: Iterable[str], files: Iterable[Path]) -> str:

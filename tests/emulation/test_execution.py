@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import tempfile
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.emulation import build as building
 from cnn_convertor.emulation import network as emulated_network
 from cnn_convertor.emulation.execution import from_memory, input_bytes, outputs_of, to_memory
-from cnn_convertor.errors import ConvertorError, UsageError
+from cnn_convertor.errors import ConvertorError, ConvertorWarning, UsageError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
@@ -221,6 +223,33 @@ def test_without_a_compiler_there_is_a_hint(tmp_path: Path, monkeypatch: pytest.
         building.build(tmp_path, NAME)
 
 
+@pytest.mark.parametrize("mode", [0o700, 0o777])
+def test_without_a_writable_home_programs_are_kept_among_temporary_files(
+    mode: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder that no other user can write."""
+    (tmp_path / "file").touch()
+    monkeypatch.delenv("CNN_CONVERTOR_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    other = tmp_path / f"cnn-convertor-{os.getuid()}"
+    other.mkdir()
+    other.chmod(mode)
+
+    def make(scratch: Path) -> Path:
+        (scratch / "program").touch()
+        return scratch / "program"
+
+    if mode == 0o777:
+        with pytest.raises(UsageError, match="DV703"):
+            building._cached("a", make)  # noqa: SLF001
+        return
+    for _ in range(2):
+        with pytest.warns(ConvertorWarning, match="DV724"):
+            assert building._cached("a", make) == other / "a"  # noqa: SLF001
+    assert [*other.iterdir()] == [other / "a"]
+
+
 @needs_compiler
 def test_a_cache_that_cannot_be_written_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
@@ -255,7 +284,7 @@ def test_the_emulated_device_has_the_unified_buffer_that_was_converted_for(tmp_p
     large = network(graph, tmp_path / "large", ub_size=1 << 20)
     expected = large.run(inputs).outputs[0]
     assert np.isfinite(expected).all()
-    with pytest.raises(ConvertorError, match="DV704"):
+    with pytest.raises(ConvertorError, match="DV724"):
         large._replace(device=with_limits(ub_size=1 << 17)).run(inputs)
 
 
@@ -360,7 +389,7 @@ def test_the_emulated_device_refuses_what_old_revisions_refuse(name: str, tmp_pa
     installed = network(graph, tmp_path)
     inputs = samples({"in": random(*graph.shape("in"))})
     assert np.isfinite(installed.run(inputs).outputs[0]).all()
-    with pytest.raises(ConvertorError, match="DV704"):
+    with pytest.raises(ConvertorError, match="DV724"):
         installed._replace(device=with_limits(**{lacks: False})).run(inputs)
 
 
