@@ -19,7 +19,7 @@ from cnn_convertor.devices.dv700.profile import Figure
 from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.ir import ops
-from cnn_convertor.ir.ops import Pair, Shape, Window
+from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
 from reference import random_networks
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -177,7 +177,11 @@ def restricted() -> dict[str, tuple[dict[str, Any], ops.Op, Shape]]:
             Shape(4, 4, 8),
         ),
         "a wide pool": ({"pools_unevenly": False}, ops.AveragePool2d(Window(Pair(1, 2))), Shape(4, 4, 8)),
-        "wide padding": ({"pads_beyond_map": False}, ops.Conv2d(values(8, 8, 7, 7), None, same(7)), Shape(2, 2, 8)),
+        "wide padding": (
+            {"pads_beyond_map": False},
+            ops.Conv2d(values(8, 8, 5, 5), None, Window(Pair(5, 5), padding=Padding(4, 4, 4, 4))),
+            Shape(2, 2, 8),
+        ),
         "a wide padding of a pool": (
             {"pads_beyond_map": False},
             ops.AveragePool2d(Window(Pair(5, 5), padding=same(5).padding)),

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from cnn_convertor.frontends.keras import KERAS
+
 ROOT = Path(__file__).resolve().parents[2]
 SINCE_3_11 = sys.version_info >= (3, 11)
 codes: Any = importlib.import_module("re._constants" if SINCE_3_11 else "sre_constants")
@@ -28,6 +30,7 @@ CATEGORIES = {
 # Expressions with names of a function: values that they can have.
 LOCAL: dict[str, dict[str, Any]] = {
     "codegen/kernels/__init__.py": {"pattern": r'^#include "(.+)"$'},
+    "frontends/__init__.py": {"frontend": KERAS},
     "layouts/cldnn.py": {"padding": ""},
     "layouts/notation.py": {"pattern": "[a-z]+"},
     "workers/relocation.py": {"longest_first": ["a/b", "a"]},

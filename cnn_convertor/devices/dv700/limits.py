@@ -1,8 +1,11 @@
 """The limits of the DV700 and its driver."""
 
-from typing import NamedTuple
+from __future__ import annotations
 
-from cnn_convertor.ir.ops import Padding, Pair, Shape
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from cnn_convertor.ir.ops import Padding, Pair, Shape
 
 KERNEL_SIZES = range(1, 8)  # possible values of max_kernel_size
 UB_SIZES = range(1024, 1 << 31)  # possible values of ub_size
@@ -49,10 +52,14 @@ class Limits(NamedTuple):
 
     @property
     def largest_map(self) -> Pair:
+        from cnn_convertor.ir.ops import Pair  # here, so that --help does not import numpy
+
         return Pair(self.max_height, self.max_width)
 
     @property
     def largest_padding(self) -> Padding:
+        from cnn_convertor.ir.ops import Padding
+
         left_top, right_bottom = self.max_padding_left_top, self.max_padding_right_bottom
         return Padding(left_top, right_bottom, left_top, right_bottom)
 

@@ -14,7 +14,7 @@ from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Pair, Shape, Window
+from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
 from cnn_convertor.pipeline import legalize_graph, plan
 
 
@@ -43,10 +43,11 @@ def test_the_costs_of_the_device_decide_what_shares_a_command() -> None:
 
 
 def test_the_rules_of_the_device_decide_what_it_refuses() -> None:
-    tiny = DV700._replace(limits=DV700.limits._replace(max_width=4))
-    with pytest.raises(UnsupportedError):
-        plan(two_convolutions(), "net", FULL._replace(device=tiny))
-    plan(two_convolutions(), "net", FULL._replace(device=tiny._replace(rules=())))
+    of_padding = ops.MaxPool2d(Window(Pair(2, 2), Pair(2, 2), padding=Padding(2, 0, 2, 0)))
+    graph = Graph((Node("x", ops.Input(Shape(4, 4, 8))), Node("pool", of_padding, ("x",))), ("pool",))
+    with pytest.raises(UnsupportedError, match="DV416"):
+        plan(graph, "net", FULL)
+    plan(graph, "net", FULL._replace(device=DV700._replace(rules=())))
 
 
 def test_the_limits_of_the_device_decide_how_networks_are_rewritten() -> None:

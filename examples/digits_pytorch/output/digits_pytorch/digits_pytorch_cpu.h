@@ -216,6 +216,26 @@ struct Absolute {
   float operator()(float x) const { return std::abs(x); }
 };
 
+struct Sine {
+  float operator()(float x) const { return std::sin(x); }
+};
+
+struct Cosine {
+  float operator()(float x) const { return std::cos(x); }
+};
+
+struct ErrorFunction {
+  float operator()(float x) const { return std::erf(x); }
+};
+
+struct Floor {
+  float operator()(float x) const { return std::floor(x); }
+};
+
+struct Round {
+  float operator()(float x) const { return std::nearbyint(x); }
+};
+
 struct Threshold {
   float threshold;
   float operator()(float x) const { return x > threshold ? 1.0f : 0.0f; }
@@ -259,6 +279,10 @@ struct Maximum {
 
 struct Minimum {
   float operator()(float x, float y) const { return std::min(x, y); }
+};
+
+struct Mask {
+  float operator()(float x, float y) const { return y != 0.0f ? x : 0.0f; }
 };
 
 // z = f(x, y), element by element; an axis of length 1 is repeated.
