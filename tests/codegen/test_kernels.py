@@ -35,7 +35,7 @@ def test_no_name_looks_like_a_macro() -> None:
 
 def test_headers_stand_behind_what_they_include() -> None:
     found = bundle(["Softmax", "Concat", "Softmax"])
-    bodies = [re.findall(r"(?:class|struct|enum|inline \w+) (\w+)", body)[0] for body in found.bodies]
+    bodies = [re.findall(r"^(?:class|struct|enum|inline \w+) (\w+)", body, re.MULTILINE)[0] for body in found.bodies]
     assert bodies == ["Axes", "FromHalf", "Format", "Part", "Softmax", "Concat"]
     assert "cmath" in found.system and list(found.system) == sorted(set(found.system))
 

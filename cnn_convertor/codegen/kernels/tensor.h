@@ -24,20 +24,22 @@ enum Format {
 class Tensor {
  public:
   const int height, width, channels;
+  uint8_t *const data;
+  const bool is_half;
 
   Tensor(uint8_t *io, std::size_t offset, int rows, int columns, int depth, Format format)
       : height(rows),
         width(columns),
         channels(depth),
-        data_(io + offset),
-        is_half_(format == kHalf),
+        data(io + offset),
+        is_half(format == kHalf),
         shift_(format == kFloatPlain || depth <= 8 || rows * columns == 1 ? 31 : 3),
         row_(format == kFloatPlain || kRowByRow ? columns : 1),
         column_(format == kFloatPlain || kRowByRow ? 1 : rows) {}
 
   float Get(int y, int x, int c) const {
-    const uint8_t *place = data_ + Index(y, x, c) * (is_half_ ? 2 : 4);
-    if (is_half_) {
+    const uint8_t *place = data + Index(y, x, c) * (is_half ? 2 : 4);
+    if (is_half) {
       uint16_t half;
       std::memcpy(&half, place, sizeof(half));
       return FromHalf(half);
@@ -48,14 +50,27 @@ class Tensor {
   }
 
   void Set(int y, int x, int c, float value) const {
-    uint8_t *place = data_ + Index(y, x, c) * (is_half_ ? 2 : 4);
-    if (is_half_) {
+    uint8_t *place = data + Index(y, x, c) * (is_half ? 2 : 4);
+    if (is_half) {
       const uint16_t half = ToHalf(value);
       std::memcpy(place, &half, sizeof(half));
     } else {
       std::memcpy(place, &value, sizeof(value));
     }
   }
+
+  std::size_t Size() const { return static_cast<std::size_t>(height) * width * channels; }
+
+  // Whether pixels, and the channels of each, lie in the same order. Pixels of maps with one channel may be those of any.
+  bool LiesLike(const Tensor &t) const {
+    return height == t.height && width == t.width && channels == t.channels && shift_ == t.shift_ && PixelsLieLike(t);
+  }
+  bool PixelsLieLike(const Tensor &t) const {
+    return height == t.height && width == t.width && row_ == t.row_ && column_ == t.column_;
+  }
+
+  // How many channels of a pixel lie one after the other, beginning with one that begins a chunk.
+  int Together(int first) const { return shift_ == 31 ? channels : std::min(8, channels - first); }
 
   // Calls f(y, x, c) for every element, near ones after each other.
   template <class F>
@@ -69,13 +84,11 @@ class Tensor {
  private:
   std::size_t Index(int y, int x, int c) const {
     const int first = (c >> shift_) << shift_;
-    const int together = shift_ == 31 ? channels : std::min(8, channels - first);
+    const int together = Together(first);
     const std::size_t pixel = static_cast<std::size_t>(y) * row_ + static_cast<std::size_t>(x) * column_;
     return static_cast<std::size_t>(first) * height * width + pixel * together + (c - first);
   }
 
-  uint8_t *data_;
-  bool is_half_;
   int shift_;  // 3: chunks of 8 channels; 31: all in one
   std::size_t row_, column_;  // pixels from one row, or column, to the next
 };

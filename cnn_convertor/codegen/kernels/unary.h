@@ -4,7 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
 
+#include "block.h"
+#include "half.h"
 #include "tensor.h"
 
 namespace dv700_cpu {
@@ -16,11 +22,17 @@ struct Swish {
 
 struct HardSigmoid {
   float slope, shift;
-  float operator()(float x) const { return std::min(std::max(slope * x + shift, 0.0f), 1.0f); }
+  template <class V>
+  V operator()(V x) const {
+    return Smaller(Larger(Each<V>(slope) * x + Each<V>(shift), Each<V>(0.0f)), Each<V>(1.0f));
+  }
 };
 
 struct HardSwish {
-  float operator()(float x) const { return x * std::min(std::max(x + 3.0f, 0.0f), 6.0f) / 6.0f; }
+  template <class V>
+  V operator()(V x) const {
+    return x * Smaller(Larger(x + Each<V>(3.0f), Each<V>(0.0f)), Each<V>(6.0f)) / Each<V>(6.0f);
+  }
 };
 
 struct Gelu {
@@ -89,23 +101,67 @@ struct Round {
 
 struct Threshold {
   float threshold;
-  float operator()(float x) const { return x > threshold ? 1.0f : 0.0f; }
+  template <class V>
+  V operator()(V x) const { return x > Each<V>(threshold) ? Each<V>(1.0f) : Each<V>(0.0f); }
 };
 
 struct Clip {
   float low, high;
-  float operator()(float x) const { return std::min(std::max(x, low), high); }
+  template <class V>
+  V operator()(V x) const { return Smaller(Larger(x, Each<V>(low)), Each<V>(high)); }
 };
 
 struct BoundedRelu {
   float slope, threshold, high;
-  float operator()(float x) const { return x > threshold ? std::min(x, high) : slope * (x - threshold); }
+  template <class V>
+  V operator()(V x) const {
+    return x > Each<V>(threshold) ? Smaller(x, Each<V>(high)) : Each<V>(slope) * (x - Each<V>(threshold));
+  }
 };
+
+// y = f(x), element by element, of maps that lie alike: functions that are templates work on vectors.
+template <class F>
+auto UnaryBlocks(const Tensor &x, const Tensor &y, F f, int) -> decltype(f(Floats()), void()) {
+  Block block = {};
+  ForBlocks(0, y.Size(), kBlock, [&](std::size_t place, int count) {
+    Read(x, place, count, block);
+    for (int i = 0; i < kBlock; i += kStep) block.Set(i, f(block.Get(i)));
+    Write(y, place, count, block);
+  });
+}
+
+// Each other function is computed once for each FP16 value that occurs. The results are kept until the end of the call.
+template <class F>
+void UnaryBlocks(const Tensor &x, const Tensor &y, F f, long) {
+  const std::size_t size = y.Size();
+  if (!x.is_half || !y.is_half || size < 4096) {
+    Block block = {};
+    ForBlocks(0, size, kBlock, [&](std::size_t place, int count) {
+      Read(x, place, count, block);
+      for (int i = 0; i < count; ++i) block.values[i] = f(block.values[i]);
+      Write(y, place, count, block);
+    });
+    return;
+  }
+  const uint16_t unknown = 0xFFFFu;  // ToHalf never gives it
+  std::vector<uint16_t> results(65536, unknown);
+  for (std::size_t i = 0; i < size; ++i) {
+    uint16_t half;
+    std::memcpy(&half, x.data + 2 * i, sizeof(half));
+    uint16_t &result = results[half];
+    if (result == unknown) result = ToHalf(f(FromHalf(half)));
+    std::memcpy(y.data + 2 * i, &result, sizeof(result));
+  }
+}
 
 // y = f(x), element by element.
 template <class F>
 void Unary(const Tensor &x, const Tensor &y, F f) {
-  y.ForEach([&](int h, int w, int c) { y.Set(h, w, c, f(x.Get(h, w, c))); });
+  if (x.LiesLike(y)) {
+    UnaryBlocks(x, y, f, 0);
+  } else {
+    y.ForEach([&](int h, int w, int c) { y.Set(h, w, c, f(x.Get(h, w, c))); });
+  }
 }
 
 }  // namespace dv700_cpu

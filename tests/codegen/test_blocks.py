@@ -1,0 +1,154 @@
+"""The functions of CPU layers that work on blocks give the bits of one element at a time."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cnn_convertor.codegen import kernels
+
+FOLDER = Path(kernels.__file__).parent
+CPU_INFO = Path("/proc/cpuinfo")
+HAS_F16C = CPU_INFO.exists() and " f16c " in CPU_INFO.read_text()
+NEEDS_F16C = pytest.mark.skipif(not HAS_F16C, reason="this processor has no F16C")
+TARGETS = [(), pytest.param(("-mavx", "-mf16c"), marks=NEEDS_F16C)]
+
+CONVERSIONS = """
+#include <cstdio>
+#include "block.h"
+int main() {
+  uint16_t halves[64];
+  float values[64];
+  for (int first = 0; first < 65536; first += 64) {
+    for (int i = 0; i < 64; ++i) halves[i] = static_cast<uint16_t>(first + i);
+    dv700_cpu::FromHalves(halves, values);
+    std::fwrite(values, 4, 64, stdout);
+    for (int i = 0; i < 64; ++i) values[i] = dv700_cpu::FromHalf(halves[i]);
+    std::fwrite(values, 4, 64, stdout);
+  }
+  while (std::fread(values, 4, 64, stdin) == 64) {
+    dv700_cpu::ToHalves(values, halves);
+    std::fwrite(halves, 2, 64, stdout);
+    for (int i = 0; i < 64; ++i) halves[i] = dv700_cpu::ToHalf(values[i]);
+    std::fwrite(halves, 2, 64, stdout);
+  }
+}
+"""
+
+MAPS = """
+#include <cstdio>
+#include <vector>
+#include "binary.h"
+#include "unary.h"
+using namespace dv700_cpu;
+
+std::vector<uint8_t> memory(1 << 20);
+const std::size_t kX = 0, kY = 1 << 18, kZ = 2 << 18, kExpected = 3 << 18;
+
+void Compare(const char *what, const Tensor &z, const Tensor &expected) {
+  const std::size_t bytes = z.Size() * (z.is_half ? 2 : 4);
+  bool is_same = true;
+  z.ForEach([&](int h, int w, int c) {
+    const float a = z.Get(h, w, c), b = expected.Get(h, w, c);
+    is_same = is_same && ((a != a && b != b) || std::memcmp(&a, &b, 4) == 0);
+  });
+  for (std::size_t i = 0; i < 16; ++i) is_same = is_same && z.data[bytes + i] == 0xAB;  // nothing behind the map
+  if (!is_same) std::printf("%s of %dx%dx%d as format %d\\n", what, z.height, z.width, z.channels, z.is_half);
+}
+
+template <class F>
+void TryUnary(const char *what, int h, int w, int c, Format from, Format to, F f) {
+  std::memset(&memory[kZ], 0xAB, 1 << 18);
+  const Tensor x(&memory[0], kX, h, w, c, from), z(&memory[0], kZ, h, w, c, to);
+  const Tensor expected(&memory[0], kExpected, h, w, c, to);
+  Unary(x, z, f);
+  x.ForEach([&](int i, int j, int k) { expected.Set(i, j, k, f(x.Get(i, j, k))); });
+  Compare(what, z, expected);
+}
+
+template <class F>
+void TryBinary(const char *what, int h, int w, int c, bool rows, bool columns, bool depth, Format format, F f) {
+  std::memset(&memory[kZ], 0xAB, 1 << 18);
+  const Tensor x(&memory[0], kX, h, w, c, kHalf), z(&memory[0], kZ, h, w, c, format);
+  const Tensor y(&memory[0], kY, rows ? h : 1, columns ? w : 1, depth ? c : 1, kHalf);
+  const Tensor expected(&memory[0], kExpected, h, w, c, format);
+  for (const bool is_first : {true, false}) {
+    is_first ? Binary(x, y, z, f) : Binary(y, x, z, f);
+    x.ForEach([&](int i, int j, int k) {
+      const float a = x.Get(i, j, k), b = y.Get(rows ? i : 0, columns ? j : 0, depth ? k : 0);
+      expected.Set(i, j, k, is_first ? f(a, b) : f(b, a));
+    });
+    Compare(what, z, expected);
+  }
+}
+
+int main() {
+  uint32_t random = 1;
+  for (std::size_t i = 0; i < kZ; i += 2) {
+    random = random * 1664525u + 1013904223u;
+    // near 1, and sometimes any bits: NaN, infinite, subnormal
+    const uint16_t half = static_cast<uint16_t>(random >> 30 ? 0x3000u + (random >> 19) % 0x1800u : random >> 14);
+    std::memcpy(&memory[i], &half, 2);
+  }
+  for (int c : {1, 2, 3, 5, 7, 8, 9, 11, 15, 16, 17, 65, 130})
+    for (int h : {1, 3, 7})
+      for (int w : {1, 5, 70}) {
+        for (const Format to : {kHalf, kFloat, kFloatPlain}) {
+          TryUnary("hard swish", h, w, c, kHalf, to, HardSwish{});
+          TryUnary("swish", h, w, c, kHalf, to, Swish{1.0f});
+          TryUnary("clip", h, w, c, kHalf, to, Clip{-0.0f, 1.5f});
+          TryUnary("hard sigmoid", h, w, c, kHalf, to, HardSigmoid{0.2f, 0.5f});
+          TryUnary("bounded", h, w, c, kHalf, to, BoundedRelu{0.1f, 0.5f, 1.0f});
+          TryUnary("threshold", h, w, c, kHalf, to, Threshold{0.5f});
+          for (int axes = 0; axes < 8; ++axes) {
+            TryBinary("product", h, w, c, axes & 1, axes & 2, axes & 4, to, Multiply{});
+            TryBinary("maximum", h, w, c, axes & 1, axes & 2, axes & 4, to, Maximum{});
+            TryBinary("mask", h, w, c, axes & 1, axes & 2, axes & 4, to, Mask{});
+          }
+        }
+      }
+  std::puts("done");
+}
+"""
+
+
+def run(source: str, folder: Path, flags: tuple[str, ...], stdin: bytes = b"", *, row_by_row: bool = True) -> bytes:
+    headers = folder / "headers"
+    shutil.copytree(FOLDER, headers)
+    order = (headers / "order.h").read_text()
+    (headers / "order.h").write_text(order.replace("= true", "= true" if row_by_row else "= false"))
+    (folder / "main.cpp").write_text(source)
+    warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-ffp-contract=off"]
+    command = ["g++", "-std=c++11", "-O2", *warnings, *flags, f"-I{headers}", "main.cpp", "-o", "main"]
+    subprocess.run(command, cwd=folder, check=True)
+    return subprocess.run([folder / "main"], input=stdin, capture_output=True, check=True).stdout
+
+
+@pytest.mark.parametrize("flags", TARGETS)
+def test_conversions_are_those_of_numpy(flags: tuple[str, ...], tmp_path: Path) -> None:
+    halves = np.arange(65536, dtype=np.uint16)
+    bits = np.concatenate([np.arange(0, 2**32, 65521, dtype=np.uint32), halves.astype(np.uint32) << 16])
+    edges = halves[(halves & 0x7FFF) < 0x7C00].view(np.float16).astype(np.float32)
+    ties = (edges[:-1] + edges[1:]) / 2
+    values = np.concatenate([bits.view(np.float32), edges, ties, np.nextafter(ties, np.float32(9e9)), -ties])
+    values = values[: values.size // 64 * 64]
+    output = run(CONVERSIONS, tmp_path, flags, values.tobytes())
+    wide = np.frombuffer(output[: 65536 * 8], np.uint32).reshape(-1, 2, 64)
+    quiet = np.where((halves & 0x7FFF) > 0x7C00, halves | 0x200, halves).astype(np.uint16)
+    assert (wide == quiet.view(np.float16).astype(np.float32).view(np.uint32).reshape(-1, 1, 64)).all()
+    narrow = np.frombuffer(output[65536 * 8 :], np.uint16).reshape(-1, 2, 64)
+    with np.errstate(over="ignore"):
+        expected = values.astype(np.float16).view(np.uint16)
+    sign = (values.view(np.uint32) >> 16 & 0x8000).astype(np.uint16)
+    expected = np.where(np.isnan(values), sign | 0x7E00, expected)
+    assert (narrow == expected.reshape(-1, 1, 64)).all()
+
+
+@pytest.mark.parametrize("row_by_row", [True, False])
+@pytest.mark.parametrize("flags", TARGETS)
+def test_blocks_compute_what_single_elements_do(flags: tuple[str, ...], tmp_path: Path, *, row_by_row: bool) -> None:
+    assert run(MAPS, tmp_path, flags, row_by_row=row_by_row) == b"done\n"
