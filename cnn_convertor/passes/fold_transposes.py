@@ -1,7 +1,7 @@
 """Fuses consecutive transposes, and turns transposes that move no data into reshapes."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import accumulate
 
@@ -13,11 +13,39 @@ from cnn_convertor.passes.swapping import Swapping, swap
 
 def fold_transposes(graph: Graph) -> Graph:
     """Case 1: transpose -> reshape; case 2: reshape -> transpose; case 3: transpose -> transpose; all in one order.
-    Before, transposes go below functions of single elements, towards each other. Then case 4: a transpose that moves no data; case 5: a transpose to a vector in the other order (SSD's heads), which is a
-    reshape in that order. A reshape that keeps the shape goes.
+    Before, transposes go below functions of single elements, towards each other. Then case 4: a transpose that moves no data;
+    case 5: a transpose to a vector in the other order (SSD's heads), which is a reshape in that order. A reshape that keeps the
+    shape goes. All this is repeated, since a transpose that goes can bring two others together.
     """
+    while (folded := _folded(graph)) != graph:
+        graph = folded
+    return graph
+
+
+def _folded(graph: Graph) -> Graph:
     folded = swap(graph, _below_functions).fuse(_fold).expand(_as_reshape)
-    return folded.bypass(node.name for node in folded.nodes if _keeps_shape(folded, node))
+    gone = [node for node in folded.nodes if _keeps_shape(folded, node)]
+    shared = {
+        user: folded[node.inputs[0]] for node in gone for user in folded.users(node.name) if _completes(folded, node)
+    }
+    return _with_origins(folded.bypass(node.name for node in gone), shared)
+
+
+def _completes(graph: Graph, node: Node) -> bool:
+    """Whether the node's input alone is not yet the output of its layer: a transpose of that layer was folded into the node."""
+    layer = graph[node.inputs[0]].where
+    return layer in node.origins and layer != node.where
+
+
+def _with_origins(graph: Graph, shared: Mapping[str, Node]) -> Graph:
+    """The graph in which each of these nodes also completes the layer of another one, so that no map passes for its output."""
+    nodes = (
+        replace(node, origins=tuple(dict.fromkeys((*shared[node.name].origins, *node.origins))))
+        if node.name in shared
+        else node
+        for node in graph.nodes
+    )
+    return Graph(tuple(nodes), graph.outputs)
 
 
 def _below_functions(_: Swapping, first: Node, second: Node) -> tuple[Op, Op] | None:

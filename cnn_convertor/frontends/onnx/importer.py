@@ -140,7 +140,8 @@ class _Importer:
 
         def read_input() -> list[str]:
             dims = self._input_dims(info, where)
-            node = self._builder.add(info.name, Input(shape_of(dims), letters_of(dims)), (), where)
+            axes = "HWC" if info.name in self._channels_last else letters_of(dims)
+            node = self._builder.add(info.name, Input(shape_of(dims), axes), (), where)
             tensors.append(OnnxTensor(node, dims, None if info.type in FLOATS else range_of(TYPES[info.type])))
             return [node]
 

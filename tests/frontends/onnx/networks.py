@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from cnn_convertor.frontends.nchw import shape_of
 from cnn_convertor.frontends.onnx import importer
 from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.ops import Input
 from reference import ir_reference
 
 onnx = pytest.importorskip("onnx", reason="networks are written with the onnx package")
@@ -46,15 +47,18 @@ class Network:
         return path
 
 
-def to_map(values: Array) -> Array:
-    """An array as the map that holds it."""
+def to_map(values: Array, axes: str = "") -> Array:
+    """An array as the map that holds it. axes: those of an input, behind the batch."""
+    if axes == "HWC" and values.ndim == 4:
+        return np.asarray(values[0], np.float64)
     height, width, channels = shape_of(values.shape)
     return np.asarray(values, np.float64).reshape(channels, height, width).transpose(1, 2, 0)
 
 
 def results_of(graph: Graph, inputs: Mapping[str, Array]) -> list[Array]:
     """What the IR reference gives for arrays: maps."""
-    found = ir_reference.run(graph, {name: to_map(x) for name, x in inputs.items()})
+    maps = {node.name: to_map(inputs[node.name], node.op.axes) for node in graph.inputs if isinstance(node.op, Input)}
+    found = ir_reference.run(graph, maps)
     return [found[name] for name in graph.outputs]
 
 
