@@ -258,7 +258,8 @@ WRONG_DEFINITIONS = {
     "zip": (b"PK\x03\x04", "DV201", "set origin = KERAS"),
     "solver": (b'net: "train.prototxt" base_lr: 0.01', "DV201", "a solver"),
     "no layers": (b'name: "net"', "DV201", "holds no layer"),
-    "json": (b'{"class_name": "Model"}', "DV211", "stands where a field's name should be"),
+    "keras, as text": (b'{"class_name": "Model"}', "DV201", "set origin = KERAS"),
+    "json": (b'{"layers": "Model"}', "DV211", "stands where a field's name should be"),
     "prose": (b"How to use this network: first", "DV211", "stands where"),
     "umlauts": (b"\xff\xfe\xfc", "DV211", "is not text of a Caffe definition"),
 }
