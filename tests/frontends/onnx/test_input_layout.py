@@ -58,7 +58,7 @@ def test_the_input_has_the_channels_of_the_model(net: Network, tmp_path: Path) -
     graph = load(tmp_path / "net.onnx")
     assert graph.shape("x") == SIZE
     assert not any(isinstance(node.op, ops.TransposeReshape) for node in graph.nodes)
-    (found,) = results_of(graph, {"x": X.transpose(0, 3, 1, 2)})
+    (found,) = results_of(graph, {"x": X})
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
