@@ -96,12 +96,23 @@ def spread(
                 client.cancel([*busy.values()], force=True)
 
 
+def client_of(address: str, *, timeout: float) -> Any:
+    """A client of the scheduler at the address. Raises what distributed.Client raises; timeout: in seconds."""
+    import distributed
+
+    class Client(distributed.Client):  # type: ignore[misc]  # Any: Dask has no hints for it
+        def __del__(self) -> None:
+            """Do nothing: Dask's own waits for a lock that the thread may hold in which garbage is collected."""
+
+    return Client(address, timeout=timeout, set_as_default=False)
+
+
 @contextmanager
 def _connected(address: str, uses: Sequence[str]) -> Iterator[Any]:
     """A client of the scheduler. Raises UsageError."""
     try:
         import dask
-        import distributed
+        import distributed  # noqa: F401
     except ImportError:
         problem = "--scheduler needs Dask, which is not installed"
         hint = "install the extra `cluster`: pip install 'cnn-convertor[cluster]', or -e '.[cluster]' in a checkout"
@@ -110,7 +121,7 @@ def _connected(address: str, uses: Sequence[str]) -> Iterator[Any]:
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters comes as an exception
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TiB"}):  # graphs contain files
         try:
-            client = distributed.Client(address, timeout=_CONNECTING, set_as_default=False)
+            client = client_of(address, timeout=_CONNECTING)
         except (OSError, ValueError, TypeError) as error:
             problem = (
                 f"there is no Dask scheduler at {address}: {str(error).partition(chr(10))[0] or type(error).__name__}"

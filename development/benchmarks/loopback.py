@@ -11,7 +11,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
+
+from cnn_convertor.workers.cluster import client_of
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 LONG: Final = 120  # seconds, on a machine that does other things as well
@@ -53,13 +55,13 @@ def running(
         for _ in range(workers):
             start("dask_worker", "--nthreads", "1", "--local-directory", name, *options)
         try:
-            wait_for(file.exists)
+            wait_for(lambda: file.exists() and bool(file.read_text().strip()))
             address = str(json.loads(file.read_text())["address"])
-            with _client(address) as client:
+            with client_of(address, timeout=LONG) as client:
                 client.wait_for_workers(workers, timeout=LONG)
             yield Running(address, tuple(processes))
             if processes[0].poll() is None:
-                with _client(address) as client:
+                with client_of(address, timeout=LONG) as client:
                     client.shutdown()
         finally:
             _end(processes)
@@ -70,12 +72,6 @@ def wait_for(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline, "it takes too long"
         time.sleep(0.05)
-
-
-def _client(address: str) -> Any:
-    import distributed
-
-    return distributed.Client(address, timeout=LONG, set_as_default=False)
 
 
 def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import re
@@ -361,3 +362,13 @@ def test_options_that_contradict_each_other(options: list[str], said: str, capsy
     assert cli.main([str(DIGITS / "net.ini"), *options]) == 2
     err = capsys.readouterr().err
     assert "error DV100" in err and said in err
+
+
+def test_clients_that_found_no_scheduler_stop_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+    """Dask closes an abandoned client wherever garbage is collected, also while another takes its lock."""
+    from distributed.utils import LoopRunner
+
+    with pytest.raises(UsageError, match="DV133"):
+        list(spread(cluster_work.square, [Item(1, "x")], on=Cluster("tcp://127.0.0.1:9")))
+    with LoopRunner._lock:  # noqa: SLF001
+        gc.collect()  # a deadlock, if a client waits for the lock here
