@@ -16,6 +16,7 @@ from cnn_convertor.passes.hoist_activations import hoist_activations
 from cnn_convertor.passes.hoist_crops import hoist_crops
 from cnn_convertor.passes.hoist_scales import hoist_scales
 from cnn_convertor.passes.merge_identical import merge_activations, merge_identical
+from cnn_convertor.passes.nest_concats import nest_concats
 from cnn_convertor.passes.sink_scales import sink_scales
 from cnn_convertor.passes.swap_pool_conv import swap_pool_conv
 
@@ -96,6 +97,13 @@ PASSES: tuple[Pass, ...] = (
         merge_activations,
         "a map has one activation of each kind",
         "several users with the same activation become one that can move",
+    ),
+    settling(
+        "nest-concats",
+        nest_concats,
+        "no concatenation begins with the maps of an earlier one",
+        "before scales move up: each concatenation then has one part that they are inserted before",
+        requires=(NO_IDENTITIES,),
     ),
     Pass(
         "fold-scales",

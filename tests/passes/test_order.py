@@ -91,6 +91,11 @@ PLACES = [
         net("p q", ("c", SAME, "x"), ("r", RELU, "c"), ("s", RELU, "c"), ("p", conv(), "r"), ("q", conv(), "s")),
         "Conv2d+Relu Conv2d Conv2d",
     ),
+    Place(
+        "nest-concats", "last",
+        net("p m", ("a", SAME, "x"), ("b", SAME, "x"), ("c", SAME, "x"), ("p", ops.Concat(), "a b"), ("q", ops.Concat(), "a b c"), ("m", scale(channels=9), "q")),
+        "Conv2d Conv2d Concat Scale Concat",
+    ),
     Place("fold-scales", "first", line(SAME, RELU, scale(), AVERAGE, conv()), "Conv2d+Relu AveragePool2d Conv2d"),
     Place("hoist-scales", "last", line(SAME, RELU, HALF, AVERAGE, RELU), "Conv2d+Relu AveragePool2d+Relu"),
     Place("sink-scales", "last", line(SAME, RELU, scale(), AVERAGE, conv()), "Conv2d+Relu AveragePool2d Conv2d"),
