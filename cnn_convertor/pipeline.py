@@ -295,11 +295,11 @@ def _quantize(
     graph: Graph, request: Request, options: DeviceOptions, planned: Program, progress: Progress, on: Workers
 ) -> Quantized:
     """Store the weights of a planned program."""
-    wanted, device = request.output_sqnr, options.device
+    sqnr, device = request.output_sqnr, options.device
     program = palettes.choose(planned, request.weights, bind(progress, "palettes"))
     program = with_input(program, request.preparation)
     finish = with_swapped_bytes if request.preparation.swaps else lambda program: program
-    if request.calibrate is None and wanted is None:
+    if request.calibrate is None and sqnr is None:
         return Quantized(finish(program), options)
     samples, calibration, budget = samples_of(graph, request), None, None
     if request.calibrate is not None:
@@ -309,11 +309,11 @@ def _quantize(
         unfused = plan(graph, request.name, options._replace(fusion=Fusion.NONE))
         if calibrated := calibrate(graph, program, samples, unfused=unfused, device=device, progress=progress, on=on):
             program, calibration = calibrated
-    if wanted is not None:
+    if sqnr is not None:
         progress("measure outputs", 0, 1)
         from cnn_convertor.palettes.output_budget import keep_outputs  # here, as most conversions do without
 
-        program, budget = keep_outputs(graph, program, samples, sqnr=wanted, device=device)
+        program, budget = keep_outputs(graph, program, samples, sqnr=sqnr, device=device)
     return Quantized(finish(program), options, calibration, budget)
 
 

@@ -285,10 +285,10 @@ def _fitted(path: Path, name: str, values: NDArray[np.floating], shape: Shape, a
     if not values.size:
         raise _unfit(path, f'there are no samples for the input "{name}"')
     for letters in _spellings(shape, axes):
-        wanted = tuple(shape["HWC".index(letter)] for letter in letters)
-        if values.shape[-len(wanted) :] == wanted and values.ndim in (len(wanted), len(wanted) + 1):
+        expected = tuple(shape["HWC".index(letter)] for letter in letters)
+        if values.shape[-len(expected) :] == expected and values.ndim in (len(expected), len(expected) + 1):
             with np.errstate(over="ignore"):  # infinities are refused later
-                batch = values.reshape(-1, *wanted).astype(np.float32)
+                batch = values.reshape(-1, *expected).astype(np.float32)
             batch = batch.transpose(0, *(1 + letters.index(letter) for letter in "HWC" if letter in letters))
             return np.ascontiguousarray(batch).reshape(-1, *shape)
     actual = "x".join(map(str, values.shape))

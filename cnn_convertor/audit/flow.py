@@ -97,7 +97,7 @@ class Flow:
         if inputs:
             if first.input_offs not in {layer.output_offs for layer in inputs}:
                 message = f"input_offs: the application writes its input at {first.input_offs}, no LT_INPUT is there"
-                self._found(first, "DV672", message, "input_offs")
+                self._report(first, "DV672", message, "input_offs")
         elif (read := first.command.map if first.command else first.input_map) is not None:
             self._write(Written(-1, "the network's input", first.input_offs, read, 2, order, first.batch), 0)
 
@@ -172,7 +172,7 @@ class Flow:
             self.dies[written] = max(self.dies[written], layer.index)
         wrong = _wrong(read, segments, contents) or self._wrong_writer(layer, read, contents)
         if wrong is not None:
-            self._found(layer, wrong[0], f"{read}: {wrong[1]}", read.field)
+            self._report(layer, wrong[0], f"{read}: {wrong[1]}", read.field)
         in_place = layer.type == "LT_CONCAT" or (layer.type == "LT_SOFTMAX" and read.start == layer.output_offs)
         targets = [(layer.output_offs, layer.output_size)]
         if layer.type == "LT_COPY_CONCAT":
@@ -180,7 +180,7 @@ class Flow:
         overlaps = any(overlap(read.start, read.nbytes, *target) for target in targets)
         if overlaps and not (layer.is_on_device or in_place):
             message = f"output_offs: {layer.output_size} bytes at {layer.output_offs} overlap the input at {read.start}"
-            self._found(layer, "DV643", message, "output_offs")
+            self._report(layer, "DV643", message, "output_offs")
         return contents
 
     def _copies(self, layer: SourceLayer) -> Iterator[Copy]:
@@ -222,13 +222,13 @@ class Flow:
         lines = layer.input_map.elements // dims[layer.softmax_axis]
         if lines > 1 and any(w.map.channels > 8 and w.map.area > 1 and w.order != {CPU} for w in contents):
             message = f"the input lies in chunks of 8 channels: {RUNTIME} mixes pixels"
-            self._found(layer, "DV663", message, "input_offs")
+            self._report(layer, "DV663", message, "input_offs")
         elif not layer.is_input_hw_layout and dims[0] * dims[1] > 1:
             start = f"is_input_hw_layout is false: {RUNTIME}"
             if dims[2] >= 8:
-                self._found(layer, "DV663", f"{start} reads and writes beyond the input", "is_input_hw_layout")
+                self._report(layer, "DV663", f"{start} reads and writes beyond the input", "is_input_hw_layout")
             elif self._network.transposed and min(dims[:2]) > 1:
-                self._found(layer, "DV663", f"{start} exchanges width and height", "is_input_hw_layout")
+                self._report(layer, "DV663", f"{start} exchanges width and height", "is_input_hw_layout")
         rest = Written(layer.index, layer.name, layer.input_offs, layer.input_map, 2, frozenset({RESIDUE}))
         self._memory.write(rest)
         self.dies[rest] = layer.index
@@ -243,12 +243,12 @@ class Flow:
             source = self._network.layers[index]
             if source.output_offs != at:
                 message = f'output_offs: "{source.name}" lies at {source.output_offs}, not at {at}'
-                self._found(layer, "DV660", message, "output_offs")
+                self._report(layer, "DV660", message, "output_offs")
                 return
             at += source.output_size
         if layer.input_offs != layer.output_offs:
             message = f"input_offs is {layer.input_offs}, output_offs {layer.output_offs}: nothing is moved"
-            self._found(layer, "DV660", message, "input_offs")
+            self._report(layer, "DV660", message, "input_offs")
 
     def _order(self, layer: SourceLayer, contents: list[Written]) -> None:
         """is_input_hw_layout is true for what the device has written. An LT_CONCAT does nothing, so it needs no flag."""
@@ -264,7 +264,7 @@ class Flow:
             return  # the CPU wrote it in the device's order, and the flag has no effect
         who = "the device" if not says else f"the {' and the '.join(sorted(orders))}"
         message = f"is_input_hw_layout is {str(says).lower()}, but {who} has written the input"
-        self._found(layer, "DV655", message, "is_input_hw_layout")
+        self._report(layer, "DV655", message, "is_input_hw_layout")
 
     # --- at the end ---
 
@@ -279,14 +279,14 @@ class Flow:
                 continue
             layer = network.layers[index]
             if not layer.is_output:
-                self._found(layer, "DV670", f"output_layers_[{position}] names it, is_output is false", "is_output")
+                self._report(layer, "DV670", f"output_layers_[{position}] names it, is_output is false", "is_output")
             self._intact(layer, last)
             output, is_plain = layer.output_map, layer.type in {"LT_SOFTMAX", "LT_CUSTOM", "LT_FLATTEN"}
             if output is not None and output.channels > 8 and output.area > 1 and not is_plain:
-                self._found(layer, "DV671", f"the output, {output}, lies in chunks of 8 channels", "type")
+                self._report(layer, "DV671", f"the output, {output}, lies in chunks of 8 channels", "type")
         for layer in network.layers:
             if layer.is_output and layer.index not in network.outputs:
-                self._found(layer, "DV670", "is_output is true, but output_layers_ does not name it", "is_output")
+                self._report(layer, "DV670", "is_output is true, but output_layers_ does not name it", "is_output")
 
     def _intact(self, layer: SourceLayer, last: int) -> None:
         """At the end, an output holds what its layer wrote."""
@@ -294,11 +294,11 @@ class Flow:
         for _, _, content in self._memory.read(layer.output_offs, layer.output_size) if layer.output_size else ():
             if content is not None and RESIDUE in content.order:
                 message = f"output_offs: the softmax {_named(content)} has overwritten this output"
-                self._found(layer, "DV673", message, "output_offs")
+                self._report(layer, "DV673", message, "output_offs")
                 break
             if content is None or content.layer not in expected:
                 who = _named(content) if content else "no layer"
-                self._found(layer, "DV653", f"output_offs: at the end, {who} has written this output", "output_offs")
+                self._report(layer, "DV653", f"output_offs: at the end, {who} has written this output", "output_offs")
                 break
             self.dies[content] = last
 
@@ -309,12 +309,12 @@ class Flow:
             is_read = self.dies[written] > born or written in self._perhaps_read
             if written.layer >= 0 and not (is_read or layer.is_output or layer.type == "LT_INPUT"):
                 message = "no layer reads the output, and it is not an output of the network"
-                self._found(layer, "DV656", message, "output_offs")
+                self._report(layer, "DV656", message, "output_offs")
 
     def _type(self, written: Written) -> str:
         return self._network.layers[written.layer].type if written.layer >= 0 else ""
 
-    def _found(self, layer: SourceLayer, code: str, message: str, field: str) -> None:
+    def _report(self, layer: SourceLayer, code: str, message: str, field: str) -> None:
         self.findings.append(layer.problem(code, message, field))
 
 

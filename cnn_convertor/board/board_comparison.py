@@ -86,7 +86,7 @@ def _compared(
 ) -> BoardVerification:
     program = network.program
     emulated, reference = run_both(request.model, network, samples)
-    follows = network.run(samples.inputs, layers=True, given=given_memory(program, results.memory))
+    follows = network.run(samples.inputs, layers=True, replaced=given_memory(program, results.memory))
     board = Outputs(outputs_of(program, results.outputs, network.shapes), results.maps(program))
     layers = _layers(program, board.layers, follows, results, request.profile)
     layers = _beside_framework(layers, program, board, emulated, reference)

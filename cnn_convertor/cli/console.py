@@ -173,8 +173,8 @@ class Console:
 
     def report(
         self,
-        made: Report,
-        found: Sequence[Problem],
+        findings: Report,
+        problems: Sequence[Problem],
         notes: Sequence[Problem],
         files: Sequence[Path],
         compared: Sequence[ReportDifference] | None,
@@ -185,17 +185,17 @@ class Console:
         """
         from cnn_convertor.report.summary import summary
 
-        for problem in found:
+        for problem in problems:
             self.find(problem)
         for problem in notes:
             self.complain("note", problem)
-        rows = [*(summary(made) if made.steps else ()), *(("files", str(path)) for path in files)]
+        rows = [*(summary(findings) if findings.steps else ()), *(("files", str(path)) for path in files)]
         if rows:
-            self.result(made.network, rows)
-        if made.verified is not None:
-            self.verification(made.verified)
-        if made.board is not None:
-            self.board_verification(made.board)
+            self.result(findings.network, rows)
+        if findings.verified is not None:
+            self.verification(findings.verified)
+        if findings.board is not None:
+            self.board_verification(findings.board)
         if compared is not None:
             self.lines(tables.differences(compared))
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @commands.command()
-@click.argument("given", metavar="NET.ini...", nargs=-1, required=True, type=FILE)
+@click.argument("paths", metavar="NET.ini...", nargs=-1, required=True, type=FILE)
 @with_calibration
 @with_workers
 @click.option("--cache", metavar="DIR", type=FILE, help="Store outputs in this folder, and reuse them.")
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 @with_console
 def convert(
     console: Console,
-    given: tuple[Path, ...],
+    paths: tuple[Path, ...],
     on: Workers,
     cache: Path | None,
     depfile: Path | None,
@@ -64,7 +64,7 @@ def convert(
 
     A folder or a pattern stands for the ini files in it.
     """
-    inis = ini_files(given)
+    inis = ini_files(paths)
     _check_cluster(on, cache, depfile)
     if depfile is not None and len(inis) > 1:
         problem = "--depfile needs one NET.ini: each network depends on files of its own"

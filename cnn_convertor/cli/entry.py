@@ -103,7 +103,7 @@ def save(path: Path | None, text: str) -> None:
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=lambda context, _, given: _print_cmake_folder(context) if given else None,
+    callback=lambda context, _, value: _print_cmake_folder(context) if value else None,
     help="Print the folder of the CMake package.",
 )
 def commands() -> None:
@@ -126,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         help_of = context.command_path if context else program
-        console = Console(0, form=problems.wanted(sys.argv[1:] if arguments is None else arguments))
+        console = Console(0, form=problems.requested_format(sys.argv[1:] if arguments is None else arguments))
         console.complain("error", Problem("DV100", error.format_message(), hint=f"{help_of} --help"))
         console.close()
         return error.exit_code

@@ -74,7 +74,7 @@ def _board(source: Path, device: str | None, sizes: Mapping[str, int | None]) ->
     "cldnn:FORMAT[,FORMAT...], bpu[:ALIGN], bpu:x3 or dv700.",
 )
 @click.option("--output", metavar="DIR", required=True, type=FILE, help="Folder of the surfaces and manifest.json.")
-@click.option("--input", "given", metavar="FILE", type=FILE, help="Image or array to write as the input map.")
+@click.option("--input", "input_file", metavar="FILE", type=FILE, help="Image or array to write as the input map.")
 @click.option("--element", metavar="TYPE", help="For cldnn and bpu: float32, float16, int16 or int8.")
 @click.option("--run", is_flag=True, help="Also write the output maps of the emulated device.")
 @with_sources
@@ -85,7 +85,7 @@ def export(
     ini: Path,
     target: str,
     output: Path,
-    given: Path | None,
+    input_file: Path | None,
     element: str | None,
     run: bool,
     sources: tuple[Path, ...],
@@ -100,7 +100,7 @@ def export(
     config = Config.read(ini, **device)
     with console.progress(config.name, verbose=config.verbose) as progress:
         result = export(
-            config, target, output, input_file=given, element=element, run=run, sources=sources, progress=progress
+            config, target, output, input_file=input_file, element=element, run=run, sources=sources, progress=progress
         )
     console.result(f"{config.name} for {target}", [*result.summary, ("manifest", str(result.files[-1]))])
 
@@ -194,7 +194,7 @@ def _moves(name: str, text: str, **plain: str) -> None:
         )
 
     @layout.command(name, help=text)
-    @which("--from", "given", "The layout of the input.")
+    @which("--from", "source_layout", "The layout of the input.")
     @which("--to", "to", "The layout of the output.")
     @click.option(
         "--shape", metavar="N,N,...", callback=_numbers, help="Shape of the input, in the order of its layout's axes."
@@ -205,7 +205,7 @@ def _moves(name: str, text: str, **plain: str) -> None:
     @with_console
     def move(
         console: Console,
-        given: str,
+        source_layout: str,
         to: str,
         shape: tuple[int, ...] | None,
         element: str | None,
@@ -215,7 +215,7 @@ def _moves(name: str, text: str, **plain: str) -> None:
         from cnn_convertor.files.replacing import write
         from cnn_convertor.layouts import array_files
 
-        before, after = array_files.form_of(given), array_files.form_of(to)
+        before, after = array_files.form_of(source_layout), array_files.form_of(to)
         with console.working(source.name, "rearrange"):
             array = array_files.rearranged(
                 array_files.read(source, before, shape or (), _element(element)), before, after
@@ -223,12 +223,12 @@ def _moves(name: str, text: str, **plain: str) -> None:
             write(target, (array_files.contents(target, array, after),))
 
 
-_moves("pack", "Pack an array, IN.npy, into memory, OUT.bin.", given="NCHW")
+_moves("pack", "Pack an array, IN.npy, into memory, OUT.bin.", source_layout="NCHW")
 _moves("unpack", "Unpack memory, IN.bin, into an array, OUT.npy, of the given --shape and --element.", to="NCHW")
 _moves(
     "convert",
     "Move an array from one layout into another; .npy files hold arrays, others memory.",
-    given="NCHW",
+    source_layout="NCHW",
 )
 
 

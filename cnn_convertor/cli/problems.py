@@ -21,7 +21,7 @@ _SARIF_VERSION: Final = "2.1.0"
 _SARIF_SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def wanted(arguments: Sequence[str]) -> str:
+def requested_format(arguments: Sequence[str]) -> str:
     """The format that --format asks for, in arguments that may be wrong otherwise."""
     values = [value for option, value in pairwise(arguments) if option == "--format"]
     values += [argument.partition("=")[2] for argument in arguments if argument.startswith("--format=")]

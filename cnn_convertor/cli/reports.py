@@ -60,13 +60,13 @@ def report(
     config = Config.of(ini, calibrate=calibrate, **device)
     old = None if earlier is None else earlier_report(earlier)
     with console.progress(config.name, verbose=config.verbose) as progress:
-        made, problems, notes = find(config, progress, verified=verified, board=board, inputs=inputs)
-    compared = None if old is None else differences(old, made)
-    data = to_json(made)
+        current, problems, notes = find(config, progress, verified=verified, board=board, inputs=inputs)
+    compared = None if old is None else differences(old, current)
+    data = to_json(current)
     save(json_file, data)
     if html is not None:
-        save(html, html_page(made, compared=compared, data=data))
-    console.report(made, problems, notes, [path for path in (html, json_file) if path is not None], compared)
+        save(html, html_page(current, compared=compared, data=data))
+    console.report(current, problems, notes, [path for path in (html, json_file) if path is not None], compared)
     if opens and html is not None:
         click.launch(html.resolve().as_uri())
 
@@ -106,9 +106,9 @@ def draw(console: Console, ini: Path, output: Path | None, memory: Path | None, 
     config = Config.of(ini, **device)
     with console.working(config.name, "draw"):
         request = Request.of(config)
-        made = report_of(plan(read_whole(request), request.name, request.options), request)
+        report = report_of(plan(read_whole(request), request.name, request.options), request)
         pictures = {
-            path: draw(made) for path, draw in ((output, network_svg), (memory, memory_svg)) if path is not None
+            path: draw(report) for path, draw in ((output, network_svg), (memory, memory_svg)) if path is not None
         }
     for path, picture in pictures.items():
         save(path, picture)

@@ -97,8 +97,8 @@ def check_apart(context: click.Context) -> None:
     for parameter in sorted(context.command.params, key=lambda each: isinstance(each, click.Option)):
         values, name = context.params.get(str(parameter.name)), parameter.opts[0]
         if isinstance(parameter, click.Argument):
-            given = values if isinstance(values, tuple) else (values,)
-            named |= {os.path.realpath(path): "the argument" for path in given if isinstance(path, Path)}
+            paths = values if isinstance(values, tuple) else (values,)
+            named |= {os.path.realpath(path): "the argument" for path in paths if isinstance(path, Path)}
         elif isinstance(parameter.type, Output) and isinstance(values, Path):
             is_device = values.exists() and not values.is_file()  # it takes any number of files
             if not is_device and (other := named.setdefault(os.path.realpath(values), name)) != name:

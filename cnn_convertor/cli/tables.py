@@ -116,8 +116,8 @@ def weights(network: str, layers: Sequence[StoredWeights]) -> list[Item]:
 def calibration(network: str, result: CalibrationEffect, *, with_layers: bool) -> list[Item]:
     """What sample inputs improved: the outputs, and each layer if requested."""
     tables = [("output", result.outputs), *([("layer", result.layers)] if with_layers else [])]
-    given = f"{numbered(result.samples, 'sample')} ({result.source})"
-    lines: list[Item] = [f"{network}: palettes calibrated with {given}, against FP16 weights on the same"]
+    samples = f"{numbered(result.samples, 'sample')} ({result.source})"
+    lines: list[Item] = [f"{network}: palettes calibrated with {samples}, against FP16 weights on the same"]
     for title, improvements in tables:
         rows = [[i.name, _decibels(i.before), _decibels(i.after)] for i in improvements]
         lines += [Grid.of(title, ("dB before", "dB after"), rows)] if rows else []

@@ -61,14 +61,14 @@ def inspect_network(
     devices = NAMES if device == "all" else (device,)
     levels = tuple(level.value for level in Fusion) if fusion == "all" else (fusion,)
     with console.working(source.name, "inspect"):
-        found = compare(source, devices=devices, levels=levels, **options)
-    results = [each.report for each in found]
+        comparison = compare(source, devices=devices, levels=levels, **options)
+    results = [each.report for each in comparison]
     if as_json:
         console.json(inspections_as_json(results) if "all" in (device, fusion) else inspection_as_json(results[0]))
     elif "all" in (device, fusion):
         console.lines(tables.comparison(results))
     else:
-        console.inspection(*found[0])
+        console.inspection(*comparison[0])
         if cost:
             console.lines(tables.costs(results[0]))
     if any(result.problems for result in results):
@@ -77,7 +77,9 @@ def inspect_network(
 
 @commands.command()
 @click.argument("ini", metavar="MODEL_OR_INI", type=FILE)
-@click.option("--input", "given", metavar="FILE", required=True, type=FILE, help="An image, a .npy or a .npz file.")
+@click.option(
+    "--input", "input_file", metavar="FILE", required=True, type=FILE, help="An image, a .npy or a .npz file."
+)
 @click.option("--output", metavar="FILE.npz", type=OUTPUT, help="Save the outputs, each as (N, H, W, C).")
 @click.option("--top", metavar="N", type=COUNT, default=5, show_default=True, help="Number of best classes to show.")
 @click.option("--labels", metavar="FILE", type=FILE, help="Class names, one per line.")
@@ -88,7 +90,7 @@ def inspect_network(
 def run(
     console: Console,
     ini: Path,
-    given: Path,
+    input_file: Path,
     output: Path | None,
     top: int,
     labels: Path | None,
@@ -106,7 +108,7 @@ def run(
     config = Config.of(ini, **device)
     names = () if labels is None else read_labels(labels)
     with console.progress(config.name, verbose=config.verbose) as progress:
-        results = run_network(config, given, sources=sources, progress=progress)
+        results = run_network(config, input_file, sources=sources, progress=progress)
     if labels is not None:
         check_labels(labels, names, results)
     if output is not None:
@@ -193,9 +195,9 @@ def verify(
             )
             raise UsageError.of("DV100", problem)
         with console.progress(config.name, verbose=config.verbose) as progress:
-            found = verify_board(config, board, **kept, progress=progress)
-        save(json_file, found.to_json())
-        console.board_verification(found)
+            verification = verify_board(config, board, **kept, progress=progress)
+        save(json_file, verification.to_json())
+        console.board_verification(verification)
 
 
 @commands.command()
@@ -228,10 +230,10 @@ def sweep(
     """
     from cnn_convertor.trials.sweep import sweep, variants
 
-    given = variants(ini, vary, verified=verified, **options)
+    chosen = variants(ini, vary, verified=verified, **options)
     with console.progress(ini.name) as progress:
-        progress("variants", 0, len(given))
-        result = sweep(given, on=on, finished=lambda done: progress("variants", done, len(given)))
+        progress("variants", 0, len(chosen))
+        result = sweep(chosen, on=on, finished=lambda done: progress("variants", done, len(chosen)))
     if html_file is not None:
         save(html_file, result.to_html())
     save(csv_file, result.to_csv())

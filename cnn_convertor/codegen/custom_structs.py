@@ -90,11 +90,11 @@ def _fields(program: Program, custom_type: str) -> dict[str, _Field]:
             for name, value in layer.custom.parameters:
                 values.setdefault(name, []).append(value)
     fields = {}
-    for name, found in values.items():
-        items = [item for value in found for item in _items(value)]
+    for name, settings in values.items():
+        items = [item for value in settings for item in _items(value)]
         kind = next(k for k, types in _KINDS.items() if all(isinstance(item, types) for item in items))
-        is_list = any(isinstance(value, tuple) for value in found)
-        fields[name] = _Field(member(name), kind, max(1, *(len(_items(v)) for v in found)) if is_list else None)
+        is_list = any(isinstance(value, tuple) for value in settings)
+        fields[name] = _Field(member(name), kind, max(1, *(len(_items(v)) for v in settings)) if is_list else None)
     return fields
 
 

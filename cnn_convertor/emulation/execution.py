@@ -64,7 +64,7 @@ def run(
     shapes: Sequence[Shape] | None = None,
     layers: bool = False,
     exact: bool = False,
-    given: bytes | None = None,
+    replaced: bytes | None = None,
     device: Device = DV700,
     data: Path | None = None,
 ) -> Outputs:
@@ -72,7 +72,7 @@ def run(
 
     inputs: input name -> (N, H, W, C). shapes: those of the outputs as the framework has them, where they differ from the
     program's (a reshape that moves nothing); None: the program's own. layers: keep every layer's map, too.
-    exact: keep maps in FP32 beside the FP16 memory. given: outputs of layers from elsewhere, as of `given_layers` or
+    exact: keep maps in FP32 beside the FP16 memory. replaced: outputs of layers from elsewhere, as of `given_layers` or
     `given_memory`: each layer reads those of the layers before it. device: what to emulate.
     Raises UsageError for inputs that do not fit the network, ConvertorError when the device refuses a command.
     """
@@ -84,7 +84,7 @@ def run(
         samples=count_of(inputs),
         layers=layers,
         exact=exact,
-        given=given,
+        replaced=replaced,
         device=device,
         data=data,
     )
@@ -111,7 +111,7 @@ def execute(
     samples: int,
     layers: bool = False,
     exact: bool = False,
-    given: bytes | None = None,
+    replaced: bytes | None = None,
     device: Device = DV700,
     data: Path | None = None,
 ) -> Flat:
@@ -132,9 +132,9 @@ def execute(
     with temporary_folder() as folder:
         (folder / "input.bin").write_bytes(inputs)
         command = [str(executable), str(weights), str(folder / "input.bin"), str(folder), *["--layers"] * layers]
-        if given is not None:
+        if replaced is not None:
             assert layers, "given outputs take the place of layers' outputs"
-            (folder / "given.bin").write_bytes(given)
+            (folder / "given.bin").write_bytes(replaced)
             command.append(str(folder / "given.bin"))
         (result,) = run_all([command], environment=environment)
         if result.returncode != 0:
@@ -193,8 +193,8 @@ def input_bytes(program: Program, inputs: Mapping[str, Maps]) -> bytes:
     for name, tensor in program.inputs:
         values = inputs[name]
         if values.shape[1:] != tuple(tensor.shape):
-            given = "x".join(map(str, values.shape[1:]))
-            problem = f'the input "{name}" is {tensor.shape} (height x width x channels), but {given} was given'
+            shape = "x".join(map(str, values.shape[1:]))
+            problem = f'the input "{name}" is {tensor.shape} (height x width x channels), but {shape} was given'
             raise UsageError.of("DV705", problem)
         if flaw := _beyond_half(values):
             hint = "set [INPUT] mean and scale for images; arrays are used as they are, so prepare them as for training"
@@ -209,18 +209,18 @@ def input_bytes(program: Program, inputs: Mapping[str, Maps]) -> bytes:
     return joined.astype(np.uint8).tobytes() if program.byte_input else to_half(joined).astype("<f2").tobytes()
 
 
-def _bytes_of(values: Maps, given: ByteInput, name: str) -> Maps:
+def _bytes_of(values: Maps, byte_input: ByteInput, name: str) -> Maps:
     """The bytes that the device's table turns into the values, (N, H, W, C). Raises UsageError when there are none."""
     halves = to_half(values).view(np.uint16)
-    found = np.empty(values.shape, np.float32)
-    for channel, table in enumerate(np.array(given.table, np.uint16).T):
+    levels = np.empty(values.shape, np.float32)
+    for channel, table in enumerate(np.array(byte_input.table, np.uint16).T):
         order = np.argsort(table, kind="stable")
         places = order[np.searchsorted(table[order], halves[..., channel]).clip(0, 255)]
         if not np.array_equal(table[places], halves[..., channel]):
             hint = "give images, or arrays of (pixel - mean) * scale with whole pixels"
             raise UsageError.of("DV725", f'the input "{name}" holds values that no byte becomes', hint=hint)
-        found[..., channel] = places
-    return found
+        levels[..., channel] = places
+    return levels
 
 
 def _beyond_half(values: Maps) -> str:

@@ -63,9 +63,9 @@ class EmulatedNetwork(NamedTuple):
         return [self.graph.shape(name) for name in self.graph.outputs]
 
     def run(
-        self, inputs: Mapping[str, Maps], *, layers: bool = False, exact: bool = False, given: bytes | None = None
+        self, inputs: Mapping[str, Maps], *, layers: bool = False, exact: bool = False, replaced: bytes | None = None
     ) -> Outputs:
-        """Run it on samples: input name -> (N, H, W, C). given: as in `run.run`."""
+        """Run it on samples: input name -> (N, H, W, C). replaced: as in `execution.run`."""
         return run(
             self.executable,
             self.weights,
@@ -74,7 +74,7 @@ class EmulatedNetwork(NamedTuple):
             shapes=self.shapes,
             layers=layers,
             exact=exact,
-            given=given,
+            replaced=replaced,
             device=self.device,
             data=self.data,
         )

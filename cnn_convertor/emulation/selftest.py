@@ -37,11 +37,11 @@ def record(graph: Graph, program: Program, *, low: float, high: float, device: D
         raise UsageError.of("DV708", problem, where, "set selftest = 0")
     levels = np.linspace(low, high, LEVELS).astype("<f2").view(np.uint16)
     drawn = _drawn(sum(tensor.shape.size for _, tensor in program.inputs))
-    given = drawn.astype(np.uint8) if program.byte_input else levels[drawn]
+    inputs = drawn.astype(np.uint8) if program.byte_input else levels[drawn]
     with temporary_folder() as folder:
         network = install_data(graph, program, folder, device=device)
         flat = execute(
-            network.executable, network.weights, program, given.tobytes(), samples=1, device=device, data=network.data
+            network.executable, network.weights, program, inputs.tobytes(), samples=1, device=device, data=network.data
         )
     sizes = [program.layers[index].output.shape.size for index in program.outputs]
     return SelfTest(levels, tuple(np.split(flat.outputs[0], np.cumsum(sizes)[:-1])))

@@ -58,8 +58,8 @@ def _dims_after(builder: Builder, node: str, first: ChwArray) -> Dims:
 
 def reshape(shape: Shape, dims: Dims) -> Op:
     """The operator that gives the elements of a map of this shape other axes."""
-    wanted = shape_of(dims)
-    return Identity() if wanted == shape else Reshape(wanted, Order.CHW)
+    target = shape_of(dims)
+    return Identity() if target == shape else Reshape(target, Order.CHW)
 
 
 def permute(shape: Shape, split: Dims, axes: Sequence[int], dims: Dims) -> Op:

@@ -94,9 +94,9 @@ class Constant:
         """Select or reorder rows: row i of the result is row index[i]."""
 
         def read(rows: slice) -> Array | Wide:
-            wanted = index[rows]
-            first = int(wanted.min(initial=self.shape[0]))
-            return self._load(slice(first, int(wanted.max(initial=first)) + 1))[wanted - first]
+            rows_of_file = index[rows]
+            first = int(rows_of_file.min(initial=self.shape[0]))
+            return self._load(slice(first, int(rows_of_file.max(initial=first)) + 1))[rows_of_file - first]
 
         return Constant((len(index), *self.shape[1:]), read)
 

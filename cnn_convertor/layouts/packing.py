@@ -140,12 +140,12 @@ def unpack(
 
 
 def _element(layout: Layout, element: npt.DTypeLike | None) -> DType:
-    wanted = None if element is None else element_type(element)
-    dtype = wanted if layout.element is None else layout.element
+    requested = None if element is None else element_type(element)
+    dtype = requested if layout.element is None else layout.element
     if dtype is None:
         refuse("DV804", "the element type is unknown")
-    if wanted is not None and wanted != dtype:
-        refuse("DV804", f"the layout is for {dtype}, not {wanted}")
+    if requested is not None and requested != dtype:
+        refuse("DV804", f"the layout is for {dtype}, not {requested}")
     return dtype.newbyteorder("<")
 
 

@@ -107,9 +107,9 @@ def calibrate(
         return None
     with temporary_folder() as root:
 
-        def installed(made: Program, folder: str) -> EmulatedNetwork:
+        def installed(program: Program, folder: str) -> EmulatedNetwork:
             progress("calibrate: prepare", 0, 1)
-            return install_data(graph, made, root / folder, device=device)
+            return install_data(graph, program, root / folder, device=device)
 
         plain = installed(without_palettes(program), "fp16")
         moments = measure(installed(without_palettes(unfused), "unfused"), samples, progress, on=on)
@@ -290,13 +290,13 @@ def _powers(
 
 def _read(program: Program, layer: Layer, layers: tuple[Maps, ...], inputs: Mapping[str, Maps]) -> Maps:
     """The input of a layer's first run: (N, H, W, C). It may be some channels of the map that was written."""
-    shape, source, wanted = layer.runs[0].input, layer.sources[0], layer.inputs[0]
+    shape, source, address = layer.runs[0].input, layer.sources[0], layer.inputs[0]
     if source is None:
-        name, tensor = next((name, tensor) for name, tensor in program.inputs if _holds(tensor, wanted))
+        name, tensor = next((name, tensor) for name, tensor in program.inputs if _holds(tensor, address))
         memory = to_memory(to_half(inputs[name]).astype(np.float32), transposed=program.transposed)
-        return from_memory(_part(memory, tensor, wanted), shape, transposed=program.transposed)
+        return from_memory(_part(memory, tensor, address), shape, transposed=program.transposed)
     writer = program.layers[source]
-    return as_maps(_part(layers[source], writer.output, wanted), writer, shape, transposed=program.transposed)
+    return as_maps(_part(layers[source], writer.output, address), writer, shape, transposed=program.transposed)
 
 
 def _holds(whole: Tensor, part: Tensor) -> bool:

@@ -81,9 +81,9 @@ def keep_outputs(
     return _without(program, frozenset(names) - {names[i] for i in chosen}), kept
 
 
-def _missed(program: Program, samples: Samples, wanted: float, reached: float) -> Problem:
+def _missed(program: Program, samples: Samples, goal: float, reached: float) -> Problem:
     problem = (
-        f"the outputs keep {reached:.1f} dB, not {wanted:g}, even with FP16 weights "
+        f"the outputs keep {reached:.1f} dB, not {goal:g}, even with FP16 weights "
         f"({samples.count} samples: {samples.source})"
     )
     hint = "a smaller quantization_output_sqnr, or other samples (--calibrate)"

@@ -39,7 +39,7 @@ def drop_channels(graph: Graph) -> Graph:
     """
     graph = graph.fuse(_join)
     if any(isinstance(node.op, ops.Crop) for node in graph.nodes):
-        graph = _narrowed(graph, _wanted(graph)).fuse(_join)
+        graph = _narrowed(graph, _used_channels(graph)).fuse(_join)
     gone = (node.name for node in graph.nodes if _does_nothing(graph, node))
     return graph.bypass(name for name in gone if name not in graph.outputs)
 
@@ -66,20 +66,20 @@ def _does_nothing(lookup: Lookup, node: Node) -> bool:
 # --- needed channels, from the outputs up --------------------------------------------------------------------------------
 
 
-def _wanted(graph: Graph) -> dict[str, _Channels]:
+def _used_channels(graph: Graph) -> dict[str, _Channels]:
     """The range of needed channels of each node that is needed at all."""
     readers: dict[str, list[_Channels]] = {name: [_all(graph, name)] for name in graph.outputs}
-    wanted: dict[str, _Channels] = {}
+    used: dict[str, _Channels] = {}
     for node in reversed(graph.nodes):
         parts = readers.get(node.name)
         if parts is None:
             continue
         first = parts[0].first if len({part.first for part in parts}) == 1 else 0
-        wanted[node.name] = _Channels(first, max(part.stop for part in parts))
-        for name, part in zip(node.inputs, _needed(graph, node, wanted[node.name]), strict=True):
+        used[node.name] = _Channels(first, max(part.stop for part in parts))
+        for name, part in zip(node.inputs, _needed(graph, node, used[node.name]), strict=True):
             if part is not None:
                 readers.setdefault(name, []).append(part)
-    return wanted
+    return used
 
 
 def _needed(graph: Graph, node: Node, part: _Channels) -> list[_Channels | None]:
@@ -114,43 +114,45 @@ def _is_by_channel(op: Op) -> bool:
 # --- computed channels, from the inputs down -----------------------------------------------------------------------------
 
 
-def _narrowed(graph: Graph, wanted: dict[str, _Channels]) -> Graph:
-    """The graph whose nodes, where possible, compute only wanted channels."""
+def _narrowed(graph: Graph, used: dict[str, _Channels]) -> Graph:
+    """The graph whose nodes, where possible, compute only used channels."""
     narrowed: dict[str, _Channels] = {}  # the channels each node computes
     nodes: list[Node] = []
     for node in graph.nodes:
-        if node.name in wanted:
-            node, narrowed[node.name] = _narrow(graph, node, wanted[node.name], narrowed)
-        if node.name in wanted or isinstance(node.op, ops.Input):
+        if node.name in used:
+            node, narrowed[node.name] = _narrow(graph, node, used[node.name], narrowed)
+        if node.name in used or isinstance(node.op, ops.Input):
             nodes.append(node)
     return Graph(tuple(nodes), graph.outputs)
 
 
-def _narrow(graph: Graph, node: Node, part: _Channels, given: Mapping[str, _Channels]) -> tuple[Node, _Channels]:
+def _narrow(graph: Graph, node: Node, part: _Channels, channels_of: Mapping[str, _Channels]) -> tuple[Node, _Channels]:
     """The node for narrowed inputs, and the channels it computes: at least the given part."""
     match node.op:
         case ops.Conv2d(groups=1) | ops.ConvTranspose2d(groups=1) | ops.Dense():
             return _cut(graph, node, part), part
         case ops.Crop(start=start, stop=stop) as crop:
-            first, last = (channel - given[node.inputs[0]].first for channel in _cropped(crop, part))
+            first, last = (channel - channels_of[node.inputs[0]].first for channel in _cropped(crop, part))
             narrow = replace(crop, start=start._replace(channels=first), stop=stop._replace(channels=last))
             return replace(node, op=narrow), part
         case ops.Concat(axis=ops.Axis.CHANNELS):
-            return _with_parts(graph, node, part, given)
+            return _with_parts(graph, node, part, channels_of)
         case op if _is_by_channel(op):
-            part = given[node.inputs[0]]
+            part = channels_of[node.inputs[0]]
             return _cut(graph, node, part), part
         case _:
             return node, _all(graph, node.name)
 
 
-def _with_parts(graph: Graph, concat: Node, part: _Channels, given: Mapping[str, _Channels]) -> tuple[Node, _Channels]:
+def _with_parts(
+    graph: Graph, concat: Node, part: _Channels, channels_of: Mapping[str, _Channels]
+) -> tuple[Node, _Channels]:
     """The concatenation of the needed inputs."""
     ends = list(accumulate(graph.shape(name).channels for name in concat.inputs))
     starts = [0, *ends[:-1]]
     kept = [i for i, needed in enumerate(_needed(graph, concat, part)) if needed is not None]
     inputs = tuple(concat.inputs[i] for i in kept)
-    joined = _Channels(starts[kept[0]] + given[inputs[0]].first, starts[kept[-1]] + given[inputs[-1]].stop)
+    joined = _Channels(starts[kept[0]] + channels_of[inputs[0]].first, starts[kept[-1]] + channels_of[inputs[-1]].stop)
     return replace(concat, inputs=inputs), joined
 
 

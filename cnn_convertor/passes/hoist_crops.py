@@ -54,9 +54,9 @@ def _parts(graph: Graph, node: Node) -> tuple[Crop, TransposeReshape | Reshape] 
     begin = Shape(0, 0, 0).with_length(of_source, start // step * length)
     lengths = {**movement.lengths, run: (stop - start) // step}
     runs = sorted(lengths)
-    wanted = shape.with_length(axis, stop - start)
-    moved: TransposeReshape | Reshape = replace(first.op, shape=wanted)
+    cropped = shape.with_length(axis, stop - start)
+    moved: TransposeReshape | Reshape = replace(first.op, shape=cropped)
     if isinstance(first.op, TransposeReshape):
         axes_of_runs = tuple(map(runs.index, lengths))
-        moved = replace(first.op, dims=tuple(map(lengths.__getitem__, runs)), axes=axes_of_runs, shape=wanted)
+        moved = replace(first.op, dims=tuple(map(lengths.__getitem__, runs)), axes=axes_of_runs, shape=cropped)
     return Crop(begin, source.with_length(of_source, stop // step * length)), moved

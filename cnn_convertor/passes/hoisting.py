@@ -49,10 +49,10 @@ def search(start: Callable[[str, T], Search[T]], name: str, by: T, variant: Call
             answer = known[key] = end.value
             running.pop()
             continue
-        wanted = above, variant(needed)
-        answer = known.get(wanted)
-        if wanted not in known:
-            running.append((wanted, start(above, needed)))
+        state = above, variant(needed)
+        answer = known.get(state)
+        if state not in known:
+            running.append((state, start(above, needed)))
     return answer
 
 
@@ -63,12 +63,12 @@ def hoist_into_parts(graph: Editing, concat: Node, by: Callable[[slice], T], par
     start = 0
     for position, name in enumerate(concat.inputs):
         channels = slice(start, start := start + graph.shape(name).channels)
-        made = yield name, by(channels)
-        if made is None:
+        hoisted = yield name, by(channels)
+        if hoisted is None:
             between[concat.name, position] = part(channels)
         else:
-            ops.update(made.ops)
-            between.update(made.between)
+            ops.update(hoisted.ops)
+            between.update(hoisted.between)
     return Hoisted(ops, between)
 
 

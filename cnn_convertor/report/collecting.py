@@ -48,7 +48,7 @@ def report_of(
     return replace(
         outline(request),
         network=program.name,
-        inputs=tuple(values.NetworkInput(name, map_of(program, given)) for name, given in program.inputs),
+        inputs=tuple(values.NetworkInput(name, map_of(program, tensor)) for name, tensor in program.inputs),
         outputs=tuple(
             values.NetworkOutput(name, at, map_of(program, result))
             for (name, result), at in zip(program.results, program.outputs, strict=True)
@@ -108,10 +108,10 @@ def _text(value: object) -> str:
             return str(value)
 
 
-def map_of(program: Program, given: Tensor) -> values.StoredMap:
-    order = "HWC" if given.is_plain else ("hwc8" if program.transposed else "whc8")
-    dtype = "uint8" if given.type is ElementType.BYTE else f"float{8 * given.type.value}"
-    return values.StoredMap(plain(given.shape), order, dtype, given.offset, given.nbytes)
+def map_of(program: Program, tensor: Tensor) -> values.StoredMap:
+    order = "HWC" if tensor.is_plain else ("hwc8" if program.transposed else "whc8")
+    dtype = "uint8" if tensor.type is ElementType.BYTE else f"float{8 * tensor.type.value}"
+    return values.StoredMap(plain(tensor.shape), order, dtype, tensor.offset, tensor.nbytes)
 
 
 class Findings(NamedTuple):
@@ -124,10 +124,10 @@ class Findings(NamedTuple):
     @staticmethod
     def of(report: values.Report, problems: Sequence[Problem], notes: Sequence[Problem]) -> Findings:
         """The report with these problems and notes."""
-        told = replace(
+        complete = replace(
             report, problems=tuple(map(message_of, problems)), convertible_part=tuple(map(message_of, notes))
         )
-        return Findings(told, tuple(problems), tuple(notes))
+        return Findings(complete, tuple(problems), tuple(notes))
 
 
 def message_of(problem: Problem) -> values.Message:
@@ -258,7 +258,7 @@ def _buffers(program: Program) -> Iterator[values.LiveMap]:
 
 def _reads_input(layer: Layer, tensor: Tensor) -> bool:
     pairs = zip(layer.inputs, layer.sources, strict=True)
-    return any(source is None and given.offset == tensor.offset for given, source in pairs)
+    return any(source is None and source_tensor.offset == tensor.offset for source_tensor, source in pairs)
 
 
 # --- weights -------------------------------------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ def _stored(program: Program) -> Iterator[values.StoredWeights]:
 
 
 def _calibration(result: calibrations.Calibration) -> values.CalibrationEffect:
-    def improved(given: Sequence[calibrations.Improvement]) -> tuple[values.Gain, ...]:
-        return tuple(values.Gain(*each) for each in given)
+    def improved(improvements: Sequence[calibrations.Improvement]) -> tuple[values.Gain, ...]:
+        return tuple(values.Gain(*each) for each in improvements)
 
     return values.CalibrationEffect(result.samples, result.source, improved(result.outputs), improved(result.layers))

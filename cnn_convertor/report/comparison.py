@@ -72,8 +72,8 @@ def _weights(report: Report) -> dict[str, str]:
 
 
 def _messages(report: Report) -> dict[str, str]:
-    found = (*report.problems, *report.warnings)
-    return {f"{each.code} {each.layer}".rstrip(): each.message for each in found}
+    problems = (*report.problems, *report.warnings)
+    return {f"{each.code} {each.layer}".rstrip(): each.message for each in problems}
 
 
 _SECTIONS: Mapping[str, Callable[[Report], Mapping[str, str]]] = {

@@ -64,9 +64,9 @@ def network_picture(report: Report) -> NetworkPicture:
         corner = x - BOX_WIDTH / 2, y - BOX_HEIGHT / 2
         kind, _, number = key.partition("-")
         if kind == "input":
-            given = report.inputs[int(number)]
-            name, size = _short(given.name, _BOLD_LETTERS), _size(given.map.shape)
-            nodes.append(Box(key, *corner, "input", given.name, name, "input", size, ""))
+            entry = report.inputs[int(number)]
+            name, size = _short(entry.name, _BOLD_LETTERS), _size(entry.map.shape)
+            nodes.append(Box(key, *corner, "input", entry.name, name, "input", size, ""))
         else:
             nodes.append(_step_node(key, int(number), report.steps[int(number)], corner, most))
     return NetworkPicture(

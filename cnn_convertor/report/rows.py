@@ -43,8 +43,8 @@ def boundaries_of(graph: Graph, steps: Sequence[Command], device: Device, fusion
         where = graph[name].where
         return name if where is None else where.layer
 
-    found = boundaries(Selection(graph, tuple(steps)), fusion, device)
-    named = (Boundary(layer(b.before), layer(b.after), b.reason) for b in found)
+    pairs = boundaries(Selection(graph, tuple(steps)), fusion, device)
+    named = (Boundary(layer(b.before), layer(b.after), b.reason) for b in pairs)
     return tuple(dict.fromkeys(b for b in named if b.before != b.after))
 
 

@@ -82,11 +82,11 @@ class PageSection(NamedTuple):
     changes: tuple[PassChange, ...] = ()
 
 
-def compared_with(found: Sequence[ReportDifference]) -> PageSection:
+def compared_with(differences: Sequence[ReportDifference]) -> PageSection:
     """What differs from an earlier report."""
     columns = "section", "what", "before", "after"
-    note = "" if found else "Nothing differs."
-    tables = tables_of(columns, [row_of(*each) for each in found])
+    note = "" if differences else "Nothing differs."
+    tables = tables_of(columns, [row_of(*each) for each in differences])
     return PageSection("compared", "Compared", "Compared with the earlier report", note, tables=tables)
 
 
@@ -94,8 +94,12 @@ def messages(report: Report) -> PageSection:
     columns = "code", "kind", "layer", "message", "what to do"
     rows = [
         row_of(each.code, TableCell(kind, kind=kind), each.layer or each.file, each.message, each.hint)
-        for kind, found in (("error", report.problems), ("warning", report.warnings), ("note", report.convertible_part))
-        for each in found
+        for kind, problems in (
+            ("error", report.problems),
+            ("warning", report.warnings),
+            ("note", report.convertible_part),
+        )
+        for each in problems
     ]
     return PageSection("messages", "Messages", "Messages", tables=tables_of(columns, rows))
 
@@ -151,13 +155,13 @@ def weights(report: Report) -> PageSection:
     )
 
 
-def _stored(given: StoredWeights) -> TableRow:
-    counted = given.magnitudes
+def _stored(weights: StoredWeights) -> TableRow:
+    counted = weights.magnitudes
     lost = (None, None) if counted is None else (counted.overflow, counted.underflow)
     drawn = TableCell(kind="histogram", bars=() if counted is None else tuple(_columns(counted)))
-    form = "palette" if given.palette else "FP16"
-    sizes = given.distinct, decibels_cell(given.sqnr), given.fp16_bytes, given.bytes
-    return row_of(given.layer, given.step, form, given.reason, *sizes, *lost, drawn, step=given.step)
+    form = "palette" if weights.palette else "FP16"
+    sizes = weights.distinct, decibels_cell(weights.sqnr), weights.fp16_bytes, weights.bytes
+    return row_of(weights.layer, weights.step, form, weights.reason, *sizes, *lost, drawn, step=weights.step)
 
 
 def _columns(magnitudes: Magnitudes) -> Iterator[CellBar]:
@@ -185,37 +189,38 @@ def errors(report: Report) -> PageSection:
 
 def _error(each: LayerResult) -> TableRow:
     """Bars: in percent of 100 dB."""
-    found = each.comparison
+    comparison = each.comparison
     causes = "; ".join(f"{cause.cause.value}: {decibels(cause.sqnr)} dB" for cause in each.causes)
-    bars = _bars(*(0.0 if ratio is None else min(100.0, max(0.0, ratio)) for ratio in (found.sqnr, each.alone)))
-    return row_of(found.name, each.type, decibels_cell(found.sqnr), decibels_cell(each.alone), bars, causes)
+    bars = _bars(*(0.0 if ratio is None else min(100.0, max(0.0, ratio)) for ratio in (comparison.sqnr, each.alone)))
+    return row_of(comparison.name, each.type, decibels_cell(comparison.sqnr), decibels_cell(each.alone), bars, causes)
 
 
 def board(report: Report) -> PageSection:
     """What a kit measured, beside the model."""
-    found = report.board
-    assert found is not None, "no board ran"
+    comparison = report.board
+    assert comparison is not None, "no board ran"
     times = "us", "us by the model", "ratio", "bytes", "bytes by the model"
     columns = "step", "layers", "does", *times, "computes", "SQNR dB"
-    usec = "not measured" if found.whole.usec is None else f"{found.whole.usec:,} us"
+    usec = "not measured" if comparison.whole.usec is None else f"{comparison.whole.usec:,} us"
     note = (
-        f"{found.device}: {found.samples} samples ({found.inputs}), {_passed(found.passed)}. All commands: {usec} "
-        f"({found.modelled.usec.text(',.1f')} by the model); the CPU: {found.cpu_usec:,} us."
+        f"{comparison.device}: {comparison.samples} samples ({comparison.inputs}), {_passed(comparison.passed)}. All commands: {usec} "
+        f"({comparison.modelled.usec.text(',.1f')} by the model); the CPU: {comparison.cpu_usec:,} us."
     )
     tables = tables_of(
-        columns, [_on_board(number, *each) for number, each in enumerate(zip(found.layers, report.steps, strict=True))]
+        columns,
+        [_on_board(number, *each) for number, each in enumerate(zip(comparison.layers, report.steps, strict=True))],
     )
     return PageSection("board", "Board", "On the board, beside the model", note, tables=tables)
 
 
-def _on_board(number: int, found: BoardLayer, step: Step) -> TableRow:
+def _on_board(number: int, layer: BoardLayer, step: Step) -> TableRow:
     """ratio: of the measured time to the model's."""
-    measured, modelled = found.measured, found.modelled
+    measured, modelled = layer.measured, layer.modelled
     known = measured.usec is not None and modelled.usec.low > 0
     ratio = (measured.usec / modelled.usec).text(".2f") if known and measured.usec is not None else ""
     times = measured.usec, _time(modelled.usec), TableCell(ratio, kind=_NUMBER)
-    computes = "the same" if found.is_same else TableCell("something else", kind="error")
-    rest = measured.nbytes, modelled.bytes, computes, decibels_cell(found.framework)
+    computes = "the same" if layer.is_same else TableCell("something else", kind="error")
+    rest = measured.nbytes, modelled.bytes, computes, decibels_cell(layer.framework)
     return row_of(number, _layers(step), step.does, *times, *rest, step=number)
 
 
@@ -240,21 +245,21 @@ def tables_of(columns: Sequence[str], rows: Sequence[TableRow], title: str = "")
     return (PageTable(tuple((name, _CLASSES.get(name, "")) for name in columns), tuple(rows), title),) if rows else ()
 
 
-def row_of(*given: str | int | TableCell | None, step: int | None = None, style: str = "") -> TableRow:
+def row_of(*cells: str | int | TableCell | None, step: int | None = None, style: str = "") -> TableRow:
     """Cells of texts and of numbers; None: a number that is not known. step: whose details the row opens. style: its class."""
-    return TableRow(tuple(map(_cell, given)), step, style)
+    return TableRow(tuple(map(_cell, cells)), step, style)
 
 
-def _cell(given: str | int | TableCell | None) -> TableCell:
-    match given:
+def _cell(content: str | int | TableCell | None) -> TableCell:
+    match content:
         case TableCell():
-            return given
+            return content
         case str():
-            return TableCell(given)
+            return TableCell(content)
         case int() | None:
-            return _count(given)
+            return _count(content)
         case _:
-            assert_never(given)
+            assert_never(content)
 
 
 def _count(number: int | None, unknown: str = "") -> TableCell:

@@ -86,8 +86,8 @@ def _with_slopes(report: Report) -> list[str]:
 
 def _outputs(kept: KeptPrecision) -> str:
     """What the outputs keep of their precision."""
-    given = f"{kept.samples} samples: {kept.source}"
-    return f"{kept.sqnr:.1f} dB ({kept.wanted:g} wanted, {kept.with_all:.1f} with all palettes; {given})"
+    source = f"{kept.samples} samples: {kept.source}"
+    return f"{kept.sqnr:.1f} dB ({kept.wanted:g} wanted, {kept.with_all:.1f} with all palettes; {source})"
 
 
 def decibels(ratio: float | None) -> str:

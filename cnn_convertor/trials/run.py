@@ -54,13 +54,13 @@ def compiled(
         yield network, load
 
 
-def run(config: Config, given: Path, *, sources: Sequence[Path] = (), progress: Progress = silent) -> dict[str, Maps]:
+def run(config: Config, path: Path, *, sources: Sequence[Path] = (), progress: Progress = silent) -> dict[str, Maps]:
     """Run the converted network on an image or an array: framework layer -> (N, H, W, C), for each output."""
     progress("read", 0, 1)
     request = Request.of(config)
     graph = read_whole(request)
     program = quantize(graph, request, progress).program
-    samples = read_samples(given, shapes_of(graph), request.preparation, axes_of(graph))
+    samples = read_samples(path, shapes_of(graph), request.preparation, axes_of(graph))
     progress("compile", 0, 1)
     with compiled(graph, program, request, sources) as (network, _):
         progress("run", 0, 1)

@@ -81,25 +81,25 @@ def _parsed(name: str, text: str, ini: Path) -> Any:
         raise UsageError.of("DV128", f'--vary {name}: expected {key.kind.expected}, not "{text}"') from None
 
 
-def sweep(given: Sequence[Variant], *, on: Workers = HERE, finished: Callable[[int], None] = lambda _: None) -> Sweep:
+def sweep(chosen: Sequence[Variant], *, on: Workers = HERE, finished: Callable[[int], None] = lambda _: None) -> Sweep:
     """The figures of each variant. on: where the work runs. finished: called with the number of finished variants."""
     outcomes: dict[int, Outcome[Figures]] = {}
-    inputs = cache(lambda: Request.of(given[0].config).inputs)  # all variants read the same; only a cluster asks
-    items = [Item(v, ", ".join(f"{key} = {text}" for key, text in v.settings), inputs=inputs) for v in given]
-    uses = frameworks.LIBRARIES if any(variant.verified for variant in given) else ()
+    inputs = cache(lambda: Request.of(chosen[0].config).inputs)  # all variants read the same; only a cluster asks
+    items = [Item(v, ", ".join(f"{key} = {text}" for key, text in v.settings), inputs=inputs) for v in chosen]
+    uses = frameworks.LIBRARIES if any(variant.verified for variant in chosen) else ()
     for number, outcome in spread(measure, items, on=on, uses=uses):
         outcomes[number] = outcome
         finished(len(outcomes))
     rows = [
         SweptVariant(dict(v.settings), outcomes[i].result, outcomes[i].problems, outcomes[i].warnings)
-        for i, v in enumerate(given)
+        for i, v in enumerate(chosen)
     ]
     all_figures = [row.figures for row in rows if row.figures is not None]
     marked = (
         row._replace(is_best=row.figures is not None and not any(map(row.figures.is_beaten_by, all_figures)))
         for row in rows
     )
-    return Sweep(str(given[0].ini), tuple(marked))
+    return Sweep(str(chosen[0].ini), tuple(marked))
 
 
 def measure(variant: Variant) -> Outcome[Figures]:

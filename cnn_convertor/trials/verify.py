@@ -203,8 +203,8 @@ def _layers_without_a_map(
 def _stale_files(program: Program, request: Request) -> tuple[str, ...]:
     """Files in the output folder that differ from what was verified, after a warning; none if the folder has no conversion."""
     folder = request.folder
-    found = replacing.differing(folder, codegen.emit(program, render_options(program, request)))
-    if found:
-        problem = f"the files of the last conversion are not what was verified: {', '.join(found)}"
+    differing = replacing.differing(folder, codegen.emit(program, render_options(program, request)))
+    if differing:
+        problem = f"the files of the last conversion are not what was verified: {', '.join(differing)}"
         warn(Problem("DV718", problem, Origin(str(folder)), "convert the network again"))
-    return found
+    return differing

@@ -76,7 +76,7 @@ def alone(
     known = pairs(program, device.layers, reference.layers, reference.order)
     maps = {pair.layer: pair.reference_in_memory(transposed=program.transposed) for pair in known.values()}
     fitting = {layer: values for layer, values in maps.items() if np.abs(values).max(initial=0) <= LARGEST_HALF}
-    follows = network.run(first_samples(inputs), layers=True, given=given_layers(program, fitting))
+    follows = network.run(first_samples(inputs), layers=True, replaced=given_layers(program, fitting))
     matched = pairs(program, follows.layers, reference.layers, reference.order)
     return {name: sqnr(pair.device, pair.reference) for name, pair in matched.items()}
 

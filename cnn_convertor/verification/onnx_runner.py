@@ -79,11 +79,11 @@ def _beginning_at(model: Model, graph: Graph, path: Path) -> Path:
 
     part = onnx.shape_inference.infer_shapes(onnx.load(model.definition))
     infos = {info.name: info for info in (*part.graph.value_info, *part.graph.input)}
-    begins, nodes, wanted = {node.name: graph.shape(node.name) for node in graph.inputs}, [], {*graph.outputs}
+    begins, nodes, needed = {node.name: graph.shape(node.name) for node in graph.inputs}, [], {*graph.outputs}
     for node in reversed(part.graph.node):
-        if not (wanted - begins.keys()).isdisjoint(node.output):
+        if not (needed - begins.keys()).isdisjoint(node.output):
             nodes.append(node)
-            wanted.update(node.input)
+            needed.update(node.input)
             for index, name in enumerate(node.output):  # an input, and a result beside it that is computed
                 node.output[index] = f"{name} of {node.op_type}" if name in begins else name
     inputs = [
@@ -127,8 +127,8 @@ def _results(
     outputs: list[list[Numbers]] = []
     layers: dict[str, list[Maps]] = {}
     for sample in range(len(next(iter(inputs.values())))):
-        wanted = names if sample < KEPT else names[: len(graph.outputs)]
-        results = session(wanted, inputs_of(file, inputs, sample, last))
+        names_of_sample = names if sample < KEPT else names[: len(graph.outputs)]
+        results = session(names_of_sample, inputs_of(file, inputs, sample, last))
         outputs.append(results[: len(graph.outputs)])
         for name, values in zip(names, results, strict=True) if sample < KEPT else ():
             if _is_compared(values.dtype) and values.size and values.shape[:1] == (1,):

@@ -140,11 +140,11 @@ def _require_workers(client: Any, address: str, uses: Sequence[str]) -> None:
     """Raises UsageError unless there are workers, all with the same versions of what computes."""
     with suppress(TimeoutError):
         client.wait_for_workers(1, timeout=_PATIENCE)
-    found = client.run(versions, uses, on_error="return")
-    if not found:
+    versions_of_workers = client.run(versions, uses, on_error="return")
+    if not versions_of_workers:
         raise _without_workers(address)
     own = versions(uses)
-    problems = [_other_versions(worker, its, own) for worker, its in sorted(found.items()) if its != own]
+    problems = [_other_versions(worker, its, own) for worker, its in sorted(versions_of_workers.items()) if its != own]
     if problems:
         raise UsageError(problems)
 
@@ -154,14 +154,14 @@ def _without_workers(address: str) -> UsageError:
     return UsageError.of("DV134", f"the scheduler at {address} has no workers", hint=hint)
 
 
-def _other_versions(worker: str, found: object, own: Mapping[str, str]) -> Problem:
+def _other_versions(worker: str, reply: object, own: Mapping[str, str]) -> Problem:
     """found: the worker's versions, or why it cannot give them."""
     hint = "install the same versions of the convertor and of what it uses for all workers, and restart them"
-    if not isinstance(found, Mapping):
+    if not isinstance(reply, Mapping):
         return Problem(
-            "DV135", f"the worker cannot import this version of cnn-convertor: {found}", Origin(worker), hint
+            "DV135", f"the worker cannot import this version of cnn-convertor: {reply}", Origin(worker), hint
         )
-    its = {name: found.get(name, "") for name in own}
+    its = {name: reply.get(name, "") for name in own}
     others = [f"{name} {its[name] or 'none'} (here {own[name] or 'none'})" for name in own if its[name] != own[name]]
     return Problem("DV135", f"the worker has {', '.join(others)}", Origin(worker), hint)
 

@@ -19,22 +19,22 @@ T = TypeVar("T")
 
 def mapped(value: T, leaf: Callable[[Any], Any]) -> T:
     """The value with leaf(x) in place of each path and string x in it; records and tuples are rebuilt."""
-    found: Any = value
-    match found:
+    result: Any = value
+    match result:
         case str() | Path():
-            found = leaf(found)
+            result = leaf(result)
         case dict():
-            found = {key: mapped(item, leaf) for key, item in found.items()}
-        case tuple() if hasattr(found, "_fields"):
-            found = type(found)(*(mapped(item, leaf) for item in found))
+            result = {key: mapped(item, leaf) for key, item in result.items()}
+        case tuple() if hasattr(result, "_fields"):
+            result = type(result)(*(mapped(item, leaf) for item in result))
         case tuple():
-            found = tuple(mapped(item, leaf) for item in found)
-        case _ if dataclasses.is_dataclass(found) and not isinstance(found, type):
-            own = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
+            result = tuple(mapped(item, leaf) for item in result)
+        case _ if dataclasses.is_dataclass(result) and not isinstance(result, type):
+            own = {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
             new = {name: mapped(item, leaf) for name, item in own.items()}
             changed = {name: item for name, item in new.items() if item is not own[name] and item != own[name]}
-            found = dataclasses.replace(found, **changed) if changed else found
-    return found  # type: ignore[no-any-return]
+            result = dataclasses.replace(result, **changed) if changed else result
+    return result  # type: ignore[no-any-return]
 
 
 class Pickled(NamedTuple):
@@ -91,8 +91,8 @@ def _renamed(names: Mapping[str, str]) -> Callable[[Any], Any]:
     longest_first = sorted(names, key=len, reverse=True)
     pattern = re.compile(r"(?<![\w.])(" + "|".join(map(re.escape, longest_first)) + r")(?![\w.-])(/(?=\w)|)")
 
-    def new(found: re.Match[str]) -> str:
-        name, slash = names[found[1]], found[2]
+    def new(match: re.Match[str]) -> str:
+        name, slash = names[match[1]], match[2]
         return "" if name == "." and slash else name + slash
 
     def leaf(each: Any) -> Any:

@@ -35,7 +35,7 @@ class SharedWeights:
             self.file.blobs(owner) for name in layer.shared if name for owner, _ in self.owners[name]
         )
 
-    def blobs(self, layer: CaffeLayer, wanted: int) -> list[Blob]:
+    def blobs(self, layer: CaffeLayer, count: int) -> list[Blob]:
         """The layer's blobs. Raises ModelError unless there are as many as the layer has."""
         where, name = layer.origin, self.file.path.name
         if not self.file.named:
@@ -44,13 +44,13 @@ class SharedWeights:
             problem = f'several layers have the name "{layer.name}", so their weights cannot be told apart'
             raise ModelError.of("DV212", problem, where, "give each its own name, in the definition and in the weights")
         own = self.file.blobs(layer.name)
-        if len(own) > wanted:
-            problem = f"{name} holds {len(own)} blobs for the layer, but its definition has only {wanted}"
+        if len(own) > count:
+            problem = f"{name} holds {len(own)} blobs for the layer, but its definition has only {count}"
             hint = "check settings such as bias_term; the two files may not belong together"
             raise ModelError.of("DV204", problem, where, hint)
-        own_blobs = [self._blob(layer, index, own) for index in range(wanted)]
+        own_blobs = [self._blob(layer, index, own) for index in range(count)]
         if missing := own_blobs.count(None):
-            many = "no weights" if missing == wanted else f"only {wanted - missing} of {wanted} blobs"
+            many = "no weights" if missing == count else f"only {count - missing} of {count} blobs"
             raise ModelError.of("DV204", f"{name} holds {many} for the layer", where, self._hint())
         return [blob for blob in own_blobs if blob is not None]
 

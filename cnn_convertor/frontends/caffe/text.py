@@ -249,13 +249,13 @@ class _TextReader:
                 whole = _whole(token.text)
                 if whole is not None:
                     return -whole if minus else whole
-        wanted = {
+        expected = {
             described.CPPTYPE_STRING: "a text in quotes",
             described.CPPTYPE_BOOL: "true or false",
             described.CPPTYPE_FLOAT: "a number",
             described.CPPTYPE_DOUBLE: "a number",
         }.get(described.cpp_type, "a whole number")
-        raise self.error(f'"{name.text}" needs {wanted}, not {"-" * minus}{token.shown}', token=token)
+        raise self.error(f'"{name.text}" needs {expected}, not {"-" * minus}{token.shown}', token=token)
 
     def enum(self, described: Any, name: TextToken, token: TextToken, minus: bool) -> int | None:
         """An enum value's number. Quotes, case and underscores do not matter, since they leave no doubt."""

@@ -166,11 +166,11 @@ def transposed_padding(shape: Shape, window: Window, output: Pair) -> tuple[Padd
     """What is cut off a transposed convolution's full output, as "same" pads, and added at the bottom and right."""
     sides: list[int] = []
     added: list[int] = []
-    for size, kernel, stride, wanted in zip(shape[:2], window.kernel, window.stride, output, strict=True):
+    for size, kernel, stride, target in zip(shape[:2], window.kernel, window.stride, output, strict=True):
         reach = (size - 1) * stride + kernel
-        cut = max(reach - wanted, 0)
+        cut = max(reach - target, 0)
         sides += (cut // 2, cut - cut // 2)
-        added.append(max(wanted - reach, 0))
+        added.append(max(target - reach, 0))
     return Padding(*sides), Pair(*added)
 
 

@@ -62,9 +62,9 @@ class _Section(io.RawIOBase):
         return self._position
 
     def readinto(self, buffer: Any) -> int:  # Any: typeshed's buffer type is private
-        wanted = max(0, min(len(buffer), self._size - self._position))
+        available = max(0, min(len(buffer), self._size - self._position))
         self._file.seek(self._start + self._position)
-        count = self._file.readinto(memoryview(buffer)[:wanted]) or 0
+        count = self._file.readinto(memoryview(buffer)[:available]) or 0
         self._position += count
         return count
 

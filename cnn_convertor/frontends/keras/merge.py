@@ -24,8 +24,8 @@ def merge(reading: KerasReading) -> Value:
     """A chain of combinations of two; the last one has the layer's name."""
     kind = reading.layer.type
     if len(reading.inputs) < 2 or (kind == "Subtract" and len(reading.inputs) > 2):
-        wanted = "two" if kind == "Subtract" else "two or more"
-        reading.misfit(f"the layer is given {len(reading.inputs)} inputs; it needs {wanted}")
+        required = "two" if kind == "Subtract" else "two or more"
+        reading.misfit(f"the layer is given {len(reading.inputs)} inputs; it needs {required}")
     if kind != "Average":
         return combined(reading, MERGES[kind], reading.inputs)
     total = combined(reading, BinaryOp.ADD, reading.inputs, last="sum")

@@ -108,7 +108,7 @@ def _parameters(reading: KerasReading, positions: list[int], roles: dict[str, bo
     sizes = reading.sizes(reading.input)
     wide = tuple(size if position in positions else 1 for position, size in enumerate(sizes))
     own = tuple(sizes[position] for position in positions)
-    return [reading.whole(role, own).reshape(wide) if wanted else None for role, wanted in roles.items()]
+    return [reading.whole(role, own).reshape(wide) if present else None for role, present in roles.items()]
 
 
 @keras.reads(

@@ -128,19 +128,19 @@ def _all_slots(layer: KerasLayer, trained: bool = True) -> list[tuple[KerasLayer
 
 def _share_out(model: KerasLayer, arrays: Sequence[Variable]) -> dict[tuple[int, ...], tuple[Variable, ...]]:
     """A nested model's arrays for each of its layers: by name where names are unique, else by order."""
-    wanted = _all_slots(model)
+    slots = _all_slots(model)
     by_name = {tuple(array.name.removesuffix(":0").split("/")[-2:]): array for array in arrays}
-    names = Counter((layer.own_name, slot.role) for layer, slot in wanted)
+    names = Counter((layer.own_name, slot.role) for layer, slot in slots)
     if len(by_name) == len(arrays) and all(count == 1 and name in by_name for name, count in names.items()):
-        chosen = [by_name[layer.own_name, slot.role] for layer, slot in wanted]
-    elif len(wanted) == len(arrays):
-        order = sorted(range(len(wanted)), key=lambda i: not wanted[i][1].trained)
+        chosen = [by_name[layer.own_name, slot.role] for layer, slot in slots]
+    elif len(slots) == len(arrays):
+        order = sorted(range(len(slots)), key=lambda i: not slots[i][1].trained)
         at = dict(zip(order, arrays, strict=True))
-        chosen = [at[i] for i in range(len(wanted))]
+        chosen = [at[i] for i in range(len(slots))]
     else:
         return {}
     shares: dict[tuple[int, ...], tuple[Variable, ...]] = {}
-    for (layer, _), array in zip(wanted, chosen, strict=True):
+    for (layer, _), array in zip(slots, chosen, strict=True):
         shares[layer.key] = (*shares.get(layer.key, ()), array)
     return shares
 

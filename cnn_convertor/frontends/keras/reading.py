@@ -72,11 +72,11 @@ class KerasReading:
 
     def map_input(self) -> Value:
         """The only input, a map (or rows of channels) in the layout of the layer's data_format."""
-        wanted = self.data_format()
-        if len(self.sizes(self.input)) != wanted.rank - 1:
+        layout = self.data_format()
+        if len(self.sizes(self.input)) != layout.rank - 1:
             what = "rows (steps, channels)" if self.is_1d else "a map (height, width, channels)"
             self.misfit(f"the layer takes {what}, not a tensor of {len(self.sizes(self.input)) + 1} axes")
-        return self.as_axes(self.input, wanted)
+        return self.as_axes(self.input, layout)
 
     def data_format(self) -> Axes:
         setting = self.take("data_format")

@@ -158,8 +158,8 @@ def _sides(reading: KerasReading, name: str, default: int) -> Padding:
         case [[int(top), int(bottom)], [int(left), int(right)]]:
             sides = Padding(top, bottom, left, right)
         case other:
-            wanted = "(start, end)" if reading.is_1d else "((top, bottom), (left, right))"
-            reading.refuse(f"{name} is {other!r}, not {wanted}")
+            expected = "(start, end)" if reading.is_1d else "((top, bottom), (left, right))"
+            reading.refuse(f"{name} is {other!r}, not {expected}")
     if min(sides) < 0:
         reading.refuse(f"{name} is {tuple(sides)}; it cannot be below 0")
     return sides

@@ -18,7 +18,7 @@ Sizes: TypeAlias = tuple[int, ...]
 def known_shapes(model: Json) -> dict[str, Sizes]:
     """Full layer name -> its output's sizes, without the batch, where all are known and equal for all calls."""
     shapes_of: dict[str, set[Sizes | None]] = {}
-    for name, shape in _given(model, ""):
+    for name, shape in _stated_shapes(model, ""):
         shapes_of.setdefault(name, set()).add(shape)
     return {
         name: shape for name, shapes in shapes_of.items() if len(shapes) == 1 and (shape := shapes.pop()) is not None
@@ -58,7 +58,7 @@ def wanted_channels(
     return None
 
 
-def _given(model: Json, prefix: str) -> Iterator[tuple[str, Sizes | None]]:
+def _stated_shapes(model: Json, prefix: str) -> Iterator[tuple[str, Sizes | None]]:
     """Every shape in the file, with its layer's name. What makes no sense is ignored."""
     config = model.get("config") if isinstance(model, dict) else None
     layers = config.get("layers") if isinstance(config, dict) else None
@@ -74,7 +74,7 @@ def _given(model: Json, prefix: str) -> Iterator[tuple[str, Sizes | None]]:
         for name, shape in _tensors(layer.get("inbound_nodes")):
             yield prefix + name, shape
         if layer.get("class_name") in (*FUNCTIONAL, SEQUENTIAL):
-            yield from _given(layer, f"{prefix}{_name(layer)}/")
+            yield from _stated_shapes(layer, f"{prefix}{_name(layer)}/")
 
 
 def _name(layer: Mapping[str, Json]) -> str:

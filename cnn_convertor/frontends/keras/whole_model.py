@@ -26,8 +26,8 @@ def write_whole_model(opened: ModelFile, data: Path, folder: Path) -> Path:
             archive.writestr(METADATA, json.dumps({"keras_version": opened.writer or "3.0.0"}))
             if zipfile.is_zipfile(data):
                 with (
-                    zipfile.ZipFile(data) as given,
-                    given.open(WEIGHTS) as source,
+                    zipfile.ZipFile(data) as source_archive,
+                    source_archive.open(WEIGHTS) as source,
                     archive.open(WEIGHTS, "w") as target,
                 ):
                     shutil.copyfileobj(source, target)
@@ -35,11 +35,11 @@ def write_whole_model(opened: ModelFile, data: Path, folder: Path) -> Path:
                 archive.write(data, WEIGHTS)
         return path
     path = folder / "model.h5"
-    with h5py.File(data) as given, h5py.File(path, "w") as file:
+    with h5py.File(data) as source_archive, h5py.File(path, "w") as file:
         file.attrs["model_config"] = config
         file.attrs["keras_version"] = opened.writer or "3.0.0"
         file.attrs["backend"] = opened.contents.text("", "backend") or "tensorflow"
-        group, root = file.create_group("model_weights"), given.get("model_weights", given)
+        group, root = file.create_group("model_weights"), source_archive.get("model_weights", source_archive)
         for name, value in root.attrs.items():
             group.attrs[name] = value
         for name in root:

@@ -32,20 +32,20 @@ class Folding:
         return self.node.attributes.get(name, default)
 
     def __getitem__(self, position: int) -> Numbers:
-        found = self.get(position)
-        if found is None:
+        array = self.get(position)
+        if array is None:
             raise ValueError(f"input {position} is missing")
-        return found
+        return array
 
     def get(self, position: int) -> Numbers | None:
         return self.inputs[position] if position < len(self.inputs) else None
 
     def integers(self, name: str, position: int) -> list[int] | None:
         """An attribute of old opsets that became an input."""
-        given = self.attribute(name)
-        if given is None:
+        value = self.attribute(name)
+        if value is None:
             return None if self.get(position) is None else [int(n) for n in self.indices(position).reshape(-1)]
-        listed = given if isinstance(given, tuple) else (given,)
+        listed = value if isinstance(value, tuple) else (value,)
         if not all(isinstance(n, int) for n in listed):
             raise ValueError(f"{name} are not integers")
         return list(listed)
@@ -88,12 +88,12 @@ def fold(node: OnnxNode, inputs: Sequence[Stored | None], opset: int, budget: Co
         arrays = tuple(loaded.get(id(x)) for x in inputs)
         try:
             with np.errstate(all="ignore"):
-                made = function(Folding(node, arrays, opset, budget))
+                result = function(Folding(node, arrays, opset, budget))
         except (ValueError, IndexError, TypeError, ArithmeticError, KeyError, AttributeError, MemoryError) as error:
             raise ModelError.of(
                 "DV206", f"the node cannot be computed: {error}", node.where, "export it again"
             ) from None
-        results = [made] if isinstance(made, (np.ndarray, np.generic)) else made
+        results = [result] if isinstance(result, (np.ndarray, np.generic)) else result
         if len(results) < len(node.outputs):
             problem = f"output {len(results)} of a node of this type cannot be computed in advance"
             raise UnsupportedError.of("DV302", problem, node.where)
@@ -351,10 +351,10 @@ def _split(folding: Folding) -> list[Numbers]:
     return np.split(x, np.cumsum(sizes)[:-1], axis)
 
 
-def split_sizes(given: Sequence[int] | None, size: int, count: int) -> list[int]:
-    """The lengths of a Split's outputs: equal where none are given, the last one possibly shorter."""
-    if given is not None:
-        return list(given)
+def split_sizes(stated: Sequence[int] | None, size: int, count: int) -> list[int]:
+    """The lengths of a Split's outputs: equal where none are stated, the last one possibly shorter."""
+    if stated is not None:
+        return list(stated)
     part = -(-size // count)
     sizes = [min(part, size - part * at) for at in range(count)]
     if min(sizes) < 1:
@@ -382,20 +382,20 @@ def _squeeze(folding: Folding) -> Numbers:
 
 @folds("Reshape")
 def _reshape(folding: Folding) -> Numbers:
-    given = folding.integers("shape", 1)
-    if given is None:
+    target = folding.integers("shape", 1)
+    if target is None:
         raise ValueError("the shape is missing")
-    return folding[0].reshape(reshaped(folding[0].shape, given, zero_is_zero=bool(folding.attribute("allowzero", 0))))
+    return folding[0].reshape(reshaped(folding[0].shape, target, zero_is_zero=bool(folding.attribute("allowzero", 0))))
 
 
-def reshaped(dims: Sequence[int], given: Sequence[int], *, zero_is_zero: bool = False) -> tuple[int, ...]:
+def reshaped(dims: Sequence[int], shape: Sequence[int], *, zero_is_zero: bool = False) -> tuple[int, ...]:
     """The dims after a Reshape. Raises ValueError when the numbers of elements differ."""
-    new = [dims[at] if n == 0 and not zero_is_zero else n for at, n in enumerate(given)]
+    new = [dims[at] if n == 0 and not zero_is_zero else n for at, n in enumerate(shape)]
     known = math.prod(n for n in new if n != -1)
     if new.count(-1) == 1 and known:
         new[new.index(-1)] = math.prod(dims) // known
     if min(new, default=1) < 0 or math.prod(new) != math.prod(dims):
-        raise ValueError(f"{'x'.join(map(str, dims))} cannot become {'x'.join(map(str, given))}")
+        raise ValueError(f"{'x'.join(map(str, dims))} cannot become {'x'.join(map(str, shape))}")
     return tuple(new)
 
 
@@ -444,5 +444,5 @@ def _reduce(folding: Folding) -> Numbers:
     if not axes and folding.attribute("noop_with_empty_axes", 0):
         return x
     kept = bool(folding.attribute("keepdims", 1))
-    made = REDUCTIONS[folding.node.type](x, axis=tuple(axes) if axes else None, keepdims=kept)
-    return np.asarray(made).astype(x.dtype)
+    reduced = REDUCTIONS[folding.node.type](x, axis=tuple(axes) if axes else None, keepdims=kept)
+    return np.asarray(reduced).astype(x.dtype)

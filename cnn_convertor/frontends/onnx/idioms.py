@@ -188,8 +188,8 @@ def _focus(nodes: _Nodes, node: OnnxNode) -> OnnxNode | None:
     if len(sources) != 1 or len(starts) != len(parts):
         return None
     (source,) = sources
-    for order, wanted in ((b"rows", rows), (b"columns", [(row, column) for column, row in rows])):
-        if starts == wanted and source is not None:
+    for order, expected in ((b"rows", rows), (b"columns", [(row, column) for column, row in rows])):
+        if starts == expected and source is not None:
             return _replaced(node, "Focus", source, {"blocksize": block, "order": order})
     return None
 
@@ -198,10 +198,10 @@ def _strided(nodes: _Nodes, name: str, block: int) -> tuple[str, int, int] | Non
     """The source and the start (row, column) of one slice, or two, that take every block-th row and column to the end."""
     starts: dict[int, int] = {}
     while nodes.kind(name) == "Slice" and len(starts) < 2:
-        given = [nodes.constants.get(source) for source in nodes.sources[name].inputs[1:]]
-        if len(given) != 4:
+        operands = [nodes.constants.get(source) for source in nodes.sources[name].inputs[1:]]
+        if len(operands) != 4:
             return None
-        bounds = [_integers(stored) for stored in given]
+        bounds = [_integers(stored) for stored in operands]
         if not all(bounds) or any(step != block for step in bounds[3]) or any(end < LAST for end in bounds[1]):
             return None
         for axis, start in zip(bounds[2], bounds[0], strict=False):

@@ -56,13 +56,13 @@ def quant_params_of(
 
     Raises ValueError for parameters that are invalid or not supported.
     """
-    axis, wanted = attributes.get("axis", 1), attributes.get("output_dtype", 0)
+    axis, output_type = attributes.get("axis", 1), attributes.get("output_dtype", 0)
     if attributes.get("block_size", 0):
         raise ValueError("numbers that are quantized in blocks")
     if scale is None or scale.dtype.kind != "f" or not isinstance(axis, int):
         raise ValueError("the scale is not a number")
     if type is None:
-        declared = TYPES.get(wanted) if wanted and isinstance(wanted, int) else np.dtype(np.uint8)
+        declared = TYPES.get(output_type) if output_type and isinstance(output_type, int) else np.dtype(np.uint8)
         type = declared if zero is None else zero.dtype
     if type is None or type.kind not in "iu" or (zero is not None and zero.dtype != type):
         raise ValueError("the integers are of a type that cannot be converted")

@@ -193,9 +193,9 @@ def dilations(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None
     return *nodes, replace(node, op=part, inputs=(nodes[-1].name,))
 
 
-def _behind(size: Pair, wanted: Pair) -> Padding:
+def _behind(size: Pair, goal: Pair) -> Padding:
     """The rows and columns missing at the bottom and on the right."""
-    return Padding(0, wanted.height - size.height, 0, wanted.width - size.width)
+    return Padding(0, goal.height - size.height, 0, goal.width - size.width)
 
 
 def _grown(weight: Constant, zeros: Padding) -> Constant:
@@ -344,8 +344,8 @@ def large_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | 
     out = graph.shape(node.name)
     if parts[0].output_shape(graph.shape(node.inputs[0])) == out:
         return *nodes[:-1], replace(nodes[-1], name=node.name)
-    wanted = ops.Crop(Shape(above, left, 0), Shape(above + out.height, left + out.width, out.channels))
-    return *nodes, replace(node, op=wanted, inputs=(nodes[-1].name,))
+    crop = ops.Crop(Shape(above, left, 0), Shape(above + out.height, left + out.width, out.channels))
+    return *nodes, replace(node, op=crop, inputs=(nodes[-1].name,))
 
 
 def _pieces(size: int, stride: int, before: int, after: int, most: int) -> tuple[int, list[_Piece]]:

@@ -28,8 +28,8 @@ def drop_taps(graph: Graph, node: Node, _limits: Limits) -> Iterable[Node] | Non
     if not isinstance(op, ops.Conv2d):
         return None
     x, y, (kernel, stride, dilation, pad) = graph.shape(node.inputs[0]), graph.shape(node.name), op.window
-    rows = _seen(kernel.height, stride.height, dilation.height, pad.top, size=x.height, count=y.height)
-    columns = _seen(kernel.width, stride.width, dilation.width, pad.left, size=x.width, count=y.width)
+    rows = _taps_inside(kernel.height, stride.height, dilation.height, pad.top, size=x.height, count=y.height)
+    columns = _taps_inside(kernel.width, stride.width, dilation.width, pad.left, size=x.width, count=y.width)
     left = Pair(rows.end - rows.first, columns.end - columns.first)
     window = op.window._replace(kernel=left, padding=Padding(rows.before, rows.after, columns.before, columns.after))
     if left == kernel or min(left) < 1 or window.slide(x, channels=y.channels) != y:
@@ -40,7 +40,7 @@ def drop_taps(graph: Graph, node: Node, _limits: Limits) -> Iterable[Node] | Non
     return (replace(node, op=replace(op, weight=weight, window=window)),)
 
 
-def _seen(kernel: int, stride: int, dilation: int, before: int, *, size: int, count: int) -> _Taps:
+def _taps_inside(kernel: int, stride: int, dilation: int, before: int, *, size: int, count: int) -> _Taps:
     """The taps that see an element of the axis, of `size` elements, in one of `count` windows; and those between them."""
 
     def sees(tap: int) -> bool:

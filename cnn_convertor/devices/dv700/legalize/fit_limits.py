@@ -91,11 +91,11 @@ class _Nodes:
     """Nodes that replace one."""
 
     def __init__(self, graph: Graph, node: Node) -> None:
-        self.graph, self.node, self.made = graph, node, list[Node]()
+        self.graph, self.node, self.parts = graph, node, list[Node]()
 
     def add(self, name: str, op: ops.Op, *inputs: str) -> str:
         name = self.graph.fresh(f"{self.node.name}/{name}")
-        self.made.append(replace(self.node, name=name, op=op, inputs=inputs))
+        self.parts.append(replace(self.node, name=name, op=op, inputs=inputs))
         return name
 
     def slice(self, index: int, source: str, x: Shape, channels: slice) -> str:
@@ -104,7 +104,7 @@ class _Nodes:
 
     def done(self) -> list[Node]:
         """The nodes; the last one has the name of the node that they replace."""
-        return [*self.made[:-1], replace(self.made[-1], name=self.node.name)]
+        return [*self.parts[:-1], replace(self.parts[-1], name=self.node.name)]
 
 
 def _by_channel(graph: Graph, node: Node, op: ops.Op, most: int) -> list[Node] | None:
@@ -147,7 +147,7 @@ def _as_vector(graph: Graph, node: Node, op: ops.Dense, x: Shape, *, transposed:
     order = cache(partial(memory_order, x, transposed=transposed))
     weight = op.weight.map_rows(lambda rows: rows.reshape(len(rows), -1, 1, 1), (x.size, 1, 1)).take_columns(order)
     nodes.add("vector", ops.Reshape(vector, Order.MEMORY), *node.inputs)
-    nodes.add("sum", ops.Conv2d(weight, op.bias, ops.Window(ONE), activation=op.activation), nodes.made[-1].name)
+    nodes.add("sum", ops.Conv2d(weight, op.bias, ops.Window(ONE), activation=op.activation), nodes.parts[-1].name)
     return nodes.done()
 
 

@@ -40,7 +40,7 @@ class QuantizationOptions(NamedTuple):
     overrides: tuple[Override, ...] = ()
 
 
-class _Wanted(NamedTuple):
+class _Target(NamedTuple):
     """Whether a layer is to have a palette, and why. None: that depends on what the palette loses."""
 
     palette: bool | None
@@ -55,11 +55,11 @@ def choose(program: Program, options: QuantizationOptions, progress: Progress = 
     """
     overrides = _overrides(program, options.overrides)
     convolutions = tuple(c for layer in program.layers for c in convolutions_of(layer))
-    wanted = [_wanted(c, override, options) for c, override in zip(convolutions, overrides, strict=True)]
+    targets = [_target(c, override, options) for c, override in zip(convolutions, overrides, strict=True)]
     fitted = fit_weights(
-        {i: c.weights for i, c in enumerate(convolutions) if wanted[i].palette is not False}, {}, progress
+        {i: c.weights for i, c in enumerate(convolutions) if targets[i].palette is not False}, {}, progress
     )
-    choices = [_decided(want, fitted.get(i), options.threshold) for i, want in enumerate(wanted)]
+    choices = [_decided(target, fitted.get(i), options.threshold) for i, target in enumerate(targets)]
     return with_choices(program, choices)
 
 
@@ -173,34 +173,34 @@ def _stored(weights: Weights, choice: Choice) -> StoredLayer:
 # --- which layers --------------------------------------------------------------------------------------------------------
 
 
-def _wanted(convolution: Convolution, override: bool | None, options: QuantizationOptions) -> _Wanted:
+def _target(convolution: Convolution, override: bool | None, options: QuantizationOptions) -> _Target:
     packed = convolution.weights.packed
     if override is not None:
-        return _Wanted(override and not packed.prelu, Reason.OVERRIDE)
+        return _Target(override and not packed.prelu, Reason.OVERRIDE)
     match options.quantization:
         case Quantization.FP16:
-            return _Wanted(False, Reason.ASKED)
+            return _Target(False, Reason.ASKED)
         case _ if is_slopes(convolution):
-            return _Wanted(False, Reason.SLOPES)
+            return _Target(False, Reason.SLOPES)
         case Quantization.PALETTE:
-            return _Wanted(not packed.prelu, Reason.PRELU if packed.prelu else Reason.ASKED)
+            return _Target(not packed.prelu, Reason.PRELU if packed.prelu else Reason.ASKED)
         case Quantization.AUTO:
             if packed.prelu:
-                return _Wanted(False, Reason.PRELU)
+                return _Target(False, Reason.PRELU)
             if convolution.kind.is_depthwise and options.threshold is not None:
-                return _Wanted(False, Reason.DEPTHWISE)
+                return _Target(False, Reason.DEPTHWISE)
             if replace(packed, palette=True).nbytes >= replace(packed, palette=False).nbytes:
-                return _Wanted(False, Reason.LARGER)
-            return _Wanted(None, Reason.LOSSY)
+                return _Target(False, Reason.LARGER)
+            return _Target(None, Reason.LOSSY)
         case _:
             assert_never(options.quantization)
 
 
-def _decided(wanted: _Wanted, fitted: Choice | None, threshold: float | None) -> Choice:
+def _decided(target: _Target, fitted: Choice | None, threshold: float | None) -> Choice:
     if fitted is None or fitted.quality is None:
-        return Choice(None, None, wanted.reason)
-    if wanted.palette is not None:
-        return fitted._replace(reason=wanted.reason)
+        return Choice(None, None, target.reason)
+    if target.palette is not None:
+        return fitted._replace(reason=target.reason)
     if fitted.quality.noise == 0:
         return fitted._replace(reason=Reason.LOSSLESS)
     if threshold is None:

@@ -137,8 +137,8 @@ def _arg_max(folding: Folding) -> Numbers:
     x, axis = folding[0], folding.attribute("axis", 0)
     find: Callable[..., Numbers] = np.argmax if folding.node.type == "ArgMax" else np.argmin
     last = folding.attribute("select_last_index", 0)
-    found = np.asarray(x.shape[axis] - 1 - find(np.flip(x, axis), axis) if last else find(x, axis), np.int64)
-    return np.expand_dims(found, axis) if folding.attribute("keepdims", 1) else found
+    indices = np.asarray(x.shape[axis] - 1 - find(np.flip(x, axis), axis) if last else find(x, axis), np.int64)
+    return np.expand_dims(indices, axis) if folding.attribute("keepdims", 1) else indices
 
 
 @folds("TopK")

@@ -51,10 +51,10 @@ def read_einsum(reading: OnnxReading) -> OnnxTensor:
     left = _arranged(reading, first, x, (batch, rows, inner), lengths, "left")
     right = _arranged(reading, second, y, (batch, inner, columns), lengths, "right")
     result = multiplied(reading, left, right, "product")
-    made = [*batch, *rows, *columns]
-    split = tuple(lengths[letter] for letter in made)
+    axes = [*batch, *rows, *columns]
+    split = tuple(lengths[letter] for letter in axes)
     dims = tuple(lengths[letter] for letter in out)
-    return reading.permute(result, split, [made.index(letter) for letter in out], dims)
+    return reading.permute(result, split, [axes.index(letter) for letter in out], dims)
 
 
 def _arranged(
@@ -103,8 +103,8 @@ def read_attention(reading: OnnxReading) -> OnnxTensor:
     if (mask := _mask(reading, scores.dims)) is not None:
         scores = combined(reading, BinaryOp.ADD, scores, mask, part="masked")
     weights = reading.add(ops.Softmax(nchw.axis_of(scores.dims, 3) or ops.Axis.WIDTH), scores, part="weights")
-    given = reading.at(0)
-    joins = given is not None and len(given.dims) == 3
+    query = reading.at(0)
+    joins = query is not None and len(query.dims) == 3
     result = matrix_product(reading, weights, v, "heads" if joins else "")
     if not joins:
         return result
@@ -135,11 +135,11 @@ def _heads(reading: OnnxReading, x: OnnxTensor, heads: int, part: str) -> OnnxTe
 
 def _repeated(reading: OnnxReading, x: OnnxTensor, heads: int, part: str) -> OnnxTensor:
     """Each head several times, one after the other, so that there are as many as those of the queries."""
-    batch, given, count, depth = x.dims
-    if given == heads:
+    batch, groups, count, depth = x.dims
+    if groups == heads:
         return x
-    single = reading.reshape(x, (batch, given, 1, count, depth), part=f"{part}/single")
-    wide = expanded(reading, single, (batch, given, heads // given, count, depth), f"{part}/wide")
+    single = reading.reshape(x, (batch, groups, 1, count, depth), part=f"{part}/single")
+    wide = expanded(reading, single, (batch, groups, heads // groups, count, depth), f"{part}/wide")
     return reading.reshape(wide, (batch, heads, count, depth), part=part)
 
 
@@ -163,8 +163,8 @@ def _mask(reading: OnnxReading, dims: Dims) -> Value | None:
         raise reading.unsupported(f"a mask for {nchw.text_of(dims)} is too large")
     numbers = np.zeros(dims[2:], np.float32)
     if mask is not None:
-        given = mask.load()
-        numbers = np.where(given, 0, -np.inf) if given.dtype == np.bool_ else given.astype(np.float32)
+        array = mask.load()
+        numbers = np.where(array, 0, -np.inf) if array.dtype == np.bool_ else array.astype(np.float32)
         broadcast(reading, dims, numbers.shape)
     if is_causal:
         numbers = numbers + np.triu(np.full(dims[2:], -np.inf, np.float32), 1)

@@ -33,13 +33,13 @@ MADE = [ops.Add, ops.Binary, ops.Scale]
 def read_arithmetic(reading: OnnxReading) -> OnnxTensor:
     if len(reading.inputs) != 2:
         raise reading.wrong(f"the node takes 2 inputs, not {len(reading.inputs)}")
-    x, y = _given(reading)
+    x, y = _operands(reading)
     return combined(reading, ARITHMETIC[reading.node.type], x, y)
 
 
 @onnx.reads("Max", "Min", "Sum", "Mean", makes=[*MADE, ops.Clip, ops.Relu])
 def read_variadic(reading: OnnxReading) -> OnnxTensor:
-    operation, values = ARITHMETIC[reading.node.type], _given(reading)
+    operation, values = ARITHMETIC[reading.node.type], _operands(reading)
     values.sort(key=lambda value: isinstance(value, Stored))  # the order does not matter; the first must be a tensor
     is_mean = reading.node.type == "Mean" and len(values) > 1
     parts = numbered(operation.name.lower())
@@ -54,7 +54,7 @@ def read_variadic(reading: OnnxReading) -> OnnxTensor:
     return result if others else reading.add(ops.Identity(), result)
 
 
-def _given(reading: OnnxReading) -> list[Value]:
+def _operands(reading: OnnxReading) -> list[Value]:
     values = [value for value in reading.all_inputs() if value is not None]
     if len(values) != len(reading.inputs) or not values:
         raise reading.wrong("an input is missing")
@@ -200,7 +200,7 @@ def scaled(
 
 def expanded(reading: OnnxReading, x: OnnxTensor, dims: Dims, part: str = "") -> OnnxTensor:
     """Repeated along axes of length 1, to dims of the same number of axes."""
-    longer = [axis for axis, (n, wanted) in enumerate(zip(x.dims, dims, strict=True)) if n != wanted]
+    longer = [axis for axis, (n, target) in enumerate(zip(x.dims, dims, strict=True)) if n != target]
     if not longer:
         return reading.add(ops.Identity(), x, part=part, dims=dims)
     inside = f"{part}/" if part else ""

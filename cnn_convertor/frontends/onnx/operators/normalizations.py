@@ -109,8 +109,8 @@ def standardized(
 ) -> OnnxTensor:
     """(x - mean) / deviation, over some axes."""
     inside = f"{part}/" if part else ""
-    wanted = [axis for axis in axes if x.dims[axis] != 1] or list(axes)[:1]
-    counted, map_axes = reading.on_map_axes(x, wanted, part)
+    counted_axes = [axis for axis in axes if x.dims[axis] != 1] or list(axes)[:1]
+    counted, map_axes = reading.on_map_axes(x, counted_axes, part)
     if {axis for axis in Axis if reading.shape(counted)[axis] > 1} <= {*map_axes}:
         map_axes = ALL
     is_whole = counted.dims == x.dims

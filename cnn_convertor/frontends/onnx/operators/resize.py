@@ -146,8 +146,8 @@ def _bilinear(axes: Sequence[Axis], size: Pair, how: Resampling) -> ops.Op | Non
         return None
     for sampling, name in OURS.items():
         ours = [positions(name, n, length, length / n) for n, length, _ in axes]
-        wanted = [how.positions(*axis) for axis in axes]
-        if all(_agree(clipped(a, n), clipped(b, n)) for a, b, (n, _, _) in zip(wanted, ours, axes, strict=True)):
+        exact = [how.positions(*axis) for axis in axes]
+        if all(_agree(clipped(a, n), clipped(b, n)) for a, b, (n, _, _) in zip(exact, ours, axes, strict=True)):
             return ops.Resize(size, Interpolation.BILINEAR, sampling)
     return None
 

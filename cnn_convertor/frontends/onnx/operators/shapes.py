@@ -137,9 +137,9 @@ def part_of(
 ) -> OnnxTensor:
     """Every step-th element from start to before stop, along an axis."""
     dims = (*x.dims[:axis], -(-(stop - start) // step), *x.dims[axis + 1 :])
-    shape, wanted = reading.shape(x), nchw.shape_of(dims)
+    shape, target = reading.shape(x), nchw.shape_of(dims)
     leads = step == 1 and math.prod(x.dims[:axis]) == 1 and nchw.axis_of(x.dims, axis) is None
-    if leads and shape[:2] == wanted[:2]:  # of several axes that make the channels, the first one
+    if leads and shape[:2] == target[:2]:  # of several axes that make the channels, the first one
         length = shape.channels // x.dims[axis]
         cut = crop(shape, {Axis.CHANNELS: (start * length, stop * length)})
         return reading.add(cut, x, name=name, part=part, dims=dims, integers=x.integers)
