@@ -79,6 +79,20 @@ class OnnxTensor(NamedTuple):
 
 
 Value: TypeAlias = OnnxTensor | Stored
+
+
+def whole_numbers(*values: Value) -> Range | None:
+    """The range of the whole numbers in values of one type; None for floating point."""
+    ranges: list[Range] = []
+    for value in values:
+        if isinstance(value, OnnxTensor):
+            ranges += [value.integers] if value.integers else []
+        elif value.dtype.kind in "iub" and value.size:
+            numbers = value.load()
+            ranges.append((int(numbers.min()), int(numbers.max())))
+    return (min(low for low, _ in ranges), max(high for _, high in ranges)) if ranges else None
+
+
 Kind = TypeVar("Kind")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cnn_convertor.errors import UnsupportedError
+from cnn_convertor.errors import ModelError, UnsupportedError
 from cnn_convertor.frontends.onnx.operators import indexing
 from cnn_convertor.frontends.onnx.operators import onnx as registry
 from frontends.onnx.networks import Network, agreeing, helper, load, results_of, to_map
@@ -355,6 +355,53 @@ def test_a_scatter_of_nothing_changes_nothing(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_results_too_large_to_be_counted_are_refused(network: Network, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="elements cannot be converted"):
+        load(network.write(tmp_path / "net.onnx"))
+
+
+def halved(*made: Any, **constants: Any) -> Network:
+    """Integers, which nodes choose, divided by two as integers are."""
+    used = [
+        make("ArgMax", ["x"], ["a"], axis=1),
+        *made,
+        make("Div", ["y", "two"], ["d"]),
+        make("Cast", ["d"], ["z"], to=1),
+    ]
+    return Network(used, {"x": X}, {"two": integers(2), **constants})
+
+
+MIXED = RANDOM.random((7, 6)) > 0.5
+SCORES = [make("Greater", ["a", "two"], ["is"])]
+
+
+@pytest.mark.parametrize("network", [
+    halved(make("Where", ["c", "a", "others"], ["y"]), c=MIXED, others=np.arange(42).reshape(7, 6)),
+    halved(make("Where", ["c", "a", "two"], ["y"]), c=MIXED),
+    halved(make("Where", ["c", "a", "a"], ["y"]), c=MIXED),
+    halved(*SCORES, make("Where", ["is", "a", "two"], ["y"])),
+    halved(*SCORES, make("Where", ["is", "two", "five"], ["y"]), five=integers(5)),
+    halved(make("Concat", ["a", "five"], ["y"], axis=1), five=np.full((1, 1, 7, 6), 5)),
+])  # fmt: skip
+def test_chosen_integers_are_integers(network: Network, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="arithmetic of integers"):
+        load(network.write(tmp_path / "net.onnx"))
+
+
+def test_chosen_integers_have_the_range_of_all(tmp_path: Path) -> None:
+    nodes_ = [
+        make("ArgMax", ["x"], ["a"], axis=1),
+        make("Where", ["c", "a", "more"], ["w"]),
+        make("Cast", ["w"], ["y"], to=2),
+    ]
+    network = Network(nodes_, {"x": X}, {"c": MIXED, "more": integers(300)})  # to 8 bits
+    with pytest.raises(UnsupportedError, match="a cast of integers of 0 to 300"):
+        load(network.write(tmp_path / "net.onnx"))
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0])
+def test_attention_needs_a_scale_above_zero(scale: float, tmp_path: Path) -> None:
+    """As in onnxruntime; by ONNX's formula, queries and keys are each multiplied by its root."""
+    network = Network([make("Attention", ["x", "x", "x"], ["y"], scale=scale)], {"x": X}, {}, opset=23)
+    with pytest.raises(ModelError, match="must be above 0"):
         load(network.write(tmp_path / "net.onnx"))
 
 

@@ -96,7 +96,9 @@ def read_attention(reading: OnnxReading) -> OnnxTensor:
         raise reading.wrong(f"{heads} heads of queries do not fit {k.dims[1]} of keys and {v.dims[1]} of values")
     k, v = (_repeated(reading, x, heads, name) for x, name in ((k, "keys_of_all"), (v, "values_of_all")))
     turned = reading.permute(k, k.dims, (0, 1, 3, 2), (*k.dims[:2], k.dims[3], k.dims[2]), part="turned")
-    factor = reading.number("scale", 0.0) or 1 / math.sqrt(q.dims[3])
+    factor = reading.number("scale", 1 / math.sqrt(q.dims[3]))
+    if not factor > 0:
+        raise reading.wrong(f"the scale is {factor:g}; it must be above 0")
     scores = matrix_product(reading, q, turned, "scores", factor=factor)
     if (cap := reading.number("softcap", 0.0)) > 0:
         scores = _capped(reading, scores, cap)

@@ -16,7 +16,7 @@ from cnn_convertor.frontends.onnx.operators.elementwise import (
     scaled,
     with_constant,
 )
-from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, Value, as_float, onnx
+from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, Value, as_float, onnx, whole_numbers
 from cnn_convertor.frontends.onnx.stored import Numbers, Stored
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import BinaryOp
@@ -193,13 +193,15 @@ def read_where(reading: OnnxReading) -> OnnxTensor:
     condition, x, y = (reading.at(position) for position in range(3))
     if condition is None or x is None or y is None:
         raise reading.wrong("an input is missing")
+    integers = whole_numbers(x, y)
     if isinstance(condition, OnnxTensor):
-        return _chosen(reading, condition, x, y)
+        return _chosen(reading, condition, x, y)._replace(integers=integers)
     dims = broadcast(reading, condition.dims, x.dims, y.dims)
     _check_size(reading, dims)
     is_x = np.broadcast_to(condition.load() != 0, dims)
     x_places, y_places = (np.broadcast_to(_counted(reading, value.dims), dims) for value in (x, y))
-    return _overlaid(reading, x, np.where(is_x, x_places, NOWHERE), y, np.where(is_x, NOWHERE, y_places))
+    chosen = _overlaid(reading, x, np.where(is_x, x_places, NOWHERE), y, np.where(is_x, NOWHERE, y_places))
+    return chosen._replace(integers=integers)
 
 
 def _chosen(reading: OnnxReading, condition: OnnxTensor, x: Value, y: Value) -> OnnxTensor:

@@ -13,7 +13,7 @@ from cnn_convertor.frontends.arithmetic import crop
 from cnn_convertor.frontends.onnx.folding import flattened, reshaped, slice_of, split_sizes
 from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, expanded, scaled, widened
 from cnn_convertor.frontends.onnx.operators.indexing import MOST_PLACES
-from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, as_float, onnx
+from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, as_float, onnx, whole_numbers
 from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.frontends.onnx.versions import is_known
 from cnn_convertor.ir import ops
@@ -278,15 +278,13 @@ def constant_tensor(reading: OnnxReading, like: OnnxTensor, stored: Stored, part
     first = part_of(reading, flat, 1, 0, 1, part=f"{part}/first")
     one = reading.reshape(first, (1,) * numbers.ndim, part=f"{part}/one")
     wide = expanded(reading, one, numbers.shape, f"{part}/repeated")
-    integers = None if like.integers is None else (int(numbers.min()), int(numbers.max()))
-    return scaled(reading, wide, np.float32(0), numbers, part)._replace(integers=integers)
+    return scaled(reading, wide, np.float32(0), numbers, part)._replace(integers=whole_numbers(stored))
 
 
 def joined(reading: OnnxReading, tensors: Sequence[OnnxTensor], axis: int, part: str) -> OnnxTensor:
     first, inside = tensors[0], f"{part}/" if part else ""
     dims = (*first.dims[:axis], sum(x.dims[axis] for x in tensors), *first.dims[axis + 1 :])
-    ranges = [x.integers for x in tensors if x.integers is not None]
-    integers = (min(low for low, _ in ranges), max(high for _, high in ranges)) if ranges else None
+    integers = whole_numbers(*tensors)
     if len(tensors) == 1:
         return reading.add(ops.Identity(), first, part=part, dims=dims, integers=integers)
     # An array of one axis more than the batch may be of length 1 on it, and change its map once it is longer.
