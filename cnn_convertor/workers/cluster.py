@@ -24,7 +24,7 @@ from cnn_convertor.workers.relocation import Pickled, mapped, packed, placed, re
 T = TypeVar("T")
 R = TypeVar("R")
 
-_CONNECTING: Final = 5.0  # seconds that a scheduler may take to answer
+_CONNECTING: Final = 10.0  # seconds that a scheduler may take to answer
 _PATIENCE: Final = 30.0  # seconds that a cluster may be without workers
 _AHEAD: Final = 2  # items that wait or run for each worker
 _IN_TURN: Final = threading.Lock()  # warnings belong to a process, so that a worker with several threads uses one

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from cnn_convertor.workers.cluster import client_of
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-LONG: Final = 120  # seconds, on a machine that does other things as well
+LONG: Final = 300  # seconds, on a machine that does other things as well
 _CLOSING: Final = 10  # seconds in which a process may end by itself
 
 

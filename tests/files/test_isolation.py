@@ -69,7 +69,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def deaf():
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Path(sys.argv[1]).write_text(str(os.getpid()))
-    time.sleep(60)
+    time.sleep(600)
 
 isolated(deaf, seconds=60, memory=1 << 30)
 """
@@ -77,10 +77,10 @@ isolated(deaf, seconds=60, memory=1 << 30)
     with subprocess.Popen(
         [sys.executable, "-c", program, str(place)], stderr=subprocess.PIPE, env=os.environ
     ) as parent:
-        while not (place.exists() and place.read_text()):
+        while not (place.exists() and place.read_text()) and parent.poll() is None:
             time.sleep(0.01)
         parent.send_signal(signal.SIGINT)
-        assert parent.wait(timeout=120) != 0
+        assert parent.wait(timeout=300) != 0
     with pytest.raises(ProcessLookupError):
         os.kill(int(place.read_text()), 0)
 

@@ -516,7 +516,7 @@ def test_a_pipe_stays_and_gets_the_contents(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True) as reader:
         replacing.write(pipe, "text")
-        assert reader.communicate(timeout=120)[0] == "text"
+        assert reader.communicate(timeout=300)[0] == "text"
     assert pipe.is_fifo()
 
 

@@ -185,4 +185,4 @@ class Device:
     def close(self) -> int:
         assert self.process.stdin
         self.process.stdin.close()
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=300)

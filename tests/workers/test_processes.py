@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import warnings
 from pathlib import Path
 
@@ -24,9 +23,12 @@ from cnn_convertor.workers.outcomes import Outcome
 {}
 """
 PROGRAM = """
+from cnn_convertor.workers import pool
 from cnn_convertor.workers.outcomes import Item
 from cnn_convertor.workers.processes import Processes, spread
 from work import *
+
+pool._PATIENCE = 100.0  # seconds to clean up, on a machine that does other things as well
 
 def items(*values):
     return [Item(value, f"n{{value}}") for value in values]
@@ -45,13 +47,14 @@ def run(folder: Path, work: str, main: str) -> subprocess.CompletedProcess[str]:
 
 
 def lasting_work(folder: Path, *, cleaning: float = 0) -> str:
-    """Work on item 1 that takes a minute, notes in the folder that it has begun, and cleans up. cleaning: its seconds."""
+    """Work on item 1 that takes minutes, and cleans up. cleaning: its seconds. Files in the folder say how far it is."""
     return f"""
 def work(item):
     if item == 0: return Outcome(0)
     try:
         open({str(folder / "begun")!r}, "w").close()
-        time.sleep(60)
+        time.sleep(200)
+        open({str(folder / "finished")!r}, "w").close()
     finally:
         time.sleep({cleaning})
         open({str(folder / "cleaned")!r}, "w").close()
@@ -83,11 +86,9 @@ for _ in spread(work, items(0, 1), on=Processes(2)):
     while not os.path.exists({str(tmp_path / "begun")!r}): time.sleep(0.01)
     break
 """
-    begin = time.monotonic()
     done = run(tmp_path, lasting_work(tmp_path), main)
-    assert (tmp_path / "cleaned").exists()
+    assert (tmp_path / "cleaned").exists() and not (tmp_path / "finished").exists()
     assert (done.returncode, done.stderr) == (0, "")
-    assert time.monotonic() - begin < 30
 
 
 def test_processes_clean_up_when_ctrl_c_is_pressed_twice(tmp_path: Path) -> None:
@@ -118,11 +119,9 @@ def test_a_process_that_only_starts_does_not_begin_when_the_caller_stops(tmp_pat
 for _ in spread(work, items(0, 1), on=Processes(2)):
     break
 """
-    begin = time.monotonic()
     done = run(tmp_path, lasting_work(tmp_path), main)
-    assert (tmp_path / "begun").exists() == (tmp_path / "cleaned").exists()
+    assert (tmp_path / "begun").exists() == (tmp_path / "cleaned").exists() and not (tmp_path / "finished").exists()
     assert (done.returncode, done.stderr) == (0, "")
-    assert time.monotonic() - begin < 30
 
 
 def test_ctrl_c_while_modules_load_is_no_traceback(tmp_path: Path) -> None:
