@@ -4,28 +4,60 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cnn_convertor import layouts as layouts
+    from cnn_convertor.api.functions import convert as convert
+    from cnn_convertor.api.functions import convert_all as convert_all
+    from cnn_convertor.api.functions import inspect as inspect
+    from cnn_convertor.api.functions import load as load
+    from cnn_convertor.api.functions import run as run
+    from cnn_convertor.api.functions import sweep as sweep
+    from cnn_convertor.api.functions import verify as verify
     from cnn_convertor.config import Config as Config
-    from cnn_convertor.conversion.convert import convert as convert
-    from cnn_convertor.conversion.inspection import inspect as inspect
     from cnn_convertor.errors import ConvertorError as ConvertorError
-    from cnn_convertor.pipeline import load as load
-    from cnn_convertor.trials.verify import verify as verify
+    from cnn_convertor.errors import ConvertorWarning as ConvertorWarning
+    from cnn_convertor.memory.buffer import Buffer as Buffer
+    from cnn_convertor.memory.planning import plan as plan
+    from cnn_convertor.report import Report as Report
+    from cnn_convertor.verification.results import Verification as Verification
+    from cnn_convertor.workers.cluster import Cluster as Cluster
+    from cnn_convertor.workers.processes import Processes as Processes
 
 __version__ = "0.1.0"
-__all__ = ["Config", "ConvertorError", "__version__", "convert", "inspect", "load", "verify"]
 
 _HOMES = {
-    "Config": "cnn_convertor.config",
-    "ConvertorError": "cnn_convertor.errors",
-    "convert": "cnn_convertor.conversion.convert",
-    "inspect": "cnn_convertor.conversion.inspection",
-    "load": "cnn_convertor.pipeline",
-    "verify": "cnn_convertor.trials.verify",
+    "Buffer": "memory.buffer",
+    "Cluster": "workers.cluster",
+    "Config": "config",
+    "ConvertorError": "errors",
+    "ConvertorWarning": "errors",
+    "Processes": "workers.processes",
+    "Report": "report",
+    "Verification": "verification.results",
+    "convert": "api.functions",
+    "convert_all": "api.functions",
+    "inspect": "api.functions",
+    "load": "api.functions",
+    "plan": "memory.planning",
+    "run": "api.functions",
+    "sweep": "api.functions",
+    "verify": "api.functions",
 }
+__all__ = [  # noqa: PLE0604  # names of _HOMES, and a room that is public as a whole
+    "__version__",
+    "layouts",
+    *_HOMES,
+]
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that `import cnn_convertor` and --help take no time."""
+    if name == "layouts":
+        return import_module("cnn_convertor.layouts")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(f"cnn_convertor.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """All public names, also those that are not imported yet: for completion."""
+    return sorted({*globals(), *__all__})

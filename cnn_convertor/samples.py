@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cnn_convertor import __version__
 from cnn_convertor.emulation.execution import Maps, count_of
@@ -156,6 +158,32 @@ def _random_image(random: np.random.Generator, shape: Shape) -> NDArray[np.float
     return (image - low) / (high - low) if high > low else image
 
 
+# --- arrays --------------------------------------------------------------------------------------------------------------
+
+Arrays: TypeAlias = ArrayLike | Mapping[str, ArrayLike]  # of the only input, or input name -> its array
+Given: TypeAlias = str | os.PathLike[str] | Arrays  # a file, a folder, or arrays
+_ARRAYS: Final = Path("given arrays")  # in place of a file
+
+
+def arrays_of(given: object) -> dict[str, NDArray[Any]]:
+    """The arrays by the names of their inputs; one of the only input has any name. Raises TypeError for what is no array."""
+    named = given if isinstance(given, Mapping) else {"input": given}
+    for name, value in named.items():
+        if not isinstance(value, Sequence) and not hasattr(value, "__array__"):
+            kind = type(value).__qualname__
+            raise TypeError(
+                f"expected a path, an array, or input names with arrays, not a value of type {kind} for {name}"
+            )
+    return {str(name): np.asarray(value) for name, value in named.items()}
+
+
+def samples_of(given: Given, shapes: Mapping[str, Shape], preparation: Preparation, axes: Mapping[str, str]) -> Samples:
+    """The samples in a file or a folder, as `read_samples` reads them, or in arrays."""
+    if isinstance(given, str | os.PathLike):
+        return read_samples(Path(given), shapes, preparation, axes)
+    return _samples(_ARRAYS, arrays_of(given), shapes, axes)
+
+
 # --- files ---------------------------------------------------------------------------------------------------------------
 
 
@@ -243,6 +271,13 @@ def _read_archive(path: Path, shapes: Mapping[str, Shape], axes: Mapping[str, st
         arrays = load_arrays(path)
     except (OSError, ValueError) as error:
         raise _unfit(path, f"this is not a .npz file ({error})") from None
+    return _samples(path, arrays, shapes, axes)
+
+
+def _samples(
+    path: Path, arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, Shape], axes: Mapping[str, str]
+) -> Samples:
+    """The samples in named arrays. path: to name in messages."""
     expected = {name.removeprefix(EXPECTED): v for name, v in arrays.items() if name.startswith(EXPECTED)}
     inputs = {name: v for name, v in arrays.items() if not name.startswith(EXPECTED)}
     if len(inputs) == len(shapes) == 1:

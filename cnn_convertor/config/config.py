@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,13 +12,14 @@ from typing import Any, Final
 from cnn_convertor.config.ini_file import IniFile, is_model
 from cnn_convertor.config.keys import KEYS
 from cnn_convertor.config.kinds import LONGEST_NAME
-from cnn_convertor.devices.dv700.device_file import read_profile
+from cnn_convertor.config.python_values import field_value
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.frontend import Frontend, Model, ReadOptions
 from cnn_convertor.frontends.unsupported_formats import explain
+from cnn_convertor.near_names import did_you_mean
 
 # The values of keys that are not in the ini file.
 _DEFAULTS: Final[Mapping[str, Any]] = {
@@ -73,18 +74,20 @@ class Config:
     def __post_init__(self) -> None:
         """Fill in what the definition gives: the name, the folder of the outputs, the framework, the file of the weights.
 
-        quantization: False means FP16, True palettes. Raises UsageError for a definition of no known framework, for sizes
-        that the device cannot have, for code that may not run, and for scale and std together.
+        Every field may have the text of the ini file. Raises UsageError for values that a field cannot have, for a definition of
+        no known framework, for sizes that the device cannot have, for code that may not run, and for scale and std together.
         """
         path = Path(self.definition)
-        values = {
-            "definition": path,
-            "name": name_of(path) if self.name is None else self.name,
-            "data": Path(path if self.data is None else self.data),
-            "origin": self.origin or _framework_of(path),
-            "output_folder": Path(path.parent if self.output_folder is None else self.output_folder),
-            "quantization": Quantization(self.quantization),
+        where = Origin(str(path))
+        values = {key.name: field_value(key, getattr(self, key.name), where) for key in KEYS}
+        missing: dict[str, Callable[[], object]] = {
+            "name": lambda: name_of(path),
+            "data": lambda: path,
+            "origin": lambda: _framework_of(path),
+            "output_folder": lambda: path.parent,
         }
+        values |= {name: value() for name, value in missing.items() if not values[name]}
+        values["calibrate"] = None if self.calibrate is None else Path(self.calibrate)
         for name, value in values.items():
             object.__setattr__(self, name, value)
         assert self.profile
@@ -132,23 +135,28 @@ class Config:
         warn(*(Problem("DV112", message, Origin(str(path), line=line)) for message, line in reading.unknown))
         if reading.problems:
             raise UsageError(reading.problems)
-        return cls(**values | _present(options))
+        return cls(**values | checked_options(options, _FIELDS))
 
     @classmethod
     def of(cls, path: str | Path, **options: Any) -> Config:
-        """The configuration in an ini file, or the one with all defaults for a model file, which is named after it."""
+        """The configuration in an ini file; or for a model file, which gives its name, that with all defaults and with sources."""
         path = Path(path)
         if not is_model(path) or not path.is_file() or explain(path):
             return cls.read(path, **options)
-        return cls(definition=path, **_present(options))
+        return cls(definition=path, **{"generate_source": True, **checked_options(options, _FIELDS)})
 
 
-def _present(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with a value. A device is a profile, its name, or the path of its file."""
-    present = {name: value for name, value in options.items() if value is not None}
-    if isinstance(device := present.get("device"), str):
-        present["device"] = read_profile(device, Path())
-    return present
+_FIELDS: Final = frozenset(field.name for field in fields(Config))
+
+
+def checked_options(options: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+    """The options that have a value. Raises TypeError for one that does not exist."""
+    for name in options:
+        if name not in known:
+            raise TypeError(
+                f'there is no option "{name}"{did_you_mean(name, known)}; the options are the fields of Config'
+            )
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def name_of(model: Path) -> str:

@@ -29,6 +29,10 @@ class ConvertedNetwork(NamedTuple):
     files: tuple[Path, ...]
     report: Report
 
+    def _repr_html_(self) -> str:
+        """The report, as Jupyter shows it."""
+        return self.report._repr_html_()
+
 
 def convert(config: Config, progress: Progress = silent, on: Workers = HERE) -> ConvertedNetwork:
     """Convert one network and write its files. on: where calibration runs.

@@ -20,7 +20,7 @@ from cnn_convertor.report import sections
 from cnn_convertor.report.layering import can_place
 from cnn_convertor.report.pictures import BOX_HEIGHT, BOX_WIDTH, memory_picture, network_picture
 from cnn_convertor.report.scatter import ScatterPoint, scatter_picture
-from cnn_convertor.report.sections import PageSection
+from cnn_convertor.report.sections import PageSection, PageTable
 from cnn_convertor.report.summary import summary
 from cnn_convertor.report.values import Report
 
@@ -145,6 +145,11 @@ def notebook_frame(report: Report) -> str:
     """The page in a frame of its own, for notebooks: their styles and scripts do not meet."""
     frame = Markup('<iframe sandbox="allow-scripts" style="width:100%;height:80vh;border:0" srcdoc="{}"></iframe>')
     return frame.format(str(html_page(report)))
+
+
+def notebook_table(heading: str, note: str, tables: Sequence[PageTable]) -> str:
+    """Tables in the style of a notebook."""
+    return str(_render("notebook.html.j2", heading=heading, note=note, tables=tables))
 
 
 _IN_TILES: Final = {"device commands", "I/O buffer"}  # rows of the summary that the page has elsewhere

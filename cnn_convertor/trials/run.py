@@ -19,7 +19,7 @@ from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import quantize, read_whole
 from cnn_convertor.progress import Progress, silent
-from cnn_convertor.samples import axes_of, read_samples, shapes_of
+from cnn_convertor.samples import Given, axes_of, samples_of, shapes_of
 
 Load: TypeAlias = Callable[[Program], EmulatedNetwork]
 
@@ -54,13 +54,13 @@ def compiled(
         yield network, load
 
 
-def run(config: Config, path: Path, *, sources: Sequence[Path] = (), progress: Progress = silent) -> dict[str, Maps]:
-    """Run the converted network on an image or an array: framework layer -> (N, H, W, C), for each output."""
+def run(config: Config, inputs: Given, *, sources: Sequence[Path] = (), progress: Progress = silent) -> dict[str, Maps]:
+    """Run the converted network on a file or arrays: framework layer -> (N, H, W, C), for each output."""
     progress("read", 0, 1)
     request = Request.of(config)
     graph = read_whole(request)
     program = quantize(graph, request, progress).program
-    samples = read_samples(path, shapes_of(graph), request.preparation, axes_of(graph))
+    samples = samples_of(inputs, shapes_of(graph), request.preparation, axes_of(graph))
     progress("compile", 0, 1)
     with compiled(graph, program, request, sources) as (network, _):
         progress("run", 0, 1)

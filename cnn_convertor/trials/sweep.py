@@ -48,12 +48,15 @@ class Variant(NamedTuple):
     verified: bool = False
 
 
-def variants(ini: Path, vary: Sequence[str], *, verified: bool = False, **options: Any) -> tuple[Variant, ...]:
+def variants(
+    ini: Path, vary: Sequence[str], *, config: Config | None = None, verified: bool = False, **options: Any
+) -> tuple[Variant, ...]:
     """Every combination. vary: texts like quantization=0,1,auto. options: fields of Config that win over the ini file's.
 
-    Raises UsageError for keys and values that cannot be varied, and for errors in the ini file.
+    config: in place of what the file holds. Raises UsageError for keys and values that cannot be varied, and for errors in the
+    ini file.
     """
-    config = Config.read(ini, **options)
+    config = Config.of(ini, **options) if config is None else config
     choices: dict[str, dict[str, Any]] = {}
     for text in vary:
         key, equals, texts = text.partition("=")

@@ -19,7 +19,7 @@ from cnn_convertor.files import replacing
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import Quantized, plan, quantize, read_whole, render_options
 from cnn_convertor.progress import Progress, silent
-from cnn_convertor.samples import SAMPLES, Samples, axes_of, random_samples, read_samples, shapes_of
+from cnn_convertor.samples import SAMPLES, Given, Samples, axes_of, random_samples, samples_of, shapes_of
 from cnn_convertor.trials.labels import read_classes
 from cnn_convertor.trials.run import Load, compiled
 from cnn_convertor.verification.compare import layer_of
@@ -70,7 +70,7 @@ def verify(
     *,
     graph: Graph | None = None,
     quantized: Quantized | None = None,
-    inputs: Path | None = None,
+    inputs: Given | None = None,
     samples: int = SAMPLES,
     seed: int = 0,
     labels: Path | None = None,
@@ -101,7 +101,7 @@ def verify(
     if inputs is None:
         test_samples = random_samples(shapes, preparation, samples=samples, seed=seed)
     else:
-        test_samples = read_samples(inputs, shapes, preparation, axes_of(graph))
+        test_samples = samples_of(inputs, shapes, preparation, axes_of(graph))
     classes = None if labels is None else read_classes(labels, test_samples.count, graph)
     palette = has_palettes(program)
     progress("compile", 0, 1)

@@ -389,9 +389,9 @@ def test_the_page_describes_every_entry_of_the_json(look: Look) -> None:
 
 def test_inspect_is_a_public_name() -> None:
     package = importlib.import_module("cnn_convertor")
-    assert package.inspect is inspect
+    public = package.inspect
     importlib.import_module("cnn_convertor.conversion.inspection")
-    assert package.inspect is inspect
+    assert package.inspect is public is importlib.import_module("cnn_convertor.api.functions").inspect
 
 
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,6 +30,7 @@ RANKS = (
     {"conversion"},
     {"trials"},
     {"board", "export"},
+    {"api"},
     {"cli"},
     {"__main__"},
 )
