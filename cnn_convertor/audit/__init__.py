@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cnn_convertor.audit.command_checks import DEFAULT, AuditedDevice, factor_notes
+from cnn_convertor.audit.comments import check_comments
+from cnn_convertor.audit.files_beside import check_manifest, weights_beside
 from cnn_convertor.audit.flow import Flow
 from cnn_convertor.audit.layer_checks import check_layer, name_notes
 from cnn_convertor.audit.listing import listing
@@ -33,17 +35,21 @@ def audit(
     weights: str | Path | None = None,
     device: AuditedDevice = DEFAULT,
 ) -> Audit:
-    """Check NAME_gen.cpp, of this convertor or another one, and its weights. Without them, their bytes stay unchecked.
+    """Check NAME_gen.cpp, of this convertor or another one, and its weights; None: those that lie beside it, if they do.
+
+    With a manifest beside the source, its files must have the hashes that it lists.
 
     Raises ModelError when the source cannot be read, or is none.
     """
-    source, weights = Path(source), None if weights is None else Path(weights)
+    source = Path(source)
+    weights = weights_beside(source) if weights is None else Path(weights)
     network, findings = read(source)
     functions = read_functions(source)
     flow = Flow(network, functions)
     for layer in network.layers:
         findings += check_layer(network, layer, device)
     findings += [*flow.findings, *check_weights(network, weights), *check_processor(network, functions)]
+    findings += [*check_comments(source), *check_manifest(source)]
     return Audit(
         name=network.name,
         layers=len(network.layers),

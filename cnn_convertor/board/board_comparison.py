@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cnn_convertor.board.kit import GIVEN, Inputs, network_files, network_hash
+from cnn_convertor.board.kit import GIVEN, Inputs, network_files, network_hash, refuse_stale
 from cnn_convertor.board.stored_results import BoardResults, read_results
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
@@ -54,7 +54,8 @@ def verify_board(
     """Compare what a kit stored in a folder on the board.
 
     inputs: those the kit was made with; None: random images. min_sqnr: as in `trials.verify`. sources: C++ files with the
-    callbacks of custom layers. Raises UsageError when the results cannot be read or belong to another kit.
+    callbacks of custom layers. Raises UsageError when the results cannot be read or belong to another kit,
+    or when the files in the output folder are not those of the kit.
     """
     results = read_results(folder)
     if results.seed == GIVEN and inputs is None:
@@ -62,7 +63,8 @@ def verify_board(
     progress("read", 0, 1)
     request = Request.of(config)
     graph = read_whole(request)
-    program = quantize(graph, request, progress).program
+    quantized = quantize(graph, request, progress)
+    program = quantized.program
     samples = Inputs(inputs, results.samples, max(0, results.seed)).read(graph, request.preparation)
     if hashlib.sha256(input_bytes(program, samples.inputs)).hexdigest() != results.inputs:
         raise _other(
@@ -70,12 +72,13 @@ def verify_board(
         )
     with temporary_folder() as scratch:
         progress("compile", 0, 1)
-        emitted: dict[str, Contents] = network_files(program, request.rendering.model)
+        emitted: dict[str, Contents] = network_files(program, request)
         network = install(graph, program, emitted, scratch, sources=sources, device=request.options.device)
         hashes = {name: _sha256(scratch / name) for name in emitted}
         if network_hash(hashes) != results.network:
             raise _other(folder, "the kit was made from another network, or by another version", "make the kit again")
         results.require_fit(program)
+        refuse_stale(request, quantized, {name: scratch / name for name in emitted})
         threshold = MIN_SQNR[has_palettes(program)] if min_sqnr is None else min_sqnr
         progress("compare", 0, 1)
         return _compared(request, network, samples, results, threshold)

@@ -12,20 +12,22 @@ import numpy as np
 
 from cnn_convertor import codegen
 from cnn_convertor.board.probe import DEVICE
-from cnn_convertor.codegen import RenderOptions, render_text
+from cnn_convertor.codegen import render_text
 from cnn_convertor.codegen.cpp import class_name
 from cnn_convertor.codegen.description import byte_outputs
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
+from cnn_convertor.conversion.checking import on_disk
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.execution import input_bytes
-from cnn_convertor.errors import Origin, UsageError
+from cnn_convertor.errors import ConvertorError, Origin, UsageError
 from cnn_convertor.files import replacing
 from cnn_convertor.files.replacing import Contents, Digest
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.pipeline import counted_weights, quantize, read_whole
+from cnn_convertor.pipeline import Quantized, counted_weights, quantize, read_whole, render_options
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import Preparation, Samples, axes_of, random_samples, read_samples, shapes_of
+from cnn_convertor.trials.run import stale_problem
 
 GIVEN = -1  # in place of a seed: the inputs were given
 HEADER = "kit.h"
@@ -55,12 +57,14 @@ def write_kit(
 ) -> WrittenKit:
     """Convert a network into a kit. sources: C++ files with the callbacks of custom layers.
 
-    Raises ConvertorError as a conversion does, UsageError when a file cannot be read or written.
+    Raises ConvertorError as a conversion does, UsageError when a file cannot be read or written, and, once
+    the kit is written, when the files in the output folder are not those of the kit.
     """
     progress("read", 0, 1)
     request = Request.of(config)
     graph = read_whole(request)
-    program = quantize(graph, request, progress).program
+    quantized = quantize(graph, request, progress)
+    program = quantized.program
     samples = inputs.read(graph, request.preparation)
     data = input_bytes(program, samples.inputs)
     in_bytes = byte_outputs(program)
@@ -77,7 +81,7 @@ def write_kit(
         "sources": [f"{program.name}_gen.cpp", *(path.name for path in sources)],
     }
     model = request.rendering.model
-    network = network_files(program, model)
+    network = network_files(program, request)
     weights = f"{program.name}_weights.bin"
     network[weights] = counted_weights(network[weights], program, progress)
     own: dict[str, Contents] = {
@@ -89,7 +93,15 @@ def write_kit(
     }
     contents = {**own, **_callbacks(sources, {*own, HEADER})}
     written = replacing.replace_all(folder, contents, later=[_header(tuple(network), model, values)])
+    refuse_stale(request, quantized, {name: folder / name for name in network})
     return WrittenKit(written, samples.count)
+
+
+def refuse_stale(request: Request, quantized: Quantized, fresh: Mapping[str, Path]) -> None:
+    """Raises ConvertorError if files in the output folder are not those of the kit. fresh: file -> that of the kit."""
+    stale = on_disk(request, quantized, fresh)
+    if stale:
+        raise ConvertorError([stale_problem(each.file.name, "what the kit has", each.lines) for each in stale])
 
 
 def _header(network: Collection[str], model: str, values: Mapping[str, object]) -> replacing.Later:
@@ -102,9 +114,9 @@ def _header(network: Collection[str], model: str, values: Mapping[str, object]) 
     return header
 
 
-def network_files(program: Program, model: str) -> dict[str, Contents]:
-    """The files of the network itself."""
-    return codegen.emit(program, RenderOptions(model))
+def network_files(program: Program, request: Request) -> dict[str, Contents]:
+    """The files of the network itself, as a conversion writes them."""
+    return codegen.emit(program, render_options(program, request))
 
 
 def network_hash(hashes: Mapping[str, str]) -> str:

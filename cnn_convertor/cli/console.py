@@ -201,10 +201,14 @@ class Console:
 
     def verification(self, result: Verification) -> None:
         """Print a verification; the exit code is 1 unless it passed."""
+        from cnn_convertor.trials.run import stale_problem
+
         if not result.passed:
             self.fail()
         if self._level >= 0 or not result.passed:
             _print_lines(tables.verification(result))
+        for each in result.stale_files:
+            self.find(stale_problem(each.file, "what was verified", each.differences))
 
     def board_verification(self, result: BoardVerification) -> None:
         """Print how a board compares; the exit code is 1 unless it passed."""

@@ -12,7 +12,6 @@ from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.errors import Problem, UnsupportedError, captured_warnings
-from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.pipeline import analyze, counted_weights, quantize
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.report.collecting import Findings, message_of, outline, report_of
@@ -75,9 +74,7 @@ def _find(
         report = replace(report, board=verify_board(config, board, inputs=inputs, progress=progress))
     if not verified:
         return report, (), ()
-    with temporary_folder() as folder:  # in place of that of the outputs, which a report does not judge
-        apart = replace(config, output_folder=folder)
-        verification = verify(apart, graph=graph, quantized=quantized, inputs=inputs, layers=True, progress=progress)
+    verification = verify(config, graph=graph, quantized=quantized, inputs=inputs, layers=True, progress=progress)
     return replace(report, verified=verification), (), ()
 
 

@@ -222,6 +222,9 @@ def _verdict(result: Verification) -> Iterator[str]:
         yield f"fail: {_names(result.failed)} below {result.min_sqnr:g} dB{jump}"
         if not any(layer.causes for layer in result.layers):
             yield "--attribute shows the causes of each layer's error; docs/verify.md says what to do about them"
+    elif result.stale_files:
+        names = ", ".join(each.file for each in result.stale_files)
+        yield f"not verified: files of the output folder are not what was compared: {names}"
     elif result.unverified:
         yield f"not verified: the values of {_names(result.unverified)} prove nothing; try other --inputs"
     else:

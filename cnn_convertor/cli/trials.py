@@ -150,6 +150,7 @@ def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]
 @click.option(
     "--min-sqnr", metavar="DB", type=Number(), help="Least SQNR of each output; by default 40, or 20 with palettes."
 )
+@click.option("--disk", is_flag=True, help="Verify the files of the output folder, in place of a new conversion.")
 @click.option("--board", metavar="DIR", type=FILE, help="Compare the results of a kit on the board, with its inputs.")
 @click.option("--json", "json_file", metavar="FILE", type=OUTPUT, help="Write the results as JSON.")
 @with_calibration
@@ -188,9 +189,9 @@ def verify(
         from cnn_convertor.board.board_comparison import verify_board
 
         kept = {name: options.pop(name) for name in ("inputs", "min_sqnr", "sources")}
-        if on != HERE or any(options.pop(name) for name in ("labels", "layers", "attribute", "sensitivity")):
+        if on != HERE or any(options.pop(name) for name in ("labels", "layers", "attribute", "sensitivity", "disk")):
             problem = (
-                "--labels, --layers, --attribute, --sensitivity, --jobs and --scheduler do not go with --board, "
+                "--labels, --layers, --attribute, --sensitivity, --disk, --jobs and --scheduler do not go with --board, "
                 "which compares all layers of a few samples"
             )
             raise UsageError.of("DV100", problem)

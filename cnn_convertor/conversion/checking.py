@@ -1,4 +1,4 @@
-"""Compares the committed outputs of a conversion with what the same input gives now."""
+"""Compares the files of an output folder with what the same input gives now, and with their manifest."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import filecmp
 import itertools
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -16,10 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.convert import convert
-from cnn_convertor.conversion.manifest import earlier_files
+from cnn_convertor.conversion.manifest import earlier_files, listed_digests, manifest
+from cnn_convertor.files.integrity import damage, digest_of
 from cnn_convertor.files.temporary import temporary_folder
+from cnn_convertor.pipeline import Quantized
 from cnn_convertor.progress import Progress, silent
+from cnn_convertor.report.collecting import report_of
 
 _CONTEXT: Final = 1  # lines around a difference
 _MOST_LINES: Final = 40  # of one file's differences
@@ -41,13 +45,43 @@ def check(config: Config, progress: Progress = silent) -> tuple[Difference, ...]
         written = convert(replace(config, output_folder=scratch), progress).files
         progress("compare", 0, 1)
         fresh = {path.relative_to(scratch / config.name).as_posix(): path for path in written}
-        differences = [
-            Difference(folder / file, tuple(differences_of(folder / file, path, fresh[f"{config.name}.json"])))
-            for file, path in fresh.items()
-            if not ((folder / file).is_file() and filecmp.cmp(folder / file, path, shallow=False))
-        ]
+        differences = _differing(folder, fresh, fresh[f"{config.name}.json"])
     obsolete = [file for file in earlier_files(folder, config.name) if file not in fresh]
     return (*differences, *(Difference(folder / file, ("the conversion no longer writes it",)) for file in obsolete))
+
+
+def on_disk(request: Request, quantized: Quantized, fresh: Mapping[str, Path] | None) -> tuple[Difference, ...]:
+    """How the files in the output folder differ from a program that is known; nothing if none of them is there.
+
+    fresh: file -> a file that it should be equal to, for the files of this program. Those that a conversion makes of more than
+    the program (reports, a self-test) have the hashes of the manifest. None: all files have, and the manifest stays unchecked.
+    """
+    folder, name = request.folder, request.name
+    manifest_name, listed = f"{name}.json", listed_digests(folder, name)
+    made = fresh or {}
+    if fresh is None and not listed:
+        return (Difference(folder / manifest_name, ("it is missing, or no manifest",)),)
+    if not any((folder / file).exists() for file in (*made, manifest_name)):
+        return ()
+    damaged = {file: damage(folder / file, digest) for file, digest in listed.items() if file not in made}
+    damages = [Difference(folder / file, (reason,)) for file, reason in damaged.items() if reason]
+    if fresh is None:
+        return tuple(damages)
+    current = {file: digest_of(path) for file, path in fresh.items()}
+    report = report_of(quantized.program, request, calibration=quantized.calibration, budget=quantized.budget)
+    with temporary_folder() as scratch:
+        (scratch / manifest_name).write_text(manifest(report, listed | current), encoding="utf-8")
+        paths = {**fresh, manifest_name: scratch / manifest_name}
+        return (*_differing(folder, paths, scratch / manifest_name), *damages)
+
+
+def _differing(folder: Path, fresh: Mapping[str, Path], manifest: Path) -> list[Difference]:
+    """The files of a folder that differ. fresh: file -> a file that it should be equal to. manifest: of those."""
+    return [
+        Difference(folder / file, tuple(differences_of(folder / file, path, manifest)))
+        for file, path in fresh.items()
+        if not ((folder / file).is_file() and filecmp.cmp(folder / file, path, shallow=False))
+    ]
 
 
 def differences_of(committed: Path, fresh: Path, manifest: Path) -> Iterator[str]:

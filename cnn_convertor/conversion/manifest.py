@@ -78,6 +78,16 @@ def earlier_files(folder: Path, name: str) -> tuple[str, ...]:
     return (f"{name}.json", *files) if values else ()
 
 
+def listed_digests(folder: Path, name: str) -> dict[str, Digest]:
+    """File -> what the manifest of a conversion says of it; empty without such a manifest."""
+    values = _read(folder / f"{name}.json") or {"files": {}}
+    return {
+        str(file): Digest(each["bytes"], str(each["sha256"]))
+        for file, each in values["files"].items()
+        if is_inside(folder, file) and isinstance(each.get("bytes"), int) and "sha256" in each
+    }
+
+
 def board_of(source: Path) -> tuple[str, BoardLimits] | None:
     """The device, and its limits, for which a source was generated; None if no manifest beside it lists the source."""
     values = _read(source.with_name(source.name.removesuffix("_gen.cpp") + ".json"))

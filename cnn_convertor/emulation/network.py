@@ -45,6 +45,13 @@ class EmulatedNetwork(NamedTuple):
         """What it needs to run elsewhere: files, and a folder."""
         return (self.folder, self.weights, *self.sources)
 
+    @property
+    def own_files(self) -> dict[str, Path]:
+        """The files of its folder, by their path in it."""
+        return {
+            path.relative_to(self.folder).as_posix(): path for path in sorted(self.folder.rglob("*")) if path.is_file()
+        }
+
     def built(self) -> EmulatedNetwork:
         """The same with an executable of this computer. A process looks for it once: its name is a hash of its contents."""
         own = _BUILT.get(self.executable.name)
@@ -94,6 +101,13 @@ def install(
     sources: C++ files with the callbacks of custom layers. Raises ConvertorError as `build` does.
     """
     replace_all(folder, files)
+    return installed(graph, program, folder, sources=sources, device=device)
+
+
+def installed(
+    graph: Graph, program: Program, folder: Path, *, sources: Sequence[Path] = (), device: Device
+) -> EmulatedNetwork:
+    """Compile the files that a folder has. They are not changed. Raises ConvertorError as `build` does."""
     executable = build(folder, program.name, sources=sources)
     _BUILT[executable.name] = executable
     return EmulatedNetwork(

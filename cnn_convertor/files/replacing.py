@@ -92,25 +92,6 @@ def check_writable(folder: Path) -> None:
         pass
 
 
-def differing(folder: Path, files: Mapping[str, Contents]) -> tuple[str, ...]:
-    """Files that are missing from the folder or differ there; empty if the folder has none of them."""
-    if not any((folder / file).is_file() for file in files):
-        return ()
-    return tuple(file for file, contents in files.items() if not _holds(folder / file, contents))
-
-
-def _holds(path: Path, contents: Contents) -> bool:
-    """Whether a file has these contents, as far as it can be read."""
-    if not path.is_file():  # reading a pipe may have no end
-        return False
-    try:
-        with path.open("rb") as stream:
-            same = all(stream.read(piece.nbytes) == piece for piece in _pieces(contents))
-            return same and not stream.read(1)
-    except OSError:
-        return False
-
-
 def _pieces(contents: Contents) -> Iterator[memoryview]:
     """The contents in bytes, piece by piece. Bytes of a path that are not text stay as they are."""
     for piece in (contents.encode(errors="surrogateescape"),) if isinstance(contents, str) else contents:

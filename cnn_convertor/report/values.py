@@ -416,4 +416,4 @@ class Report:
         return tuple(Change(code, hint, tuple(names)) for (code, hint), names in layers.items())
 
 
-SCHEMA = 3  # of the JSON form; increases when an entry changes its meaning or goes away
+SCHEMA = 4  # of the JSON form; increases when an entry changes its meaning or goes away

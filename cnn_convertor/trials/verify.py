@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from cnn_convertor import codegen
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import DeviceOptions, Request
+from cnn_convertor.conversion.checking import on_disk
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.palettes import has_palettes, with_weights_of, without_palettes
@@ -15,9 +15,8 @@ from cnn_convertor.emulation.execution import Outputs
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.variants import variants_of
 from cnn_convertor.errors import Origin, Problem, warn
-from cnn_convertor.files import replacing
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.pipeline import Quantized, plan, quantize, read_whole, render_options
+from cnn_convertor.pipeline import Quantized, plan, quantize, read_whole
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import SAMPLES, Given, Samples, axes_of, random_samples, samples_of, shapes_of
 from cnn_convertor.trials.labels import read_classes
@@ -33,6 +32,7 @@ from cnn_convertor.verification.results import (
     Comparison,
     LayerResult,
     Sensitivity,
+    StaleFile,
     Unjudged,
     Verification,
 )
@@ -78,6 +78,7 @@ def verify(
     attribute: bool = False,
     sensitivity: bool = False,
     min_sqnr: float | None = None,
+    disk: bool = False,
     sources: Sequence[Path] = (),
     progress: Progress = silent,
     on: Workers = HERE,
@@ -88,9 +89,10 @@ def verify(
     random images. labels: a file with the right class of each input, one number per line. layers: also compare every map
     that exists on both sides. attribute: also find the causes of each layer's error. sensitivity: also measure how much
     FP16 weights in each single layer improve the outputs. min_sqnr: dB; None: 40, or 20 with a palette. sources: C++ files
-    with the callbacks of custom layers. on: where the samples run; the results are the same.
+    with the callbacks of custom layers. disk: run the files of the output folder, which must agree with their manifest. on: where the samples run; the results are the same.
     If an output is below the threshold, layers are always compared, to name the first one that is wrong.
-    Warns of files in the output folder that differ from what is verified.
+    It does not pass if files in the output folder are missing or differ from what is verified. Raises ConvertorError with disk
+    if there is no conversion.
     """
     progress("read", 0, 1)
     request = Request.of(config)
@@ -105,10 +107,11 @@ def verify(
     classes = None if labels is None else read_classes(labels, test_samples.count, graph)
     palette = has_palettes(program)
     progress("compile", 0, 1)
-    with compiled(graph, program, request, sources) as (network, loaded):
+    with compiled(graph, program, request, sources, disk=disk) as (network, loaded):
         device, reference = run_both(request.model, network, test_samples, on, progress)
         trial = _Trial(request, quantized.options, network, test_samples, device, reference, loaded, on)
         progress("compare", 0, 1)
+        stale = on_disk(request, quantized, None if disk else network.own_files)
         outputs = compare_outputs(network, device, reference)
         result = Verification(
             network=request.name,
@@ -122,7 +125,7 @@ def verify(
             beside=_beside(trial, outputs) if palette else (),
             accuracies=() if classes is None else accuracies(graph, device, reference, classes),
             unjudged=unjudged_layers(network, reference, outputs),
-            stale_files=_stale_files(program, request),
+            stale_files=tuple(StaleFile(each.file.name, each.lines) for each in stale),
         )
         if sensitivity or (attribute and palette):
             progress("sensitivity", 0, 1)
@@ -198,13 +201,3 @@ def _layers_without_a_map(
         if layer not in named:
             reason = f"{result.framework} has no single map of this layer, which has several outputs or calls"
             yield Unjudged(layer, reason, is_verified=True)
-
-
-def _stale_files(program: Program, request: Request) -> tuple[str, ...]:
-    """Files in the output folder that differ from what was verified, after a warning; none if the folder has no conversion."""
-    folder = request.folder
-    differing = replacing.differing(folder, codegen.emit(program, render_options(program, request)))
-    if differing:
-        problem = f"the files of the last conversion are not what was verified: {', '.join(differing)}"
-        warn(Problem("DV718", problem, Origin(str(folder)), "convert the network again"))
-    return differing

@@ -115,6 +115,14 @@ class Beside:
 
 
 @dataclass(frozen=True, slots=True)
+class StaleFile:
+    """A file of the output folder that is not what was verified, and how it differs, as `check` says it."""
+
+    file: str
+    differences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Verification:
     """How the generated network compares with its framework.
 
@@ -139,12 +147,12 @@ class Verification:
     sensitivity: tuple[Sensitivity, ...] = ()
     accuracies: tuple[Accuracy, ...] = ()
     unjudged: tuple[Unjudged, ...] = ()
-    stale_files: tuple[str, ...] = ()
+    stale_files: tuple[StaleFile, ...] = ()
     passed: bool = field(init=False)
 
     def __post_init__(self) -> None:
         is_complete = all(layer.is_verified for layer in self.unjudged)
-        object.__setattr__(self, "passed", not self.failed and not self.unverified and is_complete)
+        object.__setattr__(self, "passed", not (self.failed or self.unverified or self.stale_files) and is_complete)
 
     def _repr_html_(self) -> str:
         """The verdict and the table of outputs or layers, as Jupyter shows them."""

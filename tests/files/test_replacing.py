@@ -432,7 +432,6 @@ def test_a_pipe_is_replaced_and_not_read(tmp_path: Path) -> None:
     replace_all(tmp_path, {"a.h": "a", "b.h": "b"})
     (tmp_path / "a.h").unlink()
     os.mkfifo(tmp_path / "a.h")
-    assert replacing.differing(tmp_path, {"a.h": "a", "b.h": "b"}) == ("a.h",)
     replace_all(tmp_path, {"a.h": "a", "b.h": "b"})
     assert tree(tmp_path) == {"a.h": b"a", "b.h": b"b"}
 

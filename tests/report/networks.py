@@ -28,6 +28,7 @@ from cnn_convertor.verification.results import (
     Comparison,
     LayerResult,
     Sensitivity,
+    StaleFile,
     Unjudged,
     Verification,
 )
@@ -95,7 +96,7 @@ def verification(name: str = "last") -> Verification:
         sensitivity=(Sensitivity(name, 1024, 33.0, {name: 33.0, "other": math.inf}),),
         accuracies=(Accuracy(name, 0.5, 1.0),),
         unjudged=(Unjudged("else", "no map", is_verified=True),),
-        stale_files=("net_gen.cpp",),
+        stale_files=(StaleFile("net_gen.cpp", ("it is missing",)),),
     )
 
 

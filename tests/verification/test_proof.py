@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cnn_convertor.board.kit import Inputs, write_kit
 from cnn_convertor.cli import main
 from cnn_convertor.config import Config
 from cnn_convertor.conversion.convert import convert
-from cnn_convertor.errors import ConvertorWarning, Origin, UsageError
+from cnn_convertor.errors import ConvertorError, ConvertorWarning, Origin, UsageError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
@@ -23,6 +25,7 @@ from cnn_convertor.trials.labels import read_classes
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification.compare import compare
 from cnn_convertor.verification.results import Verification
+from development.benchmarks.damages import DAMAGES, measure
 from reference import ir_reference
 from verification.trials import config
 
@@ -116,13 +119,47 @@ def test_verify_says_when_the_written_files_are_others(digits: Path, capsys: pyt
     source = next(path for path in convert(Config.read(digits)).files if path.name.endswith("_gen.cpp"))
     assert main(command) == 0
     assert "DV718" not in capsys.readouterr().err
-    source.write_bytes(source.read_bytes().replace(b"conv_pad", b"conv_pad ", 1))
-    assert main(command) == 0
-    assert (
-        f"DV718: the files of the last conversion are not what was verified: {source.name}" in capsys.readouterr().err
-    )
-    assert json.loads(report.read_text())["stale_files"] == [source.name]
-    assert main([*command, "--strict"]) == 1
+    whole = source.read_bytes()
+    source.write_bytes(whole.replace(b"actfunc = 2", b"actfunc = 3", 1))
+    assert main(command) == 1
+    said = capsys.readouterr().err
+    assert "error DV718: the file is not what was verified:" in said and "in Layer_0" in said
+    assert [each["file"] for each in json.loads(report.read_text())["stale_files"]] == [source.name]
+    assert main(["run", str(digits), "--input", str(next(SAMPLES.glob("*.png")))]) == 0
+    assert "warning DV718: the file is not what ran:" in capsys.readouterr().err
+    assert main(["report", str(digits), "--verify"]) == 1
+    assert "DV718" in capsys.readouterr().err
+    with pytest.raises(ConvertorError, match="DV718"):
+        write_kit(Config.read(digits), digits.with_name("kit"), Inputs(samples=1))
+    assert main([*command, "--disk"]) == 1
+    assert "its SHA-256 is not that of its manifest" in capsys.readouterr().err
+    source.write_bytes(whole)
+    assert main([*command, "--disk"]) == 0
+    source.unlink()
+    capsys.readouterr()
+    assert main([*command, "--disk"]) == 1
+    assert "DV718: missing files" in capsys.readouterr().err
+
+
+@needs_compiler
+def test_verify_finds_a_damage_of_every_kind(digits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = Config.read(digits)
+    folder = convert(config).files[0].parent
+    whole = shutil.copytree(folder, digits.with_name("whole"))
+    for damage in DAMAGES.values():
+        shutil.rmtree(folder)
+        shutil.copytree(whole, folder)
+        assert damage(folder, config.name, random.Random(1))
+        assert main(["verify", str(digits), "--samples", "1"]) == 1
+        assert "DV718" in capsys.readouterr().err
+
+
+def test_most_damages_are_found_everywhere(digits: Path) -> None:
+    made, found = measure(Config.read(digits), 40, 0)
+    for kind, count in made.items():
+        assert {found[kind, judge] for judge in ("verify", "verify --disk", "check", "audit")} == {count}
+    changes = ("register", "offset")
+    assert sum(found[kind, "audit without manifest"] for kind in changes) >= 0.9 * sum(made[kind] for kind in changes)
 
 
 @needs_compiler

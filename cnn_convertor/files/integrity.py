@@ -1,0 +1,27 @@
+"""Compares a file with what a manifest says of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cnn_convertor.files.hashing import content_of
+from cnn_convertor.files.replacing import Digest
+
+
+def digest_of(path: Path) -> Digest:
+    """Raises OSError if it cannot be read."""
+    found = content_of(path.name, path)
+    return Digest(found.bytes, found.sha256)
+
+
+def damage(path: Path, expected: Digest) -> str:
+    """What is wrong with a file; empty if it has the size and the SHA-256 of its manifest."""
+    try:
+        found = digest_of(path)
+    except FileNotFoundError:
+        return "it is missing"
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
+    if found.bytes != expected.bytes:
+        return f"it has {found.bytes:,} bytes, and its manifest says {expected.bytes:,}"
+    return "" if found.sha256 == expected.sha256 else "its SHA-256 is not that of its manifest"
