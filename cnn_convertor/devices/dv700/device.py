@@ -10,6 +10,7 @@ from typing import NamedTuple
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
 from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir.graph import Graph, Node
 
@@ -75,9 +76,9 @@ class Cost(NamedTuple):
 
 
 class Device(NamedTuple):
-    """forms: the forms of commands that each level of fusion allows. cost: of a command with these nodes, in order.
+    """forms: the forms of commands that each level of fusion allows. cost, usec: of a command with these nodes, in order.
 
-    blocks: what the device has, of profile.BLOCKS.
+    usec: microseconds, with FP16 weights. blocks: what the device has, of profile.BLOCKS.
     """
 
     name: str
@@ -85,4 +86,5 @@ class Device(NamedTuple):
     rules: tuple[Rule, ...]
     forms: Mapping[Fusion, frozenset[Form]]
     cost: Callable[[Graph, tuple[Node, ...]], Cost]
+    usec: Callable[[Graph, tuple[Node, ...]], Interval]
     blocks: frozenset[str]

@@ -6,7 +6,7 @@ from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
 from cnn_convertor.devices.dv700.legalize import decompose_conv as convolutions
 from cnn_convertor.devices.dv700.legalize.assign_cpu import on_cpu, pools_on_cpu
 from cnn_convertor.devices.dv700.legalize.clamp_strides import clamp_strides
-from cnn_convertor.devices.dv700.legalize.decompose_conv import DilationRule, Rule
+from cnn_convertor.devices.dv700.legalize.decompose_conv import Rule
 from cnn_convertor.devices.dv700.legalize.drop_taps import drop_taps
 from cnn_convertor.devices.dv700.legalize.fit_limits import fit_pixels, refold_pixels, split_channels
 from cnn_convertor.devices.dv700.legalize.maximizers import classes_in_bytes
@@ -61,13 +61,12 @@ def legalization(
 ) -> tuple[Pass, ...]:
     """The rewrites for the device, in the order they run. palettes: the layers that are to have them."""
 
+    limits = device.limits
+
     def each(rule: Rule) -> Rewrite:
-        return each_node(lambda graph, node: rule(graph, node, device.limits))
+        return each_node(lambda graph, node: rule(graph, node, limits))
 
     dilates = Form.DILATED_DEPTHWISE in device.forms[fusion]
-
-    def with_dilations(rule: DilationRule) -> Rewrite:
-        return each_node(lambda graph, node: rule(graph, node, device.limits, dilates_depthwise=dilates))
 
     small = settled("no pool is a chain of smaller ones", each(small_pools))
     split = settled("no activation needs a run of its own", lambda graph: split_activations(graph, device, fusion))
@@ -77,7 +76,7 @@ def legalization(
         "the runtime has each softmax",
         "before reshapes become views: it makes some",
     )
-    divided = settled_by(lambda graph, node: split_channels(graph, node, device.limits, transposed=transposed))
+    divided = settled_by(lambda graph, node: split_channels(graph, node, limits, transposed=transposed))
     return (
         settling(
             "clamp-strides",
@@ -114,19 +113,19 @@ def legalization(
         ),
         settling(
             "tile-maps",
-            settled_by(lambda graph, node: tile_maps(graph, node, device.limits)),
+            settled_by(lambda graph, node: tile_maps(graph, node, limits)),
             "no window moves over a map that is too large",
             "before the rewrites of convolutions, each of which then has smaller maps",
         ),
         settling(
             "split-groups",
-            with_dilations(convolutions.groups),
-            "no groups of a convolution fill whole chunks of channels",
+            each_node(lambda graph, node: convolutions.groups(graph, node, device, dilates_depthwise=dilates)),
+            "a convolution has the groups that are fastest in one command",
             "before the rewrites that expect one group",
         ),
         settling(
             "fill-kernels",
-            with_dilations(convolutions.dense_kernels),
+            each_node(lambda graph, node: convolutions.dense_kernels(graph, node, limits, dilates_depthwise=dilates)),
             "groups are depthwise, and no dilation is better filled with zeros",
             "before the rewrites that expect dense kernels",
         ),
@@ -193,7 +192,7 @@ def legalization(
         ),
         settling(
             "refold-pixels",
-            lambda graph: fit_pixels(graph, device.limits),
+            lambda graph: fit_pixels(graph, limits),
             "no operator that treats each pixel by itself has a map that is too large",
             "when the operators of commands are final",
         ),
@@ -220,7 +219,7 @@ def legalization(
         ),
         settling(
             "refold-copies",
-            lambda graph: refold_pixels(graph, device.limits).expand(lambda g, node: on_cpu(g, node, device.limits)),
+            lambda graph: refold_pixels(graph, limits).expand(lambda g, node: on_cpu(g, node, limits)),
             "no copy has a map that is too large",
             "those of shared parts",
             requires=(HAS_LAYERS,),

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from cnn_convertor.devices.dv700.commands import deconvolution_padding
+from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK
 from cnn_convertor.ir import ops
@@ -15,22 +16,16 @@ from cnn_convertor.ir.constant import Array, Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import NO_PADDING, ONE, Order, Padding, Pair, Shape, Window
 
+_Grouped: TypeAlias = ops.Conv2d | ops.ConvTranspose2d
 Rule: TypeAlias = Callable[[Graph, Node, Limits], "Iterable[Node] | None"]
 
 _DENSE = 64  # channels of a slice whose depthwise kernels become dense: the device reads weights of 64 input channels at once
 
 
-class DilationRule(Protocol):
-    """A rule that depends on whether commands may have dilated depthwise convolutions."""
-
-    def __call__(
-        self, graph: Graph, node: Node, limits: Limits, *, dilates_depthwise: bool
-    ) -> Iterable[Node] | None: ...
-
-
-def groups(graph: Graph, node: Node, limits: Limits, *, dilates_depthwise: bool) -> Iterable[Node] | None:
+def groups(graph: Graph, node: Node, device: Device, *, dilates_depthwise: bool) -> Iterable[Node] | None:
     """Split groups into convolutions of a few groups, which fill whole chunks of channels: their slices are views.
 
+    Each slice has as many groups as take the least time: more mean fewer commands, and more zeros in their dense kernels.
     dilates_depthwise: whether commands may have dilated depthwise convolutions. Otherwise `dense_kernels` gives the slices of
     those dense kernels, so a slice has few channels.
     """
@@ -38,30 +33,61 @@ def groups(graph: Graph, node: Node, limits: Limits, *, dilates_depthwise: bool)
     if not isinstance(op, ops.Conv2d | ops.ConvTranspose2d) or op.groups == 1:
         return None
     out, per_group = op.weight.shape[0], op.weight.shape[1]
+    most, window = device.limits.max_kernel_size, op.window
     if op.is_depthwise:
-        most, window = limits.max_kernel_size, op.window
         if dilates_depthwise or window.dilation == ONE or max(window.extent) <= most or max(window.kernel) > most:
             return None  # dense_kernels fills the last two with zeros
         together = _DENSE
     else:
-        together = math.lcm(*(CHUNK // math.gcd(CHUNK, n) for n in (per_group, out // op.groups)))
-        if op.groups % together:
+        least = math.lcm(*(CHUNK // math.gcd(CHUNK, n) for n in (per_group, out // op.groups)))
+        if op.groups % least:
             return None
+        together = _fastest(graph, node, device, least) if max(window.kernel) <= most else least
     if op.groups <= together:
         return None
     parts: list[Node] = []
     for index, first in enumerate(range(0, op.groups, together)):
         last = min(first + together, op.groups)
-        rows = np.arange(first * out // op.groups, last * out // op.groups)
         channels = slice(first * per_group, last * per_group)
         x = graph.shape(node.inputs[0])
         part = replace(node, name=graph.fresh(f"{node.name}/slice{index}"), op=_channels(x, channels))
-        group = replace(ops.with_outputs(op, rows), groups=last - first)
         parts += (
             part,
-            replace(node, name=graph.fresh(f"{node.name}/group{index}"), op=group, inputs=(part.name,)),
+            replace(
+                node,
+                name=graph.fresh(f"{node.name}/group{index}"),
+                op=_groups_of(op, first, last),
+                inputs=(part.name,),
+            ),
         )
     return *parts, replace(node, op=ops.Concat(), inputs=tuple(part.name for part in parts[1::2]))
+
+
+def _groups_of(op: _Grouped, first: int, last: int) -> _Grouped:
+    """The convolution of some of its groups."""
+    per_group = op.weight.shape[0] // op.groups
+    return replace(ops.with_outputs(op, np.arange(first * per_group, last * per_group)), groups=last - first)
+
+
+def _fastest(graph: Graph, node: Node, device: Device, least: int) -> int:
+    """How many groups, a multiple of `least` that divides them all, to give each slice; the most of equal ones.
+
+    Times are intervals: the sums of both ends are compared.
+    """
+    op, x = node.op, graph.shape(node.inputs[0])
+    assert isinstance(op, ops.Conv2d | ops.ConvTranspose2d)
+
+    def time(together: int) -> tuple[float, int]:
+        part = x._replace(channels=x.channels // op.groups * together)
+        dense = Node("part", _dense(_groups_of(op, 0, together)), ("x",))
+        usec = device.usec(Graph((Node("x", ops.Input(part)), dense), ("part",)), (dense,))
+        return (usec.low + usec.high) * (op.groups // together), -together
+
+    return min((n for n in range(least, op.groups + 1, least) if op.groups % n == 0), key=time)
+
+
+def _dense(op: _Grouped) -> _Grouped:
+    return replace(op, weight=ungrouped(op.weight, op.groups), groups=1)
 
 
 def _channels(x: Shape, channels: slice) -> ops.Crop:
