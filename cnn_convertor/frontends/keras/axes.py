@@ -133,7 +133,7 @@ def _expected(call: LayerCall, rank: int) -> bool | None:
         pixels = tuple(map(str, config["shared_axes"]))
         last, first = (tuple(map(str, axes)) for axes in (range(1, rank - 1), range(2, rank)))
         return {last: False, first: True}.get(pixels)
-    return False if type == "Dense" or type.endswith("1D") else None
+    return False if type in ("Dense", "MultiHeadAttention") or type.endswith("1D") else None
 
 
 def _from_axis(axis: Any, rank: int) -> bool | None:

@@ -10,6 +10,7 @@ from cnn_convertor.frontends.builder import Builder, PartialGraph
 from cnn_convertor.frontends.frontend import ReadOptions
 from cnn_convertor.frontends.keras import (
     activations,
+    attention,
     convolutions,
     inputs,
     merge,
@@ -40,7 +41,7 @@ from cnn_convertor.frontends.readers import Settings
 from cnn_convertor.ir.graph import Graph
 
 # Importing them enters their readers in the registries.
-READERS = (between_layers, convolutions, activations, inputs, merge, normalizations, reshape, resize)
+READERS = (between_layers, attention, convolutions, activations, inputs, merge, normalizations, reshape, resize)
 
 # Layers that packages other than Keras define for training.
 FROM_ELSEWHERE = frozenset({"FixedDropout", "StochasticDepth"})
@@ -156,6 +157,7 @@ class _Assembly:
             size=self._size,
             version=self._opened.version,
             writer=self._opened.writer,
+            arguments=call.arguments,
         )
         if layer.type in self._custom and not layer.is_operation:
             return read_custom(reading, self._custom[layer.type])

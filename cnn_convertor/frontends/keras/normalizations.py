@@ -162,8 +162,12 @@ def group_normalization(reading: KerasReading) -> Value:
 @keras.reads("UnitNormalization", settings="axis", makes=[ops.L2Normalize])
 def unit_normalization(reading: KerasReading) -> Value:
     _, axes = map_axes_of(reading, reading.take("axis", -1))
-    smallest = 1e-12 if reading.version < 3 else 1e-24  # of the sum; Keras 3 limits the length
-    return reading.input.computed_by(reading.add(ops.L2Normalize(axes, smallest, at_least=True)))
+    return reading.input.computed_by(reading.add(ops.L2Normalize(axes, smallest_sum(reading), at_least=True)))
+
+
+def smallest_sum(reading: KerasReading) -> float:
+    """Of squares, below which a vector does not get the length of 1. Keras 3 limits the length, Keras 2 the sum."""
+    return 1e-12 if reading.version < 3 else 1e-24
 
 
 def _then_scaled(reading: KerasReading, op: Op, factor: Numbers, shift: Numbers) -> Value:

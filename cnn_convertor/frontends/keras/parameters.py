@@ -123,7 +123,7 @@ def _all_slots(layer: KerasLayer, trained: bool = True) -> list[tuple[KerasLayer
         return [pair for inner in layer.layers for pair in _all_slots(inner, trained)]
     if layer.is_operation:
         return []
-    return [(layer, Slot(slot.role, slot.trained and trained)) for slot in slots(layer.type, layer.config)]
+    return [(layer, slot._replace(trained=slot.trained and trained)) for slot in slots(layer.type, layer.config)]
 
 
 def _share_out(model: KerasLayer, arrays: Sequence[Variable]) -> dict[tuple[int, ...], tuple[Variable, ...]]:
@@ -159,7 +159,7 @@ def _match_tree(
         if layer.is_model:
             shares.update(_match_tree(layer, contents, f"{container}/{child}/", same_file))
         else:
-            shares[layer.key] = _numbered(contents, f"{container}/{child}/vars")
+            shares[layer.key] = _of_parts(layer, contents, f"{container}/{child}")
     return shares
 
 
@@ -194,6 +194,15 @@ def to_snake_case(name: str) -> str:
     name = re.sub(r"\W+", "", name)
     name = re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)
     return re.sub("([a-z])([A-Z])", r"\1_\2", name).lower()
+
+
+def _of_parts(layer: KerasLayer, contents: Contents, group: str) -> tuple[Variable, ...]:
+    """A layer's own arrays, and those of the layers inside it, whose groups may begin with an underscore."""
+    arrays: list[Variable] = []
+    for part in dict.fromkeys(slot.part for slot in slots(layer.type, layer.config)):
+        places = (group,) if not part else (f"{group}/{part}", f"{group}/_{part}")
+        arrays += next(filter(None, (_numbered(contents, f"{place}/vars") for place in places)), ())
+    return tuple(arrays)
 
 
 def _numbered(contents: Contents, group: str) -> tuple[Variable, ...]:

@@ -11,7 +11,7 @@ from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError
 from cnn_convertor.frontends.builder import Builder
 from cnn_convertor.frontends.keras.axes import DATA_FORMATS, Axes, Rearranged, Value
 from cnn_convertor.frontends.keras.hdf5 import Index, Variable
-from cnn_convertor.frontends.keras.model import KerasLayer
+from cnn_convertor.frontends.keras.model import Arguments, KerasLayer
 from cnn_convertor.frontends.keras.parameters import LayerArrays
 from cnn_convertor.frontends.keras.variables import slots
 from cnn_convertor.frontends.readers import Registry, Settings
@@ -38,6 +38,7 @@ class KerasReading:
 
     map_axes: rank -> the layout in which later layers read this layer's output. size: of the input, to convert for.
     version: of the Keras that saved the file, its first number; writer: all of it, as the file gives it.
+    arguments: of the call, whose tensors are the inputs.
     """
 
     layer: KerasLayer
@@ -50,6 +51,7 @@ class KerasReading:
     size: tuple[int, int] | None
     version: int
     writer: str
+    arguments: Arguments
 
     # --- inputs ---
 

@@ -12,14 +12,14 @@ KERAS_1 = "the file is of Keras 1: load it with Keras 2 (up to TensorFlow 2.15, 
 ANYWAY = "define it as a custom layer, or replace it"
 
 _RECURRENT = "the device runs no recurrent layers: use convolutions over time (Conv1D with padding='causal'), or run this part elsewhere"
-_ATTENTION = "attention is converted from ONNX files alone: use convolutions, or end the network before it and run the rest elsewhere"
+_ATTENTION = "use MultiHeadAttention, Attention or Dot, or end the network before it and run the rest elsewhere"
 _TEXT = "it does not work on images: do this in the application, and start the network after it"
 _WRAPPER = "use the layer itself, without the wrapper"
 _VOLUME = "the device has no 3D layers: use the 2D layers, with the depth among the channels"
 ADVICE: Mapping[str, str] = {
     **dict.fromkeys(("LSTM", "GRU", "SimpleRNN", "RNN", "Bidirectional", "StackedRNNCells", "CuDNNLSTM", "CuDNNGRU"), _RECURRENT),
     **dict.fromkeys(("ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"), _RECURRENT),
-    **dict.fromkeys(("MultiHeadAttention", "GroupQueryAttention", "Attention", "AdditiveAttention", "Dot", "EinsumDense"), _ATTENTION),
+    **dict.fromkeys(("GroupQueryAttention", "AdditiveAttention", "EinsumDense"), _ATTENTION),
     **dict.fromkeys(("TextVectorization", "StringLookup", "IntegerLookup", "Hashing", "HashedCrossing", "CategoryEncoding"), _TEXT),
     **dict.fromkeys(("Discretization", "MelSpectrogram", "STFTSpectrogram"), _TEXT),
     **dict.fromkeys(("Embedding", "ReversibleEmbedding"), "look the vectors up in the application, and start the network after it"),

@@ -5,10 +5,14 @@ from typing import Any, NamedTuple
 
 
 class Slot(NamedTuple):
-    """A variable's place in a layer. trained: whether training changes it (Keras 2 files keep the others apart)."""
+    """A variable's place in a layer. trained: whether training changes it (Keras 2 files keep the others apart).
+
+    part: the layer inside the layer that has it, as Keras 3 files name it; none for its own.
+    """
 
     role: str
     trained: bool = True
+    part: str = ""
 
 
 def _with_bias(*roles: str) -> Callable[[Mapping[str, Any]], tuple[Slot, ...]]:
@@ -33,6 +37,13 @@ def _normalization(config: Mapping[str, Any]) -> tuple[Slot, ...]:
     return tuple(Slot(role, trained=False) for role in ("mean", "variance", "count"))
 
 
+def _projections(config: Mapping[str, Any]) -> tuple[Slot, ...]:
+    """Of the queries, keys, values and outputs, each a layer of its own."""
+    parts = {"query": "query_dense", "key": "key_dense", "value": "value_dense", "attention_output": "output_dense"}
+    roles = ("kernel", "bias") if config.get("use_bias", True) else ("kernel",)
+    return tuple(Slot(f"{name}/{role}", part=part) for name, part in parts.items() for role in roles)
+
+
 BATCH_NORMALIZATIONS = ("BatchNormalization", "BatchNormalizationV1", "BatchNormalizationV2", "SyncBatchNormalization")
 
 _SLOTS: Mapping[str, Callable[[Mapping[str, Any]], tuple[Slot, ...]]] = {
@@ -46,6 +57,8 @@ _SLOTS: Mapping[str, Callable[[Mapping[str, Any]], tuple[Slot, ...]]] = {
     "Normalization": _normalization,
     "LayerScale": lambda _: (Slot("gamma"),),
     **dict.fromkeys(BATCH_NORMALIZATIONS, _batch_normalization),
+    "Attention": lambda config: (Slot("scale"),) if config.get("use_scale") else (),
+    "MultiHeadAttention": _projections,
 }
 
 

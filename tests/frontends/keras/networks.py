@@ -278,7 +278,29 @@ MERGES: list[Make] = [
     *[lambda k, x, y, r, v, axis=axis: k.layers.Concatenate(axis=axis)([x, k.layers.ReLU()(x)]) for axis in (1, 2, 3, -1, -2, -3)],
     *[lambda k, x, y, r, v, axis=axis: k.layers.Concatenate(axis=axis)([r, r, r]) for axis in (1, 2)],
     lambda k, x, y, r, v: k.layers.Concatenate()([v, v]),
+    lambda k, x, y, r, v: k.layers.MultiHeadAttention(2, 3)(r, r),
+    lambda k, x, y, r, v: k.layers.MultiHeadAttention(3, 4)(x, x),
+    lambda k, x, y, r, v: k.layers.MultiHeadAttention(2, 3, value_dim=4, output_shape=5, use_bias=False)(r, pixels(k, x)),
+    lambda k, x, y, r, v: k.layers.MultiHeadAttention(2, 3)(query=pixels(k, x), value=k.layers.Dense(4)(r), key=r),
+    lambda k, x, y, r, v: k.layers.MultiHeadAttention(1, 3)(*[k.layers.Reshape((9, 2, 4, 6))(x)] * 2),
+    lambda k, x, y, r, v: k.layers.Attention()([r, r]),
+    lambda k, x, y, r, v: k.layers.Attention()([x, x]),
+    lambda k, x, y, r, v: k.layers.Attention(use_scale=True)([r, pixels(k, x), k.layers.ReLU()(pixels(k, x))]),
+    lambda k, x, y, r, v: k.layers.Dot(axes=1)([v, v]),
+    *[
+        lambda k, x, y, r, v, axes=axes, normal=normal: k.layers.Dot(axes=axes, normalize=normal)([r, r])
+        for axes, normal in ((1, False), (2, True), ((1, -2), True), ((2, 2), False))
+    ],
+    lambda k, x, y, r, v: k.layers.Dot(axes=(3, 1))([x, v]),
+    lambda k, x, y, r, v: k.layers.Dot(axes=(1, 2))([v, r]),
+    lambda k, x, y, r, v: k.layers.Dot(axes=(2, 1))([x, k.layers.Permute((2, 1, 3))(x)]),
+    lambda k, x, y, r, v: k.layers.Dot(axes=(4, 1))([k.layers.Reshape((9, 2, 4, 6))(x), v]),
 ]  # fmt: skip
+
+
+def pixels(keras: Keras, x: Any) -> Any:
+    """A map as rows."""
+    return keras.layers.Reshape((72, 6))(x)
 
 
 def merged_types() -> set[str]:
@@ -370,6 +392,10 @@ OPERATIONS: list[Make] = [
     lambda k, x, y, r, v: k.ops.depth_to_space(k.ops.concatenate([x, x], axis=-1), 2),
     lambda k, x, y, r, v: k.ops.space_to_depth(x[:, :8], 2),
     lambda k, x, y, r, v: k.layers.Conv2D(3, 1)(x * k.ops.relu6(x + 3.0) / 6.0),
+    lambda k, x, y, r, v: r @ k.ops.transpose(r, (0, 2, 1)),
+    lambda k, x, y, r, v: k.ops.matmul(x, k.ops.transpose(x, (0, 1, 3, 2))),
+    lambda k, x, y, r, v: k.ops.matmul(k.ops.expand_dims(r, 1), k.ops.transpose(x, (0, 1, 3, 2))),
+    lambda k, x, y, r, v: k.ops.matmul(k.ops.reshape(x, (-1, 3, 3, 8, 6)), k.ops.reshape(x, (-1, 3, 3, 6, 8))),
 ]  # fmt: skip
 
 

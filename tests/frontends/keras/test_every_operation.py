@@ -54,7 +54,7 @@ ARGUMENTS: dict[str, tuple[dict[str, Any], ...]] = {
     "pad": ({"paddings": [[0, 0], [1, 0], [0, 2], [0, 0]]},),
 }  # fmt: skip
 # Those that take or give several tensors, or parts of one: test_keras_layers.py has them.
-ELSEWHERE = {"__operators__.getitem", "strided_slice", "concat", "stack", "split"}
+ELSEWHERE = {"__operators__.getitem", "strided_slice", "concat", "stack", "split", "linalg.matmul"}
 POSITIVE = {"math.log", "math.sqrt", "sqrt", "math.rsqrt", "math.reciprocal"}
 # Names that no function of Keras 3.15 writes: other versions may; their readers are those of Absolute and its like.
 UNWRITTEN = {"Abs", "Identity", "Mish"}

@@ -63,6 +63,20 @@ def operation(type: str, **config: Any) -> Make:
     return net({**made, "inbound_nodes": [{"args": [tensor], "kwargs": {}}]})
 
 
+def attention(values: str = "in", keys: str = "in", **config: Any) -> Any:
+    """Attention with several heads, called as Keras 2 writes it."""
+    made = layer("MultiHeadAttention", "x", num_heads=2, key_dim=3, **config)
+    keywords = {"value": [values, 0, 0], "key": [keys, 0, 0]}
+    return {**made, "inbound_nodes": [[["in" if values != "flat" else "flat", 0, 0, keywords]]]}
+
+
+def masked(type: str) -> Any:
+    made = layer(type, "x")
+    keywords = {"mask": [["in", 0, 0], ["in", 0, 0]]}
+    return {**made, "inbound_nodes": [[["in", 0, 0, keywords], ["in", 0, 0, keywords]]]}
+
+
+ROWS = layer("Reshape", "rows", "in", target_shape=[30, 4])
 KERNEL = {"filters": 4, "kernel_size": 1, "use_bias": False}
 CASES: dict[str, Make] = {
     "normalization over the batch": single("Normalization", axis=0, mean=1.0, variance=1.0),
@@ -115,6 +129,22 @@ CASES: dict[str, Make] = {
     "size of one number": net(call("image.resize", size=[3])),
     "blocks of nothing": net(call("nn.space_to_depth", block_size=0)),
     "split of the batch": net(call("split", num_or_size_splits=2, axis=0)),
+    "product of other ranks": net(ROWS, call("linalg.matmul", b=["rows", 0, 0])),
+    "product of other sizes": net(call("linalg.matmul", b=["in", 0, 0])),
+    "dot of one": net(layer("Dot", "x", "in", axes=1)),
+    "attention with a mask": net(masked("Attention")),
+    "dot along other lengths": net(layer("Dot", "x", "in", "in", axes=[1, 2])),
+    "dot along the batch": net(layer("Dot", "x", "in", "in", axes=0)),
+    "dot of normalized arrays": net(FIVE, layer("Dot", "x", "five", "five", axes=1, normalize=True)),
+    "attention of sums": net(layer("Attention", "x", "in", "in", score_mode="concat")),
+    "causal attention": net(layer("Attention", "x", "in", "in", causal=True)),
+    "attention on five axes": net(FIVE, layer("Attention", "x", "five", "five")),
+    "attention with a gate": net(attention(use_gate=True)),
+    "more keys than values": net(POOL, attention(keys="pool")),
+    "attention without values": net({**attention(), "inbound_nodes": [[["in", 0, 0, {}]]]}),
+    "attention of vectors": net(FLAT, attention(values="flat", keys="flat")),
+    "attention along columns": net(attention(attention_axes=[2])),
+    "attention to two axes": net(attention(output_shape=[2, 3])),
 }  # fmt: skip
 
 

@@ -74,7 +74,7 @@ ONE_BY_ONE = {"filters": 4, "kernel_size": 1}
         ("ZeroPadding2D", {"padding": [[1, -1], [0, 0]]}, [], "below 0"),
         ("Add", {}, [], "1 inputs"),
         ("Lambda", {"function": "x"}, [], "type Lambda"),
-        ("TFOpLambda", {"function": "linalg.matmul"}, [], "operation linalg.matmul"),
+        ("TFOpLambda", {"function": "linalg.inv"}, [], "operation linalg.inv"),
         ("TimeDistributed", {}, [], "type TimeDistributed"),
     ],
 )
@@ -238,6 +238,36 @@ def test_a_constant_may_come_first(model: Any) -> None:
     np.testing.assert_allclose(ir_reference.run(graph, {"x": x, "y": np.ones((1, 1, 4))})["f"], 1 - x)
 
 
+@pytest.mark.parametrize("turned", ["a", "b"])
+def test_matrices_are_multiplied(model: Any, turned: str) -> None:
+    graph = read(between(model, "linalg.matmul", b=["x", 0, 0], transpose_a=turned == "a", transpose_b=turned == "b"))
+    x = np.random.default_rng(0).normal(size=(6, 5, 4))
+    columns = x.transpose(0, 2, 1)
+    expected = columns @ x if turned == "a" else x @ columns
+    np.testing.assert_allclose(ir_reference.run(graph, {"x": x, "y": np.ones((1, 1, 4))})["f"], expected)
+
+
+@pytest.mark.parametrize("underscore", ["", "_"])
+def test_the_parts_of_attention_have_groups_of_their_own(model: Any, numbers: Any, underscore: str) -> None:
+    """Versions of Keras 3 name them differently."""
+    shapes = {"query_dense": (4, 2, 3), "key_dense": (4, 2, 3), "value_dense": (4, 2, 3), "output_dense": (2, 3, 4)}
+    kernels = {name: numbers(*shape) / 50 - 0.2 for name, shape in shapes.items()}
+    made = model.layer("MultiHeadAttention", "x", num_heads=2, key_dim=3, use_bias=False)
+    layers = [
+        model.layer("InputLayer", "in", batch_input_shape=[None, 6, 4]),
+        {**made, "inbound_nodes": [[["in", 0, 0, {"value": ["in", 0, 0]}]]]},
+    ]
+    arrays = {f"layers/multi_head_attention/{underscore}{name}/vars/0": values for name, values in kernels.items()}
+    graph = read(model.keras(model.functional(layers, ["in"], ["x"]), arrays))
+    x = np.random.default_rng(0).normal(size=(6, 4))
+    q, k, v = (np.einsum("tc,chd->htd", x, kernels[f"{name}_dense"]) for name in ("query", "key", "value"))
+    weights = np.exp(q @ k.transpose(0, 2, 1) / np.sqrt(3))
+    mixed = weights / weights.sum(-1, keepdims=True) @ v
+    expected = np.einsum("htd,hdc->tc", mixed, kernels["output_dense"])
+    result = ir_reference.run(graph, {"in": x[None]})["x"][0]
+    np.testing.assert_allclose(result, expected, rtol=1e-5)
+
+
 def test_lists_of_tensors_are_joined(model: Any) -> None:
     path = between(model, "concat")
     network = model.functional(
@@ -279,7 +309,7 @@ def test_lists_of_tensors_are_joined(model: Any) -> None:
         ("nn.depth_to_space", {"block_size": 3}, "blocks of 3x3"),
         ("split", {"num_or_size_splits": 3, "axis": 3}, "split of 4"),
         ("nn.relu", {"unheard_of": 3}, "unheard_of = 3"),
-        ("linalg.matmul", {"b": ["y", 0, 0]}, "operation linalg.matmul"),
+        ("linalg.inv", {}, "operation linalg.inv"),
         ("__operators__.getitem", {"slice_spec": [0]}, "part of the batch"),
         ("__operators__.getitem", {"slice_spec": [DOTS, {"start": None, "stop": None, "step": -1}]}, "positive step"),
         ("__operators__.getitem", {"slice_spec": [EVERYTHING] * 5}, "5 indices"),
@@ -350,7 +380,7 @@ def test_a_thresholded_relu_of_keras_2(model: Any) -> None:
 @pytest.mark.parametrize(
     ("type", "advice"),
     [
-        ("LSTM", "Conv1D"), ("Bidirectional", "Conv1D"), ("ConvLSTM2D", "Conv1D"), ("MultiHeadAttention", "end the network"),
+        ("LSTM", "Conv1D"), ("Bidirectional", "Conv1D"), ("ConvLSTM2D", "Conv1D"), ("AdditiveAttention", "MultiHeadAttention"),
         ("Embedding", "in the application"), ("Masking", "give all steps"), ("Lambda", "Rescaling"), ("Conv3D", "2D layers"),
         ("TimeDistributed", "Dense and Conv1D"), ("SpectralNormalization", "without the wrapper"), ("Mine", "custom layer"),
     ],

@@ -98,13 +98,17 @@ REQUIRED = {
 FREE: Mapping[str, str] = {
     **dict.fromkeys(("use_bias", "center", "scale", "keepdims", "invert", "synchronized"), "on or off"),
     **dict.fromkeys(("epsilon", "alpha", "offset", "mean", "variance", "theta"), "any number: the CPU calculates, or it is folded into weights"),
-    **dict.fromkeys(("rate", "seed", "noise_shape", "stddev", "l1", "l2", "drop_path_rate", "momentum", "renorm_momentum", "renorm_clipping", "fused", "init_values"), "for training"),
+    **dict.fromkeys(("rate", "seed", "noise_shape", "stddev", "l1", "l2", "drop_path_rate", "momentum", "renorm_momentum", "renorm_clipping", "fused", "init_values", "dropout"), "for training"),
     **dict.fromkeys(("data_format", "padding", "fill_value", "fill_mode", "interpolation"), "Keras's own words"),
     **dict.fromkeys(("axis", "shared_axes", "dims", "target_shape", "cropping", "groups", "output_padding"), "what Keras refuses, no model has"),
     "kernel_size": "large ones are cut up, and those that exceed the map are refused by Keras",
     **dict.fromkeys(("pool_size", "size", "n", "height", "width"), "what is too large for the device is done by the CPU"),
     **dict.fromkeys(("activation", "negative_slope", "max_value", "threshold"), "those that are refused are in test_every_setting.py"),
     "projection_dim": "is the number of channels",
+    **dict.fromkeys(("query_shape", "key_shape", "value_shape", "flash_attention"), "change nothing"),
+    **dict.fromkeys(("num_heads", "key_dim", "value_dim", "axes"), "any that Keras accepts"),
+    **dict.fromkeys(("use_scale", "normalize", "use_gate", "causal"), "on or off; what is refused is in test_every_reason.py"),
+    **dict.fromkeys(("score_mode", "output_shape", "attention_axes", "sliding_window"), "what is refused is in test_every_reason.py"),
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ Importing it enters their readers in the registry.
 
 from cnn_convertor.frontends.keras.operations import functions as functions
 from cnn_convertor.frontends.keras.operations import maps as maps
+from cnn_convertor.frontends.keras.operations import products as products
 from cnn_convertor.frontends.keras.operations import reductions as reductions
 from cnn_convertor.frontends.keras.operations import scalar_arithmetic as scalar_arithmetic
 from cnn_convertor.frontends.keras.operations import shapes as shapes
