@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import shutil
 import signal
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -40,25 +42,45 @@ def session_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
 
 
+@pytest.fixture(scope="session")
+def _standard_headers(session_folder: Path) -> Path:
+    """A header with those that generated networks include, to compile them once instead of with each network."""
+    path = session_folder / "standard.h"
+    system = ["sys/ioctl.h", "sys/time.h", "sys/types.h", "time.h", "unistd.h"]
+    library = (
+        "algorithm cmath cstddef cstdint cstring fstream functional iomanip iostream sstream string utility vector"
+    )
+    own = path.with_name(f"standard-{os.getpid()}.h")
+    own.write_text("".join(f"#include <{name}>\n" for name in [*system, *library.split()]), encoding="utf-8")
+    return own.replace(path)  # whole, whenever another process reads it
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _compiled(session_folder: Path) -> Iterator[None]:
+def _compiled(session_folder: Path, _standard_headers: Path) -> Iterator[None]:
     """One cache for all that is compiled in a session, which leaves the user's alone."""
     with pytest.MonkeyPatch.context() as patch:
         if "CNN_CONVERTOR_CACHE" not in os.environ:
             patch.setenv("CNN_CONVERTOR_CACHE", str(session_folder / "compiled"))
+        if (command := os.environ.get("CXX", "g++")).startswith("g++"):
+            patch.setenv("CXX", f"{command} -include {shlex.quote(str(_standard_headers))}")
         yield
 
 
 @pytest.fixture(scope="session")
-def compiler(session_folder: Path, _compiled: None) -> None:
+def compiler(session_folder: Path, _standard_headers: Path, _compiled: None) -> None:
     """The emulated device, which one process compiles for all; without a compiler, what needs one is skipped."""
     if shutil.which(os.environ.get("CXX", "g++").split()[0]) is None:
         pytest.skip("there is no C++ compiler")
-    from cnn_convertor.emulation.build import device_library, find_compiler
+    from cnn_convertor.emulation.build import NETWORK_FLAGS, device_library, find_compiler
 
     with (session_folder / "device.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        device_library(find_compiler())
+        device_library(compiler := find_compiler())
+        precompiled = _standard_headers.with_suffix(".h.gch")
+        if "-include" in compiler.command and not precompiled.exists():
+            command = [*compiler.command, *NETWORK_FLAGS, "-x", "c++-header", "/dev/null", "-o", f"{precompiled}.new"]
+            subprocess.run(command, check=True)
+            Path(f"{precompiled}.new").replace(precompiled)
 
 
 @pytest.hookimpl(optionalhook=True)
