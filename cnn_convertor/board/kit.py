@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -116,7 +117,7 @@ def _header(network: Collection[str], model: str, values: Mapping[str, object]) 
 
 def network_files(program: Program, request: Request) -> dict[str, Contents]:
     """The files of the network itself, as a conversion writes them."""
-    return codegen.emit(program, render_options(program, request))
+    return codegen.emit(program, replace(render_options(program, request), source=True))
 
 
 def network_hash(hashes: Mapping[str, str]) -> str:

@@ -15,13 +15,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cnn_convertor import codegen
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.convert import convert
 from cnn_convertor.conversion.manifest import earlier_files, listed_digests, manifest
 from cnn_convertor.files.integrity import damage, digest_of
 from cnn_convertor.files.temporary import temporary_folder
-from cnn_convertor.pipeline import Quantized
+from cnn_convertor.pipeline import Quantized, render_options
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.report.collecting import report_of
 
@@ -53,12 +54,14 @@ def check(config: Config, progress: Progress = silent) -> tuple[Difference, ...]
 def on_disk(request: Request, quantized: Quantized, fresh: Mapping[str, Path] | None) -> tuple[Difference, ...]:
     """How the files in the output folder differ from a program that is known; nothing if none of them is there.
 
-    fresh: file -> a file that it should be equal to, for the files of this program. Those that a conversion makes of more than
+    fresh: file -> a file that it should be equal to, for the files of this program, and more. Those that a conversion makes of more than
     the program (reports, a self-test) have the hashes of the manifest. None: all files have, and the manifest stays unchecked.
     """
     folder, name = request.folder, request.name
     manifest_name, listed = f"{name}.json", listed_digests(folder, name)
-    made = fresh or {}
+    program = quantized.program
+    written = {*codegen.render(program, render_options(program, request)), f"{name}_weights.bin"}
+    made = {} if fresh is None else {file: path for file, path in fresh.items() if file in written}
     if fresh is None and not listed:
         return (Difference(folder / manifest_name, ("it is missing, or no manifest",)),)
     if not any((folder / file).exists() for file in (*made, manifest_name)):
@@ -67,11 +70,11 @@ def on_disk(request: Request, quantized: Quantized, fresh: Mapping[str, Path] | 
     damages = [Difference(folder / file, (reason,)) for file, reason in damaged.items() if reason]
     if fresh is None:
         return tuple(damages)
-    current = {file: digest_of(path) for file, path in fresh.items()}
-    report = report_of(quantized.program, request, calibration=quantized.calibration, budget=quantized.budget)
+    current = {file: digest_of(path) for file, path in made.items()}
+    report = report_of(program, request, calibration=quantized.calibration, budget=quantized.budget)
     with temporary_folder() as scratch:
         (scratch / manifest_name).write_text(manifest(report, listed | current), encoding="utf-8")
-        paths = {**fresh, manifest_name: scratch / manifest_name}
+        paths = {**made, manifest_name: scratch / manifest_name}
         return (*_differing(folder, paths, scratch / manifest_name), *damages)
 
 

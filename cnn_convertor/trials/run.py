@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -38,7 +39,7 @@ def prepare(
 def _install(
     graph: Graph, program: Program, request: Request, folder: Path, sources: Sequence[Path]
 ) -> EmulatedNetwork:
-    emitted = codegen.emit(program, render_options(program, request))
+    emitted = codegen.emit(program, replace(render_options(program, request), source=True))
     return install(graph, program, emitted, folder, sources=sources, device=request.options.device)
 
 

@@ -163,6 +163,15 @@ def test_most_damages_are_found_everywhere(digits: Path) -> None:
 
 
 @needs_compiler
+def test_a_network_whose_sources_are_not_written_is_compared_with_its_weights_alone(digits: Path) -> None:
+    digits.write_text(digits.read_text().replace("generate_source = 1", "generate_source = 0"))
+    weights = next(path for path in convert(Config.read(digits)).files if path.name.endswith("_weights.bin"))
+    assert verify(Config.read(digits), samples=1).passed
+    weights.write_bytes(weights.read_bytes()[:-1])
+    assert not verify(Config.read(digits), samples=1).passed
+
+
+@needs_compiler
 def test_labels_give_the_accuracy_of_both_sides(digits: Path, capsys: pytest.CaptureFixture[str]) -> None:
     labels = digits.with_name("labels.txt")
     labels.write_text("".join(f"{label}\n" for label in [0, 1, 2, 3, 4, 5, 6, 7, 8, 8]))
