@@ -37,7 +37,12 @@ def test_headers_stand_behind_what_they_include() -> None:
     found = bundle(["Softmax", "Concat", "Softmax"])
     bodies = [re.findall(r"^(?:class|struct|enum|inline \w+) (\w+)", body, re.MULTILINE)[0] for body in found.bodies]
     assert bodies == ["Axes", "FromHalf", "Format", "Part", "Softmax", "Concat"]
-    assert "cmath" in found.system and list(found.system) == sorted(set(found.system))
+    assert "#include <cmath>" in found.system and list(found.system) == sorted(set(found.system))
+
+
+def test_a_condition_stays_around_what_it_includes() -> None:
+    (conditional,) = [include for include in bundle(["Unary"]).system if "arm_neon.h" in include]
+    assert re.fullmatch(r"#if .+\n#include <arm_neon.h>\n#endif", conditional)
 
 
 def test_nothing_is_copied_without_need() -> None:

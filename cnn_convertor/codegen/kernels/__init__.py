@@ -73,7 +73,8 @@ def _argument(value: Argument) -> str:
 
 
 class KernelHeader(NamedTuple):
-    """A header of this folder. system, own: what it includes. body: what its namespace holds."""
+    """A header of this folder. system: the lines that include the system's headers, with their conditions. own: what else it
+    includes. body: what its namespace holds."""
 
     system: tuple[str, ...]
     own: tuple[str, ...]
@@ -81,7 +82,7 @@ class KernelHeader(NamedTuple):
 
 
 class Bundle(NamedTuple):
-    """What NAME_cpu.h holds of the headers: the system's headers that they include, and their bodies in order."""
+    """What NAME_cpu.h holds of the headers: the lines that include the system's headers, and their bodies in order."""
 
     system: tuple[str, ...]
     bodies: tuple[str, ...]
@@ -91,7 +92,9 @@ def bundle(functions: Iterable[str]) -> Bundle:
     """The headers of the functions, each after those that it includes."""
     names = dict.fromkeys(name for function in functions for name in _needed(_file_of(function)))
     headers = [_read(name) for name in names]
-    system = sorted({include for header in headers for include in header.system})
+    system = sorted(
+        {include for header in headers for include in header.system}, key=lambda include: include.split("<")[-1]
+    )
     return Bundle(tuple(system), tuple(header.body for header in headers))
 
 
@@ -137,7 +140,6 @@ def _read(name: str) -> KernelHeader:
     text = (_FOLDER / name).read_text(encoding="utf-8")
     body = text.partition(f"namespace {_NAMESPACE} {{\n\n")[2].partition(f"\n\n}}  // namespace {_NAMESPACE}")[0]
     assert body, f"{name} has no namespace {_NAMESPACE}"
-    system, own = (
-        tuple(re.findall(pattern, text, re.MULTILINE)) for pattern in (r"^#include <(.+)>$", r'^#include "(.+)"$')
-    )
-    return KernelHeader(system, own, body)
+    system = re.findall(r"^(?:#if .+\n)?#include <.+>(?:\n#endif)?$", text, re.MULTILINE)
+    own = re.findall(r'^#include "(.+)"$', text, re.MULTILINE)
+    return KernelHeader(tuple(system), tuple(own), body)

@@ -2,7 +2,10 @@
 #ifndef DV700_CPU_BINARY_H
 #define DV700_CPU_BINARY_H
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 
 #include "block.h"
 #include "tensor.h"
@@ -50,63 +53,77 @@ class Operand {
   Operand(const Tensor &t, const Tensor &z)
       : t_(t),
         is_like_(t.LiesLike(z)),
-        has_pixels_(t.channels == 1 && t.PixelsLieLike(z)),
-        has_channels_(t.height == 1 && t.width == 1 && t.channels == z.channels),
-        is_one_(t.Size() == 1) {}
+        is_one_(t.Size() == 1),
+        has_pixels_(!is_one_ && t.channels == 1 && t.PixelsLieLike(z)),
+        has_channels_(t.height == 1 && t.width == 1 && t.channels == z.channels) {}
 
-  // Whether this class can read the operand: it repeats no more channels than a block has elements.
-  bool HasBlocks(const Tensor &z) const {
-    return is_like_ || is_one_ || ((has_pixels_ || has_channels_) && z.Together(0) <= kBlock);
+  // Whether this class can read the operand: it repeats no more channels than it has room for.
+  bool HasElements(const Tensor &z) const {
+    return is_like_ || is_one_ || ((has_pixels_ || has_channels_) && z.Together(0) <= static_cast<int>(kRoom));
   }
 
-  // Before the first block of a chunk: the factors of its channels, which each block repeats.
-  void Begin(int first, int together, Block &block) const {
-    if (is_like_ || (has_pixels_ && !is_one_)) return;
-    for (int i = 0; i < kBlock; ++i) block.values[i] = t_.Get(0, 0, is_one_ ? 0 : first + i % together);
+  // How many elements of a chunk it gives at once: whole pixels.
+  std::size_t Most(std::size_t chunk, std::size_t together) const {
+    return is_like_ ? chunk : std::min(chunk, kRoom / together * together);
   }
 
-  // place: of the block in z. pixel: of its first element.
-  void Next(std::size_t place, std::size_t pixel, int together, int count, Block &block) const {
-    if (is_like_) {
-      Read(t_, place, count, block);
-    } else if (has_pixels_ && !is_one_) {
-      Block pixels = {};
-      Read(t_, pixel, count / together, pixels);
-      for (int i = 0, p = 0; i < count; ++p)
-        for (int c = 0; c < together; ++c) block.values[i++] = pixels.values[p];
-    }
+  // Before the first elements of a chunk: the factors of its channels, which all pixels repeat.
+  void Begin(std::size_t first, std::size_t together, std::size_t most) {
+    if (is_like_ || has_pixels_) return;
+    const Elements from(t_, is_one_ ? 0 : first);
+    const std::size_t given = from.Bytes(is_one_ ? 1 : together), all = from.Bytes(most);
+    std::memcpy(room_, from.At(0), given);
+    for (std::size_t done = given; done < all; done *= 2) std::memcpy(room_ + done, room_, std::min(done, all - done));
+  }
+
+  // number: of the first element in z. pixel: of that element.
+  Elements Next(std::size_t number, std::size_t pixel, std::size_t together, std::size_t count) {
+    if (is_like_) return Elements(t_, number);
+    if (has_pixels_ && t_.is_half) Repeat<uint16_t>(pixel, together, count);
+    if (has_pixels_ && !t_.is_half) Repeat<uint32_t>(pixel, together, count);
+    return Elements(room_, t_.is_half);
   }
 
  private:
+  static const std::size_t kRoom = 256;
+
+  template <class Value>
+  void Repeat(std::size_t pixel, std::size_t together, std::size_t count) {
+    const uint8_t *from = t_.data + pixel * sizeof(Value);
+    for (uint8_t *to = room_, *end = room_ + count * sizeof(Value); to < end; from += sizeof(Value)) {
+      Value value;
+      std::memcpy(&value, from, sizeof(value));
+      for (std::size_t i = 0; i < together; ++i, to += sizeof(value)) std::memcpy(to, &value, sizeof(value));
+    }
+  }
+
   const Tensor &t_;
-  bool is_like_, has_pixels_, has_channels_, is_one_;
+  bool is_like_, is_one_, has_pixels_, has_channels_;
+  uint8_t room_[4 * kRoom];
 };
 
 template <class F>
-void BinaryBlocks(const Operand &x, const Operand &y, const Tensor &z, F f) {
-  Block a = {}, b = {}, result = {};
-  const std::size_t pixels = static_cast<std::size_t>(z.height) * z.width;
-  for (int first = 0; first < z.channels; first += z.Together(first)) {
-    const int together = z.Together(first), most = together > kBlock ? kBlock : kBlock / together * together;
-    const std::size_t start = static_cast<std::size_t>(first) * pixels, chunk = static_cast<std::size_t>(together);
-    x.Begin(first, together, a);
-    y.Begin(first, together, b);
-    ForBlocks(start, start + pixels * chunk, most, [&](std::size_t place, int count) {
-      const std::size_t pixel = (place - start) / chunk;
-      x.Next(place, pixel, together, count, a);
-      y.Next(place, pixel, together, count, b);
-      for (int i = 0; i < kBlock; i += kStep) result.Set(i, f(a.Get(i), b.Get(i)));
-      Write(z, place, count, result);
-    });
+void BinaryElements(Operand &x, Operand &y, const Tensor &z, F f) {
+  const std::size_t pixels = static_cast<std::size_t>(z.height) * static_cast<std::size_t>(z.width);
+  for (int c = 0; c < z.channels; c += z.Together(c)) {
+    const std::size_t first = static_cast<std::size_t>(c), together = static_cast<std::size_t>(z.Together(c));
+    const std::size_t chunk = pixels * together, most = std::min(x.Most(chunk, together), y.Most(chunk, together));
+    x.Begin(first, together, most);
+    y.Begin(first, together, most);
+    for (std::size_t i = 0; i < chunk; i += most) {
+      const std::size_t count = std::min(most, chunk - i), number = first * pixels + i;
+      Transform(x.Next(number, i / together, together, count), y.Next(number, i / together, together, count),
+                Elements(z, number), count, f);
+    }
   }
 }
 
 // z = f(x, y), element by element; an axis of length 1 is repeated.
 template <class F>
 void Binary(const Tensor &x, const Tensor &y, const Tensor &z, F f) {
-  const Operand a(x, z), b(y, z);
-  if (a.HasBlocks(z) && b.HasBlocks(z)) {
-    BinaryBlocks(a, b, z, f);
+  Operand a(x, z), b(y, z);
+  if (a.HasElements(z) && b.HasElements(z)) {
+    BinaryElements(a, b, z, f);
     return;
   }
   const auto get = [](const Tensor &t, int h, int w, int c) {

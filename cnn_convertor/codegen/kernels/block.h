@@ -2,24 +2,29 @@
 #ifndef DV700_CPU_BLOCK_H
 #define DV700_CPU_BLOCK_H
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#if defined(__ARM_NEON) && defined(__ARM_FP16_FORMAT_IEEE) && (__ARM_FP & 2)
+#include <arm_neon.h>
+#endif
 
 #include "half.h"
 #include "tensor.h"
 
 namespace dv700_cpu {
 
-// As many floats as a register of the target holds.
-#if defined(__AVX__)
+// A register of floats, and what has the size of one. The compiler makes the best of both on any target.
+#if defined(__F16C__)
 typedef float Floats __attribute__((vector_size(32)));
 typedef uint32_t Bits __attribute__((vector_size(32)));
 #else
 typedef float Floats __attribute__((vector_size(16)));
 typedef uint32_t Bits __attribute__((vector_size(16)));
 #endif
+typedef int16_t Shorts __attribute__((vector_size(16)));
+typedef uint16_t Halves __attribute__((vector_size(16)));
+const int kStep = static_cast<int>(sizeof(Floats) / sizeof(float));
 
 template <class V>
 V Larger(V x, V y) {
@@ -30,110 +35,204 @@ V Smaller(V x, V y) {
   return y < x ? y : x;
 }
 
+#if defined(__F16C__)  // compilers do not find these instructions
+inline Floats Larger(Floats x, Floats y) { return __builtin_ia32_maxps256(y, x); }
+inline Floats Smaller(Floats x, Floats y) { return __builtin_ia32_minps256(y, x); }
+#elif defined(__SSE__)
+inline Floats Larger(Floats x, Floats y) { return __builtin_ia32_maxps(y, x); }
+inline Floats Smaller(Floats x, Floats y) { return __builtin_ia32_minps(y, x); }
+#endif
+
 // A number as each element of V.
 template <class V>
 V Each(float value) {
   return value - V();  // also -0
 }
 
-// Elements of a map that lie one after the other. All are computed, also those after the end of the map.
-const int kBlock = 64;
-struct Block {
-  float values[kBlock];
-
-  Floats Get(int i) const {
-    Floats result;
-    std::memcpy(&result, values + i, sizeof(result));
-    return result;
-  }
-  void Set(int i, Floats result) { std::memcpy(values + i, &result, sizeof(result)); }
+// Eight elements. Their order in the registers is that of LoadHalves, which is the order in memory or not.
+#if defined(__F16C__)
+struct Eight {
+  Floats all;
 };
-const int kStep = static_cast<int>(sizeof(Floats) / sizeof(float));
 
-inline void FromHalves(const uint16_t *halves, float *values) {
-#if defined(__F16C__)
-  typedef short Shorts __attribute__((vector_size(16)));
-  for (int i = 0; i < kBlock; i += 8) {
-    Shorts half;
-    std::memcpy(&half, halves + i, sizeof(half));
-    const Floats value = __builtin_ia32_vcvtph2ps256(half);
-    std::memcpy(values + i, &value, sizeof(value));
-  }
-#elif defined(__ARM_FP16_FORMAT_IEEE) && defined(__ARM_FP) && (__ARM_FP & 2)
-  for (int i = 0; i < kBlock; ++i) values[i] = FromHalf(halves[i]);
-#else
-  uint32_t wide[kBlock];
-  for (int i = 0; i < kBlock; ++i) wide[i] = halves[i];
-  for (int i = 0; i < kBlock; i += kStep) {
-    Bits half;
-    std::memcpy(&half, wide + i, sizeof(half));
-    const Floats value = Widened<Floats>(half);
-    std::memcpy(values + i, &value, sizeof(value));
-  }
-#endif
-}
-
-inline void ToHalves(const float *values, uint16_t *halves) {
-#if defined(__F16C__)
-  typedef short Shorts __attribute__((vector_size(16)));
-  for (int i = 0; i < kBlock; i += 8) {
-    Floats value;
-    std::memcpy(&value, values + i, sizeof(value));
-    const Shorts half = __builtin_ia32_vcvtps2ph256(value, 0);
-    const Shorts nan = (half & 0x7FFF) > 0x7C00;
-    const Shorts result = (half & ~(nan & 0x7FFF)) | (nan & 0x7E00);
-    std::memcpy(halves + i, &result, sizeof(result));
-  }
-#elif defined(__ARM_FP16_FORMAT_IEEE) && defined(__ARM_FP) && (__ARM_FP & 2)
-  for (int i = 0; i < kBlock; ++i) halves[i] = ToHalf(values[i]);
-#else
-  uint32_t wide[kBlock];
-  for (int i = 0; i < kBlock; i += kStep) {
-    Floats value;
-    std::memcpy(&value, values + i, sizeof(value));
-    const Bits half = Narrowed<Bits>(value);
-    std::memcpy(wide + i, &half, sizeof(half));
-  }
-  for (int i = 0; i < kBlock; ++i) halves[i] = static_cast<uint16_t>(wide[i]);
-#endif
-}
-
-// place: of the elements in the map, counted in the order of its memory.
-inline void Read(const Tensor &t, std::size_t place, int count, Block &block) {
-  const std::size_t size = static_cast<std::size_t>(count);
-  if (!t.is_half) {
-    std::memcpy(block.values, t.data + place * 4, size * 4);
-    return;
-  }
-  uint16_t halves[kBlock] = {};
-  if (count == kBlock) {
-    std::memcpy(halves, t.data + place * 2, sizeof(halves));
-  } else {
-    std::memcpy(halves, t.data + place * 2, size * 2);
-  }
-  FromHalves(halves, block.values);
-}
-
-inline void Write(const Tensor &t, std::size_t place, int count, const Block &block) {
-  const std::size_t size = static_cast<std::size_t>(count);
-  if (!t.is_half) {
-    std::memcpy(t.data + place * 4, block.values, size * 4);
-    return;
-  }
-  uint16_t halves[kBlock];
-  ToHalves(block.values, halves);
-  if (count == kBlock) {
-    std::memcpy(t.data + place * 2, halves, sizeof(halves));
-  } else {
-    std::memcpy(t.data + place * 2, halves, size * 2);
-  }
-}
-
-// Calls f(place, count) for all blocks between two places.
 template <class F>
-void ForBlocks(std::size_t first, std::size_t end, int most, F f) {
-  for (std::size_t place = first; place < end; place += static_cast<std::size_t>(most))
-    f(place, static_cast<int>(std::min(end - place, static_cast<std::size_t>(most))));
+Eight Apply(F f, Eight x) {
+  return {f(x.all)};
+}
+template <class F>
+Eight Apply(F f, Eight x, Eight y) {
+  return {f(x.all, y.all)};
+}
+
+inline Eight LoadHalves(const uint8_t *from) {
+  short halves __attribute__((vector_size(16)));
+  std::memcpy(&halves, from, sizeof(halves));
+  return {__builtin_ia32_vcvtph2ps256(halves)};
+}
+
+inline void StoreHalves(Eight x, uint8_t *to) {
+  const Shorts rounded = __builtin_ia32_vcvtps2ph256(x.all, 0);
+  const Shorts positive = Smaller(rounded, static_cast<int16_t>(0x7E00) - Shorts());  // NaN keeps its sign alone
+  const Halves result = Smaller(reinterpret_cast<Halves>(positive), static_cast<uint16_t>(0xFE00u) - Halves());
+  std::memcpy(to, &result, sizeof(result));
+}
+
+inline Eight LoadFloats(const uint8_t *from) {
+  Eight x;
+  std::memcpy(&x.all, from, sizeof(x.all));
+  return x;
+}
+
+inline void StoreFloats(Eight x, uint8_t *to) { std::memcpy(to, &x.all, sizeof(x.all)); }
+#else
+struct Eight {
+  Floats low, high;
+};
+
+template <class F>
+Eight Apply(F f, Eight x) {
+  return {f(x.low), f(x.high)};
+}
+template <class F>
+Eight Apply(F f, Eight x, Eight y) {
+  return {f(x.low, y.low), f(x.high, y.high)};
+}
+
+#if defined(__ARM_NEON) && defined(__ARM_FP16_FORMAT_IEEE) && (__ARM_FP & 2)
+inline Floats Widened(const uint8_t *from) {
+  uint16x4_t halves;
+  std::memcpy(&halves, from, sizeof(halves));
+  return reinterpret_cast<Floats>(vcvt_f32_f16(vreinterpret_f16_u16(halves)));
+}
+
+inline void Narrowed(Floats x, uint8_t *to) {
+  const int16x4_t rounded = vreinterpret_s16_f16(vcvt_f16_f32(reinterpret_cast<float32x4_t>(x)));
+  const int16x4_t positive = vmin_s16(rounded, vdup_n_s16(0x7E00));  // NaN keeps its sign alone
+  const uint16x4_t result = vmin_u16(vreinterpret_u16_s16(positive), vdup_n_u16(0xFE00u));
+  std::memcpy(to, &result, sizeof(result));
+}
+
+inline Eight LoadHalves(const uint8_t *from) { return {Widened(from), Widened(from + 8)}; }
+
+inline void StoreHalves(Eight x, uint8_t *to) {
+  Narrowed(x.low, to);
+  Narrowed(x.high, to + 8);
+}
+
+inline Eight LoadFloats(const uint8_t *from) {
+  Eight x;
+  std::memcpy(&x.low, from, sizeof(x.low));
+  std::memcpy(&x.high, from + sizeof(x.low), sizeof(x.high));
+  return x;
+}
+
+inline void StoreFloats(Eight x, uint8_t *to) {
+  std::memcpy(to, &x.low, sizeof(x.low));
+  std::memcpy(to + sizeof(x.low), &x.high, sizeof(x.high));
+}
+#else
+// Elements with even numbers are in `low`: a register of halves is one of pairs.
+const int kFirst = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0 : 16;
+
+inline Eight LoadHalves(const uint8_t *from) {
+  Bits pairs;
+  std::memcpy(&pairs, from, sizeof(pairs));
+  return {Widened<Floats>(Bits(pairs >> kFirst & 0xFFFFu)), Widened<Floats>(Bits(pairs >> (16 - kFirst) & 0xFFFFu))};
+}
+
+inline void StoreHalves(Eight x, uint8_t *to) {
+  const Bits pairs = Narrowed<Bits>(x.low) << kFirst | Narrowed<Bits>(x.high) << (16 - kFirst);
+  std::memcpy(to, &pairs, sizeof(pairs));
+}
+
+inline Eight LoadFloats(const uint8_t *from) {
+  float values[8];
+  std::memcpy(values, from, sizeof(values));
+  const Floats low = {values[0], values[2], values[4], values[6]}, high = {values[1], values[3], values[5], values[7]};
+  return {low, high};
+}
+
+inline void StoreFloats(Eight x, uint8_t *to) {
+  const float values[8] = {x.low[0], x.high[0], x.low[1], x.high[1], x.low[2], x.high[2], x.low[3], x.high[3]};
+  std::memcpy(to, values, sizeof(values));
+}
+#endif
+#endif
+
+// Elements that lie one after the other in memory: of a map, or repeated for it.
+class Elements {
+ public:
+  const bool is_half;
+
+  Elements(uint8_t *place, bool half) : is_half(half), place_(place) {}
+  // The elements of a map from a number on, counted in the order of its memory.
+  Elements(const Tensor &t, std::size_t number) : Elements(t.data, t.is_half) { place_ += number * Bytes(1); }
+
+  std::size_t Bytes(std::size_t count) const { return count * (is_half ? 2 : 4); }
+  uint8_t *At(std::size_t i) const { return place_ + Bytes(i); }
+
+  Eight Get(std::size_t i) const { return is_half ? LoadHalves(place_ + 2 * i) : LoadFloats(place_ + 4 * i); }
+  void Set(std::size_t i, Eight x) const { is_half ? StoreHalves(x, place_ + 2 * i) : StoreFloats(x, place_ + 4 * i); }
+
+  float GetOne(std::size_t i) const {
+    uint16_t half;
+    float value;
+    is_half ? std::memcpy(&half, At(i), sizeof(half)) : std::memcpy(&value, At(i), sizeof(value));
+    return is_half ? FromHalf(half) : value;
+  }
+  void SetOne(std::size_t i, float value) const {
+    const uint16_t half = ToHalf(value);
+    is_half ? std::memcpy(At(i), &half, sizeof(half)) : std::memcpy(At(i), &value, sizeof(value));
+  }
+
+  // Less than eight; the others are zeros, or are left alone.
+  Eight GetSome(std::size_t i, std::size_t count) const {
+    uint8_t some[32] = {};
+    std::memcpy(some, At(i), Bytes(count));
+    return Elements(some, is_half).Get(0);
+  }
+  void SetSome(std::size_t i, std::size_t count, Eight x) const {
+    uint8_t some[32];
+    Elements(some, is_half).Set(0, x);
+    std::memcpy(At(i), some, Bytes(count));
+  }
+
+ private:
+  uint8_t *place_;
+};
+
+// y = f(x) for elements that lie one after the other. FP16: 16 at once, which keeps processors busy that work in order.
+template <class F>
+void Transform(Elements x, Elements y, std::size_t count, F f) {
+  std::size_t i = 0;
+  if (x.is_half && y.is_half) {
+    const uint8_t *from = x.At(0);
+    for (uint8_t *to = y.At(0); i + 16 <= count; i += 16, from += 32, to += 32) {
+      const Eight a = LoadHalves(from), b = LoadHalves(from + 16);
+      const Eight first = Apply(f, a), second = Apply(f, b);
+      StoreHalves(first, to);
+      StoreHalves(second, to + 16);
+    }
+  }
+  for (; i + 8 <= count; i += 8) y.Set(i, Apply(f, x.Get(i)));
+  if (i < count) y.SetSome(i, count - i, Apply(f, x.GetSome(i, count - i)));
+}
+
+// z = f(x, y)
+template <class F>
+void Transform(Elements x, Elements y, Elements z, std::size_t count, F f) {
+  std::size_t i = 0;
+  if (x.is_half && y.is_half && z.is_half) {
+    const uint8_t *left = x.At(0), *right = y.At(0);
+    for (uint8_t *to = z.At(0); i + 16 <= count; i += 16, left += 32, right += 32, to += 32) {
+      const Eight a = LoadHalves(left), b = LoadHalves(left + 16), c = LoadHalves(right), d = LoadHalves(right + 16);
+      const Eight first = Apply(f, a, c), second = Apply(f, b, d);
+      StoreHalves(first, to);
+      StoreHalves(second, to + 16);
+    }
+  }
+  for (; i + 8 <= count; i += 8) z.Set(i, Apply(f, x.Get(i), y.Get(i)));
+  if (i < count) z.SetSome(i, count - i, Apply(f, x.GetSome(i, count - i), y.GetSome(i, count - i)));
 }
 
 }  // namespace dv700_cpu

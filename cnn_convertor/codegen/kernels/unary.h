@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "block.h"
+#include "power_of_two.h"
 #include "half.h"
 #include "tensor.h"
 
@@ -17,7 +18,10 @@ namespace dv700_cpu {
 
 struct Swish {
   float beta;
-  float operator()(float x) const { return x / (1.0f + std::exp(-beta * x)); }
+  template <class V>
+  V operator()(V x) const {
+    return x / (Each<V>(1.0f) + PowerOfTwo(Each<V>(-beta * kLog2OfE) * x));
+  }
 };
 
 struct HardSigmoid {
@@ -121,36 +125,27 @@ struct BoundedRelu {
 
 // y = f(x), element by element, of maps that lie alike: functions that are templates work on vectors.
 template <class F>
-auto UnaryBlocks(const Tensor &x, const Tensor &y, F f, int) -> decltype(f(Floats()), void()) {
-  Block block = {};
-  ForBlocks(0, y.Size(), kBlock, [&](std::size_t place, int count) {
-    Read(x, place, count, block);
-    for (int i = 0; i < kBlock; i += kStep) block.Set(i, f(block.Get(i)));
-    Write(y, place, count, block);
-  });
+auto UnaryElements(const Tensor &x, const Tensor &y, F f, int) -> decltype(f(Floats()), void()) {
+  Transform(Elements(x, 0), Elements(y, 0), y.Size(), f);
 }
 
 // Each other function is computed once for each FP16 value that occurs. The results are kept until the end of the call.
 template <class F>
-void UnaryBlocks(const Tensor &x, const Tensor &y, F f, long) {
+void UnaryElements(const Tensor &x, const Tensor &y, F f, long) {
   const std::size_t size = y.Size();
+  const Elements from(x, 0), to(y, 0);
   if (!x.is_half || !y.is_half || size < 4096) {
-    Block block = {};
-    ForBlocks(0, size, kBlock, [&](std::size_t place, int count) {
-      Read(x, place, count, block);
-      for (int i = 0; i < count; ++i) block.values[i] = f(block.values[i]);
-      Write(y, place, count, block);
-    });
+    for (std::size_t i = 0; i < size; ++i) to.SetOne(i, f(from.GetOne(i)));
     return;
   }
   const uint16_t unknown = 0xFFFFu;  // ToHalf never gives it
   std::vector<uint16_t> results(65536, unknown);
   for (std::size_t i = 0; i < size; ++i) {
     uint16_t half;
-    std::memcpy(&half, x.data + 2 * i, sizeof(half));
+    std::memcpy(&half, from.At(i), sizeof(half));
     uint16_t &result = results[half];
     if (result == unknown) result = ToHalf(f(FromHalf(half)));
-    std::memcpy(y.data + 2 * i, &result, sizeof(result));
+    std::memcpy(to.At(i), &result, sizeof(result));
   }
 }
 
@@ -158,7 +153,7 @@ void UnaryBlocks(const Tensor &x, const Tensor &y, F f, long) {
 template <class F>
 void Unary(const Tensor &x, const Tensor &y, F f) {
   if (x.LiesLike(y)) {
-    UnaryBlocks(x, y, f, 0);
+    UnaryElements(x, y, f, 0);
   } else {
     y.ForEach([&](int h, int w, int c) { y.Set(h, w, c, f(x.Get(h, w, c))); });
   }

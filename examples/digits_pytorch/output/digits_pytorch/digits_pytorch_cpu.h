@@ -4,6 +4,9 @@
 #define CDIGITS_PYTORCH_CPU_H
 
 #include <algorithm>
+#if defined(__ARM_NEON) && defined(__ARM_FP16_FORMAT_IEEE) && (__ARM_FP & 2)
+#include <arm_neon.h>
+#endif
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -193,14 +196,17 @@ inline void TransposeReshape(const Tensor &x, const Tensor &y, const std::vector
   }
 }
 
-// As many floats as a register of the target holds.
-#if defined(__AVX__)
+// A register of floats, and what has the size of one. The compiler makes the best of both on any target.
+#if defined(__F16C__)
 typedef float Floats __attribute__((vector_size(32)));
 typedef uint32_t Bits __attribute__((vector_size(32)));
 #else
 typedef float Floats __attribute__((vector_size(16)));
 typedef uint32_t Bits __attribute__((vector_size(16)));
 #endif
+typedef int16_t Shorts __attribute__((vector_size(16)));
+typedef uint16_t Halves __attribute__((vector_size(16)));
+const int kStep = static_cast<int>(sizeof(Floats) / sizeof(float));
 
 template <class V>
 V Larger(V x, V y) {
@@ -211,115 +217,239 @@ V Smaller(V x, V y) {
   return y < x ? y : x;
 }
 
+#if defined(__F16C__)  // compilers do not find these instructions
+inline Floats Larger(Floats x, Floats y) { return __builtin_ia32_maxps256(y, x); }
+inline Floats Smaller(Floats x, Floats y) { return __builtin_ia32_minps256(y, x); }
+#elif defined(__SSE__)
+inline Floats Larger(Floats x, Floats y) { return __builtin_ia32_maxps(y, x); }
+inline Floats Smaller(Floats x, Floats y) { return __builtin_ia32_minps(y, x); }
+#endif
+
 // A number as each element of V.
 template <class V>
 V Each(float value) {
   return value - V();  // also -0
 }
 
-// Elements of a map that lie one after the other. All are computed, also those after the end of the map.
-const int kBlock = 64;
-struct Block {
-  float values[kBlock];
-
-  Floats Get(int i) const {
-    Floats result;
-    std::memcpy(&result, values + i, sizeof(result));
-    return result;
-  }
-  void Set(int i, Floats result) { std::memcpy(values + i, &result, sizeof(result)); }
+// Eight elements. Their order in the registers is that of LoadHalves, which is the order in memory or not.
+#if defined(__F16C__)
+struct Eight {
+  Floats all;
 };
-const int kStep = static_cast<int>(sizeof(Floats) / sizeof(float));
 
-inline void FromHalves(const uint16_t *halves, float *values) {
-#if defined(__F16C__)
-  typedef short Shorts __attribute__((vector_size(16)));
-  for (int i = 0; i < kBlock; i += 8) {
-    Shorts half;
-    std::memcpy(&half, halves + i, sizeof(half));
-    const Floats value = __builtin_ia32_vcvtph2ps256(half);
-    std::memcpy(values + i, &value, sizeof(value));
-  }
-#elif defined(__ARM_FP16_FORMAT_IEEE) && defined(__ARM_FP) && (__ARM_FP & 2)
-  for (int i = 0; i < kBlock; ++i) values[i] = FromHalf(halves[i]);
-#else
-  uint32_t wide[kBlock];
-  for (int i = 0; i < kBlock; ++i) wide[i] = halves[i];
-  for (int i = 0; i < kBlock; i += kStep) {
-    Bits half;
-    std::memcpy(&half, wide + i, sizeof(half));
-    const Floats value = Widened<Floats>(half);
-    std::memcpy(values + i, &value, sizeof(value));
-  }
-#endif
-}
-
-inline void ToHalves(const float *values, uint16_t *halves) {
-#if defined(__F16C__)
-  typedef short Shorts __attribute__((vector_size(16)));
-  for (int i = 0; i < kBlock; i += 8) {
-    Floats value;
-    std::memcpy(&value, values + i, sizeof(value));
-    const Shorts half = __builtin_ia32_vcvtps2ph256(value, 0);
-    const Shorts nan = (half & 0x7FFF) > 0x7C00;
-    const Shorts result = (half & ~(nan & 0x7FFF)) | (nan & 0x7E00);
-    std::memcpy(halves + i, &result, sizeof(result));
-  }
-#elif defined(__ARM_FP16_FORMAT_IEEE) && defined(__ARM_FP) && (__ARM_FP & 2)
-  for (int i = 0; i < kBlock; ++i) halves[i] = ToHalf(values[i]);
-#else
-  uint32_t wide[kBlock];
-  for (int i = 0; i < kBlock; i += kStep) {
-    Floats value;
-    std::memcpy(&value, values + i, sizeof(value));
-    const Bits half = Narrowed<Bits>(value);
-    std::memcpy(wide + i, &half, sizeof(half));
-  }
-  for (int i = 0; i < kBlock; ++i) halves[i] = static_cast<uint16_t>(wide[i]);
-#endif
-}
-
-// place: of the elements in the map, counted in the order of its memory.
-inline void Read(const Tensor &t, std::size_t place, int count, Block &block) {
-  const std::size_t size = static_cast<std::size_t>(count);
-  if (!t.is_half) {
-    std::memcpy(block.values, t.data + place * 4, size * 4);
-    return;
-  }
-  uint16_t halves[kBlock] = {};
-  if (count == kBlock) {
-    std::memcpy(halves, t.data + place * 2, sizeof(halves));
-  } else {
-    std::memcpy(halves, t.data + place * 2, size * 2);
-  }
-  FromHalves(halves, block.values);
-}
-
-inline void Write(const Tensor &t, std::size_t place, int count, const Block &block) {
-  const std::size_t size = static_cast<std::size_t>(count);
-  if (!t.is_half) {
-    std::memcpy(t.data + place * 4, block.values, size * 4);
-    return;
-  }
-  uint16_t halves[kBlock];
-  ToHalves(block.values, halves);
-  if (count == kBlock) {
-    std::memcpy(t.data + place * 2, halves, sizeof(halves));
-  } else {
-    std::memcpy(t.data + place * 2, halves, size * 2);
-  }
-}
-
-// Calls f(place, count) for all blocks between two places.
 template <class F>
-void ForBlocks(std::size_t first, std::size_t end, int most, F f) {
-  for (std::size_t place = first; place < end; place += static_cast<std::size_t>(most))
-    f(place, static_cast<int>(std::min(end - place, static_cast<std::size_t>(most))));
+Eight Apply(F f, Eight x) {
+  return {f(x.all)};
+}
+template <class F>
+Eight Apply(F f, Eight x, Eight y) {
+  return {f(x.all, y.all)};
+}
+
+inline Eight LoadHalves(const uint8_t *from) {
+  short halves __attribute__((vector_size(16)));
+  std::memcpy(&halves, from, sizeof(halves));
+  return {__builtin_ia32_vcvtph2ps256(halves)};
+}
+
+inline void StoreHalves(Eight x, uint8_t *to) {
+  const Shorts rounded = __builtin_ia32_vcvtps2ph256(x.all, 0);
+  const Shorts positive = Smaller(rounded, static_cast<int16_t>(0x7E00) - Shorts());  // NaN keeps its sign alone
+  const Halves result = Smaller(reinterpret_cast<Halves>(positive), static_cast<uint16_t>(0xFE00u) - Halves());
+  std::memcpy(to, &result, sizeof(result));
+}
+
+inline Eight LoadFloats(const uint8_t *from) {
+  Eight x;
+  std::memcpy(&x.all, from, sizeof(x.all));
+  return x;
+}
+
+inline void StoreFloats(Eight x, uint8_t *to) { std::memcpy(to, &x.all, sizeof(x.all)); }
+#else
+struct Eight {
+  Floats low, high;
+};
+
+template <class F>
+Eight Apply(F f, Eight x) {
+  return {f(x.low), f(x.high)};
+}
+template <class F>
+Eight Apply(F f, Eight x, Eight y) {
+  return {f(x.low, y.low), f(x.high, y.high)};
+}
+
+#if defined(__ARM_NEON) && defined(__ARM_FP16_FORMAT_IEEE) && (__ARM_FP & 2)
+inline Floats Widened(const uint8_t *from) {
+  uint16x4_t halves;
+  std::memcpy(&halves, from, sizeof(halves));
+  return reinterpret_cast<Floats>(vcvt_f32_f16(vreinterpret_f16_u16(halves)));
+}
+
+inline void Narrowed(Floats x, uint8_t *to) {
+  const int16x4_t rounded = vreinterpret_s16_f16(vcvt_f16_f32(reinterpret_cast<float32x4_t>(x)));
+  const int16x4_t positive = vmin_s16(rounded, vdup_n_s16(0x7E00));  // NaN keeps its sign alone
+  const uint16x4_t result = vmin_u16(vreinterpret_u16_s16(positive), vdup_n_u16(0xFE00u));
+  std::memcpy(to, &result, sizeof(result));
+}
+
+inline Eight LoadHalves(const uint8_t *from) { return {Widened(from), Widened(from + 8)}; }
+
+inline void StoreHalves(Eight x, uint8_t *to) {
+  Narrowed(x.low, to);
+  Narrowed(x.high, to + 8);
+}
+
+inline Eight LoadFloats(const uint8_t *from) {
+  Eight x;
+  std::memcpy(&x.low, from, sizeof(x.low));
+  std::memcpy(&x.high, from + sizeof(x.low), sizeof(x.high));
+  return x;
+}
+
+inline void StoreFloats(Eight x, uint8_t *to) {
+  std::memcpy(to, &x.low, sizeof(x.low));
+  std::memcpy(to + sizeof(x.low), &x.high, sizeof(x.high));
+}
+#else
+// Elements with even numbers are in `low`: a register of halves is one of pairs.
+const int kFirst = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0 : 16;
+
+inline Eight LoadHalves(const uint8_t *from) {
+  Bits pairs;
+  std::memcpy(&pairs, from, sizeof(pairs));
+  return {Widened<Floats>(Bits(pairs >> kFirst & 0xFFFFu)), Widened<Floats>(Bits(pairs >> (16 - kFirst) & 0xFFFFu))};
+}
+
+inline void StoreHalves(Eight x, uint8_t *to) {
+  const Bits pairs = Narrowed<Bits>(x.low) << kFirst | Narrowed<Bits>(x.high) << (16 - kFirst);
+  std::memcpy(to, &pairs, sizeof(pairs));
+}
+
+inline Eight LoadFloats(const uint8_t *from) {
+  float values[8];
+  std::memcpy(values, from, sizeof(values));
+  const Floats low = {values[0], values[2], values[4], values[6]}, high = {values[1], values[3], values[5], values[7]};
+  return {low, high};
+}
+
+inline void StoreFloats(Eight x, uint8_t *to) {
+  const float values[8] = {x.low[0], x.high[0], x.low[1], x.high[1], x.low[2], x.high[2], x.low[3], x.high[3]};
+  std::memcpy(to, values, sizeof(values));
+}
+#endif
+#endif
+
+// Elements that lie one after the other in memory: of a map, or repeated for it.
+class Elements {
+ public:
+  const bool is_half;
+
+  Elements(uint8_t *place, bool half) : is_half(half), place_(place) {}
+  // The elements of a map from a number on, counted in the order of its memory.
+  Elements(const Tensor &t, std::size_t number) : Elements(t.data, t.is_half) { place_ += number * Bytes(1); }
+
+  std::size_t Bytes(std::size_t count) const { return count * (is_half ? 2 : 4); }
+  uint8_t *At(std::size_t i) const { return place_ + Bytes(i); }
+
+  Eight Get(std::size_t i) const { return is_half ? LoadHalves(place_ + 2 * i) : LoadFloats(place_ + 4 * i); }
+  void Set(std::size_t i, Eight x) const { is_half ? StoreHalves(x, place_ + 2 * i) : StoreFloats(x, place_ + 4 * i); }
+
+  float GetOne(std::size_t i) const {
+    uint16_t half;
+    float value;
+    is_half ? std::memcpy(&half, At(i), sizeof(half)) : std::memcpy(&value, At(i), sizeof(value));
+    return is_half ? FromHalf(half) : value;
+  }
+  void SetOne(std::size_t i, float value) const {
+    const uint16_t half = ToHalf(value);
+    is_half ? std::memcpy(At(i), &half, sizeof(half)) : std::memcpy(At(i), &value, sizeof(value));
+  }
+
+  // Less than eight; the others are zeros, or are left alone.
+  Eight GetSome(std::size_t i, std::size_t count) const {
+    uint8_t some[32] = {};
+    std::memcpy(some, At(i), Bytes(count));
+    return Elements(some, is_half).Get(0);
+  }
+  void SetSome(std::size_t i, std::size_t count, Eight x) const {
+    uint8_t some[32];
+    Elements(some, is_half).Set(0, x);
+    std::memcpy(At(i), some, Bytes(count));
+  }
+
+ private:
+  uint8_t *place_;
+};
+
+// y = f(x) for elements that lie one after the other. FP16: 16 at once, which keeps processors busy that work in order.
+template <class F>
+void Transform(Elements x, Elements y, std::size_t count, F f) {
+  std::size_t i = 0;
+  if (x.is_half && y.is_half) {
+    const uint8_t *from = x.At(0);
+    for (uint8_t *to = y.At(0); i + 16 <= count; i += 16, from += 32, to += 32) {
+      const Eight a = LoadHalves(from), b = LoadHalves(from + 16);
+      const Eight first = Apply(f, a), second = Apply(f, b);
+      StoreHalves(first, to);
+      StoreHalves(second, to + 16);
+    }
+  }
+  for (; i + 8 <= count; i += 8) y.Set(i, Apply(f, x.Get(i)));
+  if (i < count) y.SetSome(i, count - i, Apply(f, x.GetSome(i, count - i)));
+}
+
+// z = f(x, y)
+template <class F>
+void Transform(Elements x, Elements y, Elements z, std::size_t count, F f) {
+  std::size_t i = 0;
+  if (x.is_half && y.is_half && z.is_half) {
+    const uint8_t *left = x.At(0), *right = y.At(0);
+    for (uint8_t *to = z.At(0); i + 16 <= count; i += 16, left += 32, right += 32, to += 32) {
+      const Eight a = LoadHalves(left), b = LoadHalves(left + 16), c = LoadHalves(right), d = LoadHalves(right + 16);
+      const Eight first = Apply(f, a, c), second = Apply(f, b, d);
+      StoreHalves(first, to);
+      StoreHalves(second, to + 16);
+    }
+  }
+  for (; i + 8 <= count; i += 8) z.Set(i, Apply(f, x.Get(i), y.Get(i)));
+  if (i < count) z.SetSome(i, count - i, Apply(f, x.GetSome(i, count - i), y.GetSome(i, count - i)));
+}
+
+const float kLog2OfE = 1.44269504f;
+
+inline uint32_t BitsOf(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+inline Bits BitsOf(Floats value) { return reinterpret_cast<Bits>(value); }
+
+// 2^n * 2^r for x = n + r, by a polynomial of r with a relative error of 1e-7. The error of a product that is x adds up to 4e-8
+// for each binary place of the result. Below -126 it is 2^-126, above 127.5 infinite.
+template <class V>
+__attribute__((always_inline)) inline V PowerOfTwo(V x) {
+  const V shift = Each<V>(12582912.0f + 127.0f);
+  const V held = Smaller(Larger(x, Each<V>(-126.0f)), Each<V>(128.0f));
+  const V number = held + shift;  // its last bits are the exponent of 2^n
+  const V r = held - (number - shift);
+  const V square = r * r;  // short chains of operations, for processors that work in order
+  const V first = r * Each<V>(0.693146977f) + Each<V>(1.0f), second = r * Each<V>(5.55073387e-2f) + Each<V>(0.240222419f);
+  const V third = r * Each<V>(1.32647134e-3f) + Each<V>(9.67152328e-3f);
+  const V sum = (third * square + second) * square + first;
+  const auto bits = BitsOf(number) << 23;
+  V power;
+  std::memcpy(&power, &bits, sizeof(power));
+  return sum * power;
 }
 
 struct Swish {
   float beta;
-  float operator()(float x) const { return x / (1.0f + std::exp(-beta * x)); }
+  template <class V>
+  V operator()(V x) const {
+    return x / (Each<V>(1.0f) + PowerOfTwo(Each<V>(-beta * kLog2OfE) * x));
+  }
 };
 
 struct HardSigmoid {
@@ -423,36 +553,27 @@ struct BoundedRelu {
 
 // y = f(x), element by element, of maps that lie alike: functions that are templates work on vectors.
 template <class F>
-auto UnaryBlocks(const Tensor &x, const Tensor &y, F f, int) -> decltype(f(Floats()), void()) {
-  Block block = {};
-  ForBlocks(0, y.Size(), kBlock, [&](std::size_t place, int count) {
-    Read(x, place, count, block);
-    for (int i = 0; i < kBlock; i += kStep) block.Set(i, f(block.Get(i)));
-    Write(y, place, count, block);
-  });
+auto UnaryElements(const Tensor &x, const Tensor &y, F f, int) -> decltype(f(Floats()), void()) {
+  Transform(Elements(x, 0), Elements(y, 0), y.Size(), f);
 }
 
 // Each other function is computed once for each FP16 value that occurs. The results are kept until the end of the call.
 template <class F>
-void UnaryBlocks(const Tensor &x, const Tensor &y, F f, long) {
+void UnaryElements(const Tensor &x, const Tensor &y, F f, long) {
   const std::size_t size = y.Size();
+  const Elements from(x, 0), to(y, 0);
   if (!x.is_half || !y.is_half || size < 4096) {
-    Block block = {};
-    ForBlocks(0, size, kBlock, [&](std::size_t place, int count) {
-      Read(x, place, count, block);
-      for (int i = 0; i < count; ++i) block.values[i] = f(block.values[i]);
-      Write(y, place, count, block);
-    });
+    for (std::size_t i = 0; i < size; ++i) to.SetOne(i, f(from.GetOne(i)));
     return;
   }
   const uint16_t unknown = 0xFFFFu;  // ToHalf never gives it
   std::vector<uint16_t> results(65536, unknown);
   for (std::size_t i = 0; i < size; ++i) {
     uint16_t half;
-    std::memcpy(&half, x.data + 2 * i, sizeof(half));
+    std::memcpy(&half, from.At(i), sizeof(half));
     uint16_t &result = results[half];
     if (result == unknown) result = ToHalf(f(FromHalf(half)));
-    std::memcpy(y.data + 2 * i, &result, sizeof(result));
+    std::memcpy(to.At(i), &result, sizeof(result));
   }
 }
 
@@ -460,7 +581,7 @@ void UnaryBlocks(const Tensor &x, const Tensor &y, F f, long) {
 template <class F>
 void Unary(const Tensor &x, const Tensor &y, F f) {
   if (x.LiesLike(y)) {
-    UnaryBlocks(x, y, f, 0);
+    UnaryElements(x, y, f, 0);
   } else {
     y.ForEach([&](int h, int w, int c) { y.Set(h, w, c, f(x.Get(h, w, c))); });
   }
@@ -507,63 +628,77 @@ class Operand {
   Operand(const Tensor &t, const Tensor &z)
       : t_(t),
         is_like_(t.LiesLike(z)),
-        has_pixels_(t.channels == 1 && t.PixelsLieLike(z)),
-        has_channels_(t.height == 1 && t.width == 1 && t.channels == z.channels),
-        is_one_(t.Size() == 1) {}
+        is_one_(t.Size() == 1),
+        has_pixels_(!is_one_ && t.channels == 1 && t.PixelsLieLike(z)),
+        has_channels_(t.height == 1 && t.width == 1 && t.channels == z.channels) {}
 
-  // Whether this class can read the operand: it repeats no more channels than a block has elements.
-  bool HasBlocks(const Tensor &z) const {
-    return is_like_ || is_one_ || ((has_pixels_ || has_channels_) && z.Together(0) <= kBlock);
+  // Whether this class can read the operand: it repeats no more channels than it has room for.
+  bool HasElements(const Tensor &z) const {
+    return is_like_ || is_one_ || ((has_pixels_ || has_channels_) && z.Together(0) <= static_cast<int>(kRoom));
   }
 
-  // Before the first block of a chunk: the factors of its channels, which each block repeats.
-  void Begin(int first, int together, Block &block) const {
-    if (is_like_ || (has_pixels_ && !is_one_)) return;
-    for (int i = 0; i < kBlock; ++i) block.values[i] = t_.Get(0, 0, is_one_ ? 0 : first + i % together);
+  // How many elements of a chunk it gives at once: whole pixels.
+  std::size_t Most(std::size_t chunk, std::size_t together) const {
+    return is_like_ ? chunk : std::min(chunk, kRoom / together * together);
   }
 
-  // place: of the block in z. pixel: of its first element.
-  void Next(std::size_t place, std::size_t pixel, int together, int count, Block &block) const {
-    if (is_like_) {
-      Read(t_, place, count, block);
-    } else if (has_pixels_ && !is_one_) {
-      Block pixels = {};
-      Read(t_, pixel, count / together, pixels);
-      for (int i = 0, p = 0; i < count; ++p)
-        for (int c = 0; c < together; ++c) block.values[i++] = pixels.values[p];
-    }
+  // Before the first elements of a chunk: the factors of its channels, which all pixels repeat.
+  void Begin(std::size_t first, std::size_t together, std::size_t most) {
+    if (is_like_ || has_pixels_) return;
+    const Elements from(t_, is_one_ ? 0 : first);
+    const std::size_t given = from.Bytes(is_one_ ? 1 : together), all = from.Bytes(most);
+    std::memcpy(room_, from.At(0), given);
+    for (std::size_t done = given; done < all; done *= 2) std::memcpy(room_ + done, room_, std::min(done, all - done));
+  }
+
+  // number: of the first element in z. pixel: of that element.
+  Elements Next(std::size_t number, std::size_t pixel, std::size_t together, std::size_t count) {
+    if (is_like_) return Elements(t_, number);
+    if (has_pixels_ && t_.is_half) Repeat<uint16_t>(pixel, together, count);
+    if (has_pixels_ && !t_.is_half) Repeat<uint32_t>(pixel, together, count);
+    return Elements(room_, t_.is_half);
   }
 
  private:
+  static const std::size_t kRoom = 256;
+
+  template <class Value>
+  void Repeat(std::size_t pixel, std::size_t together, std::size_t count) {
+    const uint8_t *from = t_.data + pixel * sizeof(Value);
+    for (uint8_t *to = room_, *end = room_ + count * sizeof(Value); to < end; from += sizeof(Value)) {
+      Value value;
+      std::memcpy(&value, from, sizeof(value));
+      for (std::size_t i = 0; i < together; ++i, to += sizeof(value)) std::memcpy(to, &value, sizeof(value));
+    }
+  }
+
   const Tensor &t_;
-  bool is_like_, has_pixels_, has_channels_, is_one_;
+  bool is_like_, is_one_, has_pixels_, has_channels_;
+  uint8_t room_[4 * kRoom];
 };
 
 template <class F>
-void BinaryBlocks(const Operand &x, const Operand &y, const Tensor &z, F f) {
-  Block a = {}, b = {}, result = {};
-  const std::size_t pixels = static_cast<std::size_t>(z.height) * z.width;
-  for (int first = 0; first < z.channels; first += z.Together(first)) {
-    const int together = z.Together(first), most = together > kBlock ? kBlock : kBlock / together * together;
-    const std::size_t start = static_cast<std::size_t>(first) * pixels, chunk = static_cast<std::size_t>(together);
-    x.Begin(first, together, a);
-    y.Begin(first, together, b);
-    ForBlocks(start, start + pixels * chunk, most, [&](std::size_t place, int count) {
-      const std::size_t pixel = (place - start) / chunk;
-      x.Next(place, pixel, together, count, a);
-      y.Next(place, pixel, together, count, b);
-      for (int i = 0; i < kBlock; i += kStep) result.Set(i, f(a.Get(i), b.Get(i)));
-      Write(z, place, count, result);
-    });
+void BinaryElements(Operand &x, Operand &y, const Tensor &z, F f) {
+  const std::size_t pixels = static_cast<std::size_t>(z.height) * static_cast<std::size_t>(z.width);
+  for (int c = 0; c < z.channels; c += z.Together(c)) {
+    const std::size_t first = static_cast<std::size_t>(c), together = static_cast<std::size_t>(z.Together(c));
+    const std::size_t chunk = pixels * together, most = std::min(x.Most(chunk, together), y.Most(chunk, together));
+    x.Begin(first, together, most);
+    y.Begin(first, together, most);
+    for (std::size_t i = 0; i < chunk; i += most) {
+      const std::size_t count = std::min(most, chunk - i), number = first * pixels + i;
+      Transform(x.Next(number, i / together, together, count), y.Next(number, i / together, together, count),
+                Elements(z, number), count, f);
+    }
   }
 }
 
 // z = f(x, y), element by element; an axis of length 1 is repeated.
 template <class F>
 void Binary(const Tensor &x, const Tensor &y, const Tensor &z, F f) {
-  const Operand a(x, z), b(y, z);
-  if (a.HasBlocks(z) && b.HasBlocks(z)) {
-    BinaryBlocks(a, b, z, f);
+  Operand a(x, z), b(y, z);
+  if (a.HasElements(z) && b.HasElements(z)) {
+    BinaryElements(a, b, z, f);
     return;
   }
   const auto get = [](const Tensor &t, int h, int w, int c) {
