@@ -17,6 +17,9 @@ class _Claim(NamedTuple):
     home: str
 
 
+_NOTHING = _Claim(0, 0, 0, 0, "", "")
+
+
 def check(placed: Sequence[tuple[Buffer, int]], *, size: int, alignment: int) -> None:
     """Raise AssertionError unless the plan is valid.
 
@@ -67,14 +70,14 @@ def _check_apart(claims: Sequence[_Claim]) -> None:
     live: list[_Claim] = []
     for step in sorted(beginning):
         live = [claim for claim in live if claim.last >= step] + beginning[step]
-        highest: dict[str, _Claim] = {}  # the highest claims of the two homes that reach highest
+        top = second = _NOTHING  # the highest claims of the two homes that reach highest
         for claim in sorted(live):
-            for other in highest.values():
-                apart = other.home == claim.home or other.end <= claim.offset
-                assert apart, f"{other.name} and {claim.name} share bytes at step {step}"
-            if claim.home not in highest or highest[claim.home].end < claim.end:
-                highest[claim.home] = claim
-            highest = dict(sorted(highest.items(), key=lambda item: -item[1].end)[:2])
+            other = second if claim.home == top.home else top
+            assert other.end <= claim.offset, f"{other.name} and {claim.name} share bytes at step {step}"
+            if claim.end > top.end:
+                top, second = claim, other if claim.home == top.home else top
+            elif claim.home != top.home and claim.end > second.end:
+                second = claim
 
 
 def _check_parts(placed: Sequence[tuple[Buffer, int]]) -> None:

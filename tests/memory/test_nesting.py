@@ -179,3 +179,32 @@ def test_the_checker_sees_wrong_nesting(placed: list[tuple[Buffer, int]], messag
 
 def test_the_checker_accepts_reuse_of_free_bytes() -> None:
     check([(W, 0), (P, 4), (Buffer("x", 4, 0, 3), 0), (Buffer("y", 8, 6, 7), 0)], size=8, alignment=1)
+
+
+def test_the_checker_agrees_with_a_comparison_of_all_pairs() -> None:
+    accepted = 0
+    for seed in range(600):
+        chosen = random.Random(seed)
+
+        def life() -> tuple[int, int]:
+            first, last = sorted((chosen.randrange(5), chosen.randrange(5)))  # noqa: B023 - called at once
+            return first, last
+
+        whole = Buffer("w", 8, *life())
+        inner = [Buffer(f"p{at}", 4, *life(), "w", at) for at in (0, 4)]
+        others = [Buffer(f"x{n}", chosen.randint(1, 8), *life()) for n in range(3)]
+        start = chosen.randrange(56)
+        placed = [
+            (whole, start),
+            *((part, start + part.at) for part in inner),
+            *((x, chosen.randrange(56)) for x in others),
+        ]
+        wrong = clashes(parts([buffer for buffer, _ in placed]), {buffer.name: offset for buffer, offset in placed})
+        try:
+            check(placed, size=64, alignment=1)
+        except AssertionError:
+            assert wrong
+        else:
+            accepted += 1
+            assert not wrong
+    assert 100 < accepted < 500

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 
 from cnn_convertor.devices.dv700.commands import Command, buffer_owner, is_view, origins_of
 from cnn_convertor.devices.dv700.memory.placement import Placement, element_type, is_plain, place
@@ -26,6 +27,7 @@ def lower(
     """
     placement = placement or place(graph, steps)
 
+    @cache
     def tensor(node: str) -> Tensor:
         return Tensor(graph.shape(node), element_type(graph, node), placement.offsets[node], is_plain(graph, node))
 
