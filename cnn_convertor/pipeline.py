@@ -128,10 +128,12 @@ def _check_preparation(request: Request, graph: Graph) -> None:
     problems = []
     for name, count in request.preparation.counts.items():
         if count not in {shape.channels for shape in shapes.values()}:
-            key = "std" if name == "scale" and "std" in request.pixels_at else name
+            key = "std" if name == "scale" and "std" in request.lines else name
             problem = f"[INPUT] {key}: expected one number, or one for each channel, not {count}; the input {inputs}"
-            where = request.pixels_at.get(key, Origin(str(request.model.definition)))
-            problems.append(Problem("DV106", problem, where))
+            where = request.lines.get(key, Origin(str(request.model.definition)))
+            is_doubled = count == 2 or any(count == 2 * shape.channels for shape in shapes.values())
+            hint = "write decimals with a point, as in 127.5: a comma separates numbers" if is_doubled else ""
+            problems.append(Problem("DV106", problem, where, hint))
     if problems:
         raise UsageError(problems)
 

@@ -60,6 +60,11 @@ class Console:
         self.strict = strict
         self._debugging = level > 1 or os.environ.get(DEBUG, "0") != "0"
 
+    @property
+    def is_for_programs(self) -> bool:
+        """Whether problems are for other programs, which show the place of each."""
+        return self._form != problems.TEXT
+
     @contextmanager
     def attempt(self) -> Iterator[None]:
         """Run a block; print its warnings and its error, which does not leave the block.

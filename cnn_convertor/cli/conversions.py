@@ -159,7 +159,7 @@ def check(console: Console, inis: tuple[Path, ...], update: bool, **device: Any)
 
     The exit code is 1 when they differ.
     """
-    from cnn_convertor.conversion.checking import check
+    from cnn_convertor.conversion.checking import check, unknown_files
     from cnn_convertor.conversion.convert import convert
 
     for ini in ini_files(inis):
@@ -167,6 +167,8 @@ def check(console: Console, inis: tuple[Path, ...], update: bool, **device: Any)
             config = Config.read(ini, **device)
             with console.progress(config.name, verbose=config.verbose) as progress:
                 differences = check(config, progress)
+            if strangers := unknown_files(config):
+                console.note(f"{ini}: no conversion writes these files of the output folder: {', '.join(strangers)}")
             for difference in differences:
                 console.show("\n".join([f"{difference.file}:", *(f"  {line}" for line in difference.lines)]))
             if differences and update:
@@ -176,7 +178,14 @@ def check(console: Console, inis: tuple[Path, ...], update: bool, **device: Any)
                 problem = f"{numbered(len(differences), 'file')} of the outputs would change"
                 update_it = f"cnn-convertor check --update {shlex.quote(str(ini))}"
                 hint = f"commit what `{update_it}` writes, or undo the change of the input"
-                console.find(Problem("DV123", problem, Origin(str(ini)), hint))
+                places = [(problem, Origin(str(ini)))]
+                if console.is_for_programs:  # which show each file
+                    places = [
+                        (f"this file would change: {each.lines[0]}", Origin(str(each.file), line=each.line))
+                        for each in differences
+                    ]
+                for message, where in places:
+                    console.find(Problem("DV123", message, where, hint))
             else:
                 console.note(f"{ini}: the outputs are up to date")
 

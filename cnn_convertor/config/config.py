@@ -69,7 +69,7 @@ class Config:
     overrides: tuple[Override, ...] = ()
     calibrate: Path | None = None  # sample inputs, to which palettes are fitted
     no_custom_code: bool = False  # refuse custom_layer
-    pixels_at: Mapping[str, Origin] = field(default_factory=dict, compare=False)  # lines of mean, scale and std
+    lines: Mapping[str, Origin] = field(default_factory=dict, compare=False)  # of the keys in the ini file
 
     def __post_init__(self) -> None:
         """Fill in what the definition gives: the name, the folder of the outputs, the framework, the file of the weights.
@@ -93,7 +93,7 @@ class Config:
         assert self.profile
         if self.scale is not None and self.std is not None:
             problem = "[INPUT] std and scale are both set, and std = 1 / scale"
-            where = self.pixels_at.get("std", Origin(str(self.definition)))
+            where = self.lines.get("std", Origin(str(self.definition)))
             raise UsageError.of("DV129", problem, where, "keep one of them")
         if self.no_custom_code and self.custom_layer is not None:
             problem = "[INPUT] custom_layer names Python code, which --no-custom-code forbids to run"
@@ -106,7 +106,7 @@ class Config:
         height, width = self.height_override, self.width_override
         size = None if height is None or width is None else (height, width)
         options = ReadOptions(size, self.custom_layer, self.stage, self.level)
-        return Model(self.origin, self.definition, self.data, options, self.inputs, self.outputs)
+        return Model(self.origin, self.definition, self.data, options, self.inputs, self.outputs, self.lines)
 
     @property
     def profile(self) -> Profile:

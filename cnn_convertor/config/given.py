@@ -38,7 +38,7 @@ Network: TypeAlias = Config | str | os.PathLike[str] | bytes | KerasModel | Onnx
 ACCEPTED: Final = (
     "the path of an ini file or of a model, a Config, a Keras model, an ONNX ModelProto, or the bytes of an ONNX model"
 )
-_OPTIONS: Final = frozenset(field.name for field in fields(Config)) - {"definition", "data", "origin", "pixels_at"}
+_OPTIONS: Final = frozenset(field.name for field in fields(Config)) - {"definition", "data", "origin", "lines"}
 _KEPT: Final = ExitStack()  # the folders of models whose weights are read later; they go with this process
 _FOREIGN: Final = {"torch": "an ONNX file: torch.onnx.export(model, sample, 'model.onnx')"}  # package -> what to give
 

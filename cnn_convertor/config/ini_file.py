@@ -6,13 +6,14 @@ import glob
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cnn_convertor.config.keys import KEYS, LAYERS, OPTIONS, SECTIONS, Key
 from cnn_convertor.config.kinds import near_file
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
-from cnn_convertor.errors import Origin, Problem, UsageError
+from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.files.limited import TooLargeError, contents
 from cnn_convertor.frontends import FRONTENDS, recognize
 from cnn_convertor.frontends.frontend import Frontend
@@ -24,6 +25,7 @@ LARGEST = 1_000_000  # bytes of an ini file
 _COMMENT = r"(?:[#;].*)?"
 _BLANK = re.compile(_COMMENT)
 _SECTION = re.compile(r"\[([^\]]*)\]\s*" + _COMMENT)
+_NO_TEXT = re.compile("[\x80-\xa0\ue000-\uf8ff\ufffd]")  # what a code page has in place of undefined bytes
 _OPEN_SECTION = re.compile(r"\[\s*(\w+)\s*" + _COMMENT)
 _SETTING = re.compile(r'([^=\[\]#;"]+)=(?:\s*"([^"]*)"\s*|([^"#;]*))' + _COMMENT)
 
@@ -68,16 +70,24 @@ def _text(path: Path) -> str:
         if isinstance(error, FileNotFoundError):
             reason = f'there is no file "{_shortened(str(path))}"{near_file(path)}'
         raise UsageError(Problem("DV101", reason, hint="give the path of a net.ini")) from None
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        where = Origin(str(path), line=data.count(b"\n", 0, error.start) + 1)
-        problem = Problem("DV101", "this is not text in UTF-8", where, "give a net.ini, saved as UTF-8")
-        raise UsageError(problem) from None
+    text = _decoded(path, data)
     if "\0" in text:
         where = Origin(str(path), line=text.count("\n", 0, text.index("\0")) + 1)
         raise UsageError.of("DV101", "this is not text: it holds a zero byte", where, "give a net.ini")
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _decoded(path: Path, data: bytes) -> str:
+    """UTF-8, or with a warning Shift-JIS, as editors on Japanese Windows write it. Raises UsageError for anything else."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        where = Origin(str(path), line=data.count(b"\n", 0, error.start) + 1)
+    text = data.decode("cp932", errors="replace")
+    if _NO_TEXT.search(text):
+        raise UsageError.of("DV101", "this is not text in UTF-8", where, "give a net.ini, saved as UTF-8")
+    warn(Problem("DV137", "this is not UTF-8, and is read as Shift-JIS (code page 932)", where, "save it as UTF-8"))
+    return text
 
 
 class IniFile:
@@ -118,10 +128,10 @@ class IniFile:
             problem = f"[INPUT] {overrides[0]}: width_override and height_override must be given together"
             self._wrong("DV104", problem, self._settings["INPUT", overrides[0]].line)
         values["overrides"] = tuple(self._overrides())
-        values["pixels_at"] = {
-            key: Origin(str(self._path), line=setting.line)
-            for key in ("mean", "scale", "std")
-            if (setting := self._settings.get(("INPUT", key)))
+        values["lines"] = {
+            name: Origin(str(self._path), line=setting.line)
+            for (section, name), setting in self._settings.items()
+            if section != LAYERS
         }
         return values
 
@@ -153,7 +163,8 @@ class IniFile:
             actual = f'not "{text}"' if text else "found nothing"
             self._wrong("DV106", f"{shown}: expected {key.kind.expected}, {actual}", line)
         except UsageError as error:
-            self.problems += error.problems
+            place = Origin(str(self._path), line=line)
+            self.problems += [replace(problem, where=problem.where or place) for problem in error.problems]
         except OSError as error:
             reason = str(error)
             if error.errno is not None:  # a message of the system, not a whole sentence

@@ -74,7 +74,7 @@ def _reciprocal(std: float | tuple[float, ...] | None) -> float | tuple[float, .
 class Request:
     """One network to convert. Each stage takes its own part.
 
-    name: of the network. model: to read; pixels_at: where mean, scale and std are configured.
+    name: of the network. model: to read; lines: where keys are configured.
     options: how it runs on the device; profile: the device's figures.
     weights: how they are stored; calibrate: sample inputs for palettes; output_sqnr: dB that every output is to keep, or None.
     preparation: of images. rendering: the texts to write, without the frame of a camera, which depends on the program.
@@ -83,7 +83,7 @@ class Request:
 
     name: str
     model: Model
-    pixels_at: Mapping[str, Origin]
+    lines: Mapping[str, Origin]
     options: DeviceOptions
     profile: Profile
     weights: QuantizationOptions
@@ -102,7 +102,7 @@ class Request:
         return Request(
             name=config.name,
             model=config.model,
-            pixels_at=config.pixels_at,
+            lines=config.lines,
             options=DeviceOptions.of(config),
             profile=config.profile,
             weights=QuantizationOptions(

@@ -43,7 +43,7 @@ _SCHEMA: Final = 1
 _DRAFT: Final = "cnn-convertor-draft-"  # begins the names of folders in which the tag is written
 _TAG: Final = "CACHEDIR.TAG"
 _TAG_TEXT: Final = "Signature: 8a477f597d28d172789f06886806bc55\n# Conversions of cnn-convertor.\n"
-_WITHOUT_EFFECT: Final = {"output_folder", "verbose"}  # fields of Config that change no output
+_WITHOUT_EFFECT: Final = {"output_folder", "verbose", "lines"}  # fields of Config that change no output
 _NAMED: Final = ("definition", "data", "calibrate")  # fields of Config that name inputs
 _CLOCKS: Final = 2.0  # seconds by which the time of a file and that of this process may differ
 
@@ -211,7 +211,9 @@ class Cache(NamedTuple):
                 with temporary_folder(self.folder, prefix=_DRAFT) as place:
                     _write(self.folder / _TAG, _TAG_TEXT, place)
         except OSError as error:
-            raise self._refusal(f"the system says: {error.strerror}") from error
+            problem = f"the cache cannot be written, the system says: {error.strerror}"
+            hint = "name a folder that can be written, after --cache"
+            raise UsageError.of("DV126", problem, Origin(str(self.folder)), hint) from error
 
     @property
     def _is_marked(self) -> bool:

@@ -38,6 +38,12 @@ class Difference(NamedTuple):
     file: Path
     lines: tuple[str, ...]
 
+    @property
+    def line(self) -> int | None:
+        """The number of the first line that would change, if the file is a text."""
+        place = re.match(r"line (\d+)", self.lines[0]) if self.lines else None
+        return int(place[1]) if place else None
+
 
 def check(config: Config, progress: Progress = silent) -> tuple[Difference, ...]:
     """The files that a conversion would change. Nothing is written. Raises ConvertorError when it does not convert."""
@@ -85,6 +91,15 @@ def _differing(folder: Path, fresh: Mapping[str, Path], manifest: Path) -> list[
         for file, path in fresh.items()
         if not ((folder / file).is_file() and filecmp.cmp(folder / file, path, shallow=False))
     ]
+
+
+def unknown_files(config: Config) -> tuple[str, ...]:
+    """Files in the output folder that its last conversion did not write."""
+    folder = config.output_folder / config.name
+    if not (known := earlier_files(folder, config.name)):
+        return ()
+    found = (path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    return tuple(sorted(set(found).difference(known)))
 
 
 def differences_of(committed: Path, fresh: Path, manifest: Path) -> Iterator[str]:

@@ -397,5 +397,5 @@ def _writing(folder: Path) -> Iterator[None]:
         if error.errno in (EEXIST, ENOTDIR):
             reason = "there is a file in place of a folder"
         raise UsageError.of(
-            "DV110", f"cannot write the outputs: {reason}", Origin(str(folder)), "check output_folder"
+            "DV110", f"cannot write the outputs: {reason}", Origin(str(folder)), "name a folder that can be written"
         ) from error

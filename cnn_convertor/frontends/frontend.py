@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -79,6 +80,7 @@ class Model(NamedTuple):
     """The files of a network. data: its weights, which may be the definition.
 
     inputs: layers behind which the network begins; outputs: at which it ends; both empty for the model's own.
+    lines: where the ini file names these.
     """
 
     frontend: Frontend
@@ -87,6 +89,7 @@ class Model(NamedTuple):
     options: ReadOptions = ReadOptions()
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    lines: Mapping[str, Origin] = {}
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -109,4 +112,4 @@ class Model(NamedTuple):
 
         data = None if not with_weights and self.may_lack_weights else self.data
         partial = self.frontend.read(self.definition, data, self.options)
-        return part_of(partial, self.inputs, self.outputs, Origin(str(self.definition)))
+        return part_of(partial, self.inputs, self.outputs, Origin(str(self.definition)), self.lines)

@@ -1,7 +1,7 @@
 """Begins and ends a network at the layers that the user names, and finds where it can end if some layers are refused."""
 
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -12,19 +12,30 @@ from cnn_convertor.ir.ops import Input
 from cnn_convertor.near_names import suggestion
 
 
-def part_of(partial: PartialGraph, inputs: Sequence[str], outputs: Sequence[str], where: Origin) -> PartialGraph:
+def part_of(
+    partial: PartialGraph,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    where: Origin,
+    lines: Mapping[str, Origin] = {},
+) -> PartialGraph:
     """The network between the named layers; empty: from its own inputs, to its own outputs.
 
     inputs: layers whose results become inputs, in place of what computes them. outputs: layers whose results are the outputs,
     in this order. A layer with several outputs gives all of them, the framework's own name of one output this one alone.
     Problems of other layers are dropped.
-    Raises UsageError, at `where`, for names that no layer has, and for inputs of unknown size or that no output needs.
+    lines: where the ini file names them. Raises UsageError there, or at `where`, for names that no layer has, and for inputs of
+    unknown size or that no output needs.
     """
     whole = partial.graph
     by_layer = outputs_by_name(whole)
-    keys = (("[INPUT] inputs", inputs), ("[OUTPUT] outputs", outputs))
+    begin, end = lines.get("inputs", where), lines.get("outputs", where)
+    keys = (("[INPUT] inputs", inputs, begin), ("[OUTPUT] outputs", outputs, end))
     if problems := [
-        _unknown(name, by_layer, key, where) for key, names in keys for name in names if name not in by_layer
+        _unknown(name, by_layer, key, place, where.file)
+        for key, names, place in keys
+        for name in names
+        if name not in by_layer
     ]:
         raise UsageError(problems)
     begins = set(chain.from_iterable(by_layer[name] for name in inputs))
@@ -37,10 +48,10 @@ def part_of(partial: PartialGraph, inputs: Sequence[str], outputs: Sequence[str]
     for name in inputs:
         if not partial.guessed.isdisjoint(by_layer[name]):
             problem = f'[INPUT] inputs: the size of the result of "{name}" is unknown'
-            raise UsageError.of("DV117", problem, where, "begin behind a later layer")
+            raise UsageError.of("DV117", problem, begin, "begin behind a later layer")
         if not any(output in part.graph for output in by_layer[name]):
             problem = f'[INPUT] inputs: no output needs the result of "{name}"'
-            raise UsageError.of("DV117", problem, where, "leave the name out, or name another layer")
+            raise UsageError.of("DV117", problem, begin, "leave the name out, or name another layer")
     return part
 
 
@@ -145,7 +156,7 @@ def _needed(graph: Graph, outputs: Sequence[str]) -> tuple[Node, ...]:
     return tuple(node for node in nodes if node.name in read or not isinstance(node.op, Input))
 
 
-def _unknown(name: str, layers: Iterable[str], key: str, where: Origin) -> Problem:
-    listing = f"cnn-convertor inspect {shlex.quote(where.file)}"
+def _unknown(name: str, layers: Iterable[str], key: str, where: Origin, model: str) -> Problem:
+    listing = f"cnn-convertor inspect {shlex.quote(model)}"
     hint = suggestion(name, layers) or f"`{listing}` lists the layers"
     return Problem("DV117", f'{key}: the network has no layer "{name}"', where, hint)

@@ -140,7 +140,7 @@ def test_every_key_is_read(folder: Path) -> None:
 
 
 def test_every_field_has_a_key_or_an_option() -> None:
-    options = {"max_kernel_size", "ub_size", "overrides", "calibrate", "no_custom_code", "pixels_at"}
+    options = {"max_kernel_size", "ub_size", "overrides", "calibrate", "no_custom_code", "lines"}
     assert {key.name for key in KEYS} == {field.name for field in dataclasses.fields(Config)} - options
     assert SECTIONS == ("INPUT", "OUTPUT", "OPTIONAL", "QUANTIZATION")
 
