@@ -53,7 +53,7 @@ function(cnn_convertor_add_network TARGET INI)
   add_custom_command(
     OUTPUT ${stamp}
     BYPRODUCTS ${source} ${folder}/${name}/${name}_gen.h ${weights} ${folder}/${name}/${name}.json
-    COMMAND ${CNN_CONVERTOR_COMMAND} -q ${ini} --output-folder ${folder} --depfile ${stamp}.d --depfile-target ${stamp} ${ARGN}
+    COMMAND ${CNN_CONVERTOR_COMMAND} -q ${ini} --output ${folder} --depfile ${stamp}.d --depfile-target ${stamp} ${ARGN}
     COMMAND ${CMAKE_COMMAND} -E touch ${stamp}
     DEPENDS ${ini}
     DEPFILE ${stamp}.d

@@ -1,4 +1,4 @@
-"""The commands about boards: devices, probe, kit."""
+"""The commands about boards: devices, board probe, board kit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,12 @@ def list_devices(console: Console, names: tuple[str, ...], as_json: bool) -> Non
         console.lines(tables.devices(profiles))
 
 
-@commands.command()
+@commands.group("board")
+def boards() -> None:
+    """Write programs for the board."""
+
+
+@boards.command()
 @OUT
 @with_device
 @with_console
@@ -55,7 +60,7 @@ def probe(console: Console, folder: Path, device: str | None, **sizes: int | Non
     console.note(f"{numbered(write_probe(folder, profile).commands, 'command')} in {folder}")
 
 
-@commands.command()
+@boards.command()
 @click.argument("ini", metavar="NET.ini", type=FILE)
 @with_inputs
 @OUT

@@ -41,7 +41,14 @@ if TYPE_CHECKING:
 @with_calibration
 @with_workers
 @click.option("--cache", metavar="DIR", type=FILE, help="Store outputs in this folder, and reuse them.")
-@click.option("--output-folder", metavar="DIR", type=FILE, help="Folder of the outputs, in place of the ini file's.")
+@click.option(
+    "-o",
+    "--output",
+    "output_folder",
+    metavar="DIR",
+    type=FILE,
+    help="Folder of the outputs, in place of the ini file's.",
+)
 @click.option(
     "--depfile", metavar="FILE", type=OUTPUT, help="Write the files that the outputs depend on, for Make and Ninja."
 )

@@ -15,6 +15,7 @@ from cnn_convertor import __version__
 from cnn_convertor.cli import problems
 from cnn_convertor.cli.console import DONE, FAILED, INTERRUPTED, Console, called
 from cnn_convertor.cli.shared_options import check_apart
+from cnn_convertor.cli.spellings import EARLIER_COMMANDS, current
 from cnn_convertor.errors import Problem
 from cnn_convertor.files.places import place_of
 from cnn_convertor.near_names import did_you_mean
@@ -32,11 +33,18 @@ class Commands(click.Group):
         if not args:
             ctx.fail("expected a NET.ini or a command")
         own = {name for parameter in self.get_params(ctx) for name in parameter.opts}
-        if args[0] not in {*own, *self.commands}:
+        if args[0] not in {*own, *self.commands, *EARLIER_COMMANDS}:
             self._look_for_misspelling(ctx, *args[:1])
             self._look_for_a_late_command(ctx, args)
             args = [self.default, *args]
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, self._renamed(args))
+
+    def _renamed(self, args: list[str]) -> list[str]:
+        """The arguments with the names of now; notes say what was renamed."""
+        found = current(args)
+        for note in found.notes:
+            Console(-1 if {"-q", "--quiet"}.intersection(args) else 0).note(note)
+        return found.arguments
 
     def _look_for_misspelling(self, ctx: click.Context, word: str = "") -> None:
         """Reject a word that looks more like a command than like a file."""
@@ -46,7 +54,8 @@ class Commands(click.Group):
 
     def _look_for_a_late_command(self, ctx: click.Context, args: list[str]) -> None:
         """Reject options before a command: they belong to the command."""
-        command = next((arg for arg in args[1:] if arg in self.commands and not Path(arg).exists()), None)
+        known = {*self.commands, *EARLIER_COMMANDS}
+        command = next((arg for arg in args[1:] if arg in known and not Path(arg).exists()), None)
         if command is not None and args[0].startswith("-"):
             ctx.fail(f"options go after the command: {ctx.command_path} {command} ... {args[0]}")
 

@@ -64,47 +64,6 @@ def _board(source: Path, device: str | None, sizes: Mapping[str, int | None]) ->
     return profile.name, profile.limits.of_board._asdict()
 
 
-@commands.command()
-@click.argument("ini", metavar="NET.ini", type=FILE)
-@click.option(
-    "--target",
-    metavar="NAME",
-    required=True,
-    help="nvdla-fp16, nvdla-int16, nvdla-int8 (each with :image,winograd,compressed or some of these), "
-    "cldnn:FORMAT[,FORMAT...], bpu[:ALIGN], bpu:x3 or dv700.",
-)
-@click.option("--output", metavar="DIR", required=True, type=FILE, help="Folder of the surfaces and manifest.json.")
-@click.option("--input", "input_file", metavar="FILE", type=FILE, help="Image or array to write as the input map.")
-@click.option("--element", metavar="TYPE", help="For cldnn and bpu: float32, float16, int16 or int8.")
-@click.option("--run", is_flag=True, help="Also write the output maps of the emulated device.")
-@with_sources
-@with_network
-@with_console
-def export(
-    console: Console,
-    ini: Path,
-    target: str,
-    output: Path,
-    input_file: Path | None,
-    element: str | None,
-    run: bool,
-    sources: tuple[Path, ...],
-    **device: Any,
-) -> None:
-    """Write weights and maps for accelerators.
-
-    They have the memory formats of NVDLA, clDNN, BPU or DV700.
-    """
-    from cnn_convertor.export import export
-
-    config = Config.read(ini, **device)
-    with console.progress(config.name, verbose=config.verbose) as progress:
-        result = export(
-            config, target, output, input_file=input_file, element=element, run=run, sources=sources, progress=progress
-        )
-    console.result(f"{config.name} for {target}", [*result.summary, ("manifest", str(result.files[-1]))])
-
-
 _DIGITS = 19  # a number of fewer digits fits 64 bits
 
 
@@ -122,11 +81,11 @@ with_element = click.option("--element", metavar="TYPE", help="Type of the eleme
 
 
 @commands.group()
-def layout() -> None:
-    """Describe memory layouts, and convert arrays."""
+def layouts() -> None:
+    """Describe memory layouts, convert arrays, plan memory."""
 
 
-@layout.command("list")
+@layouts.command("list")
 @click.argument("family", metavar="[FAMILY]", required=False)
 @with_console
 def list_layouts(console: Console, family: str | None) -> None:
@@ -144,7 +103,7 @@ def list_layouts(console: Console, family: str | None) -> None:
     console.lines([Grid(texts, tuple(rows), indent=0)])
 
 
-@layout.command("describe")
+@layouts.command("describe")
 @click.argument("name", metavar="NAME")
 @click.option(
     "--shape",
@@ -154,7 +113,7 @@ def list_layouts(console: Console, family: str | None) -> None:
     help="Shape of the array, in the order of the layout's axes.",
 )
 @with_element
-@click.option("--svg", "picture", metavar="FILE.svg", type=OUTPUT, help="Draw the memory.")
+@click.option("-o", "--output", "picture", metavar="FILE.svg", type=OUTPUT, help="Draw the memory.")
 @with_console
 def describe_layout(
     console: Console, name: str, shape: tuple[int, ...], element: str | None, picture: Path | None
@@ -193,7 +152,7 @@ def _moves(name: str, text: str, **plain: str) -> None:
             show_default=default is not None,
         )
 
-    @layout.command(name, help=text)
+    @layouts.command(name, help=text)
     @which("--from", "source_layout", "The layout of the input.")
     @which("--to", "to", "The layout of the output.")
     @click.option(
@@ -232,7 +191,50 @@ _moves(
 )
 
 
-@commands.command()
+@layouts.command()
+@click.argument("ini", metavar="NET.ini", type=FILE)
+@click.option(
+    "--target",
+    metavar="NAME",
+    required=True,
+    help="nvdla-fp16, nvdla-int16, nvdla-int8 (each with :image,winograd,compressed or some of these), "
+    "cldnn:FORMAT[,FORMAT...], bpu[:ALIGN], bpu:x3 or dv700.",
+)
+@click.option(
+    "-o", "--output", metavar="DIR", required=True, type=FILE, help="Folder of the surfaces and manifest.json."
+)
+@click.option("--inputs", "input_file", metavar="FILE", type=FILE, help="Image or array to write as the input map.")
+@click.option("--element", metavar="TYPE", help="For cldnn and bpu: float32, float16, int16 or int8.")
+@click.option("--run", is_flag=True, help="Also write the output maps of the emulated device.")
+@with_sources
+@with_network
+@with_console
+def export(
+    console: Console,
+    ini: Path,
+    target: str,
+    output: Path,
+    input_file: Path | None,
+    element: str | None,
+    run: bool,
+    sources: tuple[Path, ...],
+    **device: Any,
+) -> None:
+    """Write weights and maps for accelerators.
+
+    They have the memory formats of NVDLA, clDNN, BPU or DV700.
+    """
+    from cnn_convertor.export import export
+
+    config = Config.read(ini, **device)
+    with console.progress(config.name, verbose=config.verbose) as progress:
+        result = export(
+            config, target, output, input_file=input_file, element=element, run=run, sources=sources, progress=progress
+        )
+    console.result(f"{config.name} for {target}", [*result.summary, ("manifest", str(result.files[-1]))])
+
+
+@layouts.command()
 @click.argument("table", metavar="FILE.csv", type=FILE)
 @click.option("--capacity", metavar="N", type=WholeNumber(0), help="Exit with 1 if the plan needs more than N.")
 @click.option("--alignment", metavar="N", type=COUNT, default=1, show_default=True, help="Offsets are multiples of N.")
@@ -245,7 +247,7 @@ _moves(
     help="Limit of the search, in nodes.",
 )
 @click.option(
-    "--output", metavar="OUT.csv", type=FILE, help="File for the table with offsets; by default standard output."
+    "-o", "--output", metavar="OUT.csv", type=FILE, help="File for the table with offsets; by default standard output."
 )
 @with_format
 @with_console

@@ -1,4 +1,4 @@
-"""The commands that describe a model and its conversion: report, draw, passes, init."""
+"""The commands that describe a model and its conversion: report, passes, init."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 @click.argument("ini", metavar="MODEL_OR_INI", type=FILE)
 @click.option("--html", metavar="FILE", type=OUTPUT, help="Write the report as one self-contained page.")
 @click.option("--json", "json_file", metavar="FILE", type=OUTPUT, help="Write the report as JSON (docs/report.md).")
+@click.option("--svg", "network_file", metavar="FILE", type=OUTPUT, help="Draw the network as SVG.")
+@click.option("--memory-svg", "memory_file", metavar="FILE", type=OUTPUT, help="Draw the I/O buffer over time as SVG.")
 @click.option("--compare", "earlier", metavar="OLD.json", type=FILE, help="Show what differs from an earlier report.")
 @click.option("--verify", "verified", is_flag=True, help="Compare with the framework, too, layer by layer.")
 @click.option("--board", metavar="DIR", type=FILE, help="Show a kit's measurements on the board beside the model.")
@@ -37,6 +39,8 @@ def report(
     ini: Path,
     html: Path | None,
     json_file: Path | None,
+    network_file: Path | None,
+    memory_file: Path | None,
     earlier: Path | None,
     verified: bool,
     board: Path | None,
@@ -53,7 +57,7 @@ def report(
     from cnn_convertor.cli.overview import find
     from cnn_convertor.files.codec import to_json
     from cnn_convertor.report.comparison import differences
-    from cnn_convertor.report.page import html_page
+    from cnn_convertor.report.page import html_page, memory_svg, network_svg
 
     if opens and html is None:
         raise UsageError.of("DV100", "--open needs --html: it opens that file")
@@ -66,7 +70,12 @@ def report(
     save(json_file, data)
     if html is not None:
         save(html, html_page(current, compared=compared, data=data))
-    console.report(current, problems, notes, [path for path in (html, json_file) if path is not None], compared)
+    drawn = {network_file: network_svg, memory_file: memory_svg} if current.steps else {}
+    for path, draw in drawn.items():
+        if path is not None:
+            save(path, draw(current))
+    written = [path for path in (html, json_file, *drawn) if path is not None]
+    console.report(current, problems, notes, written, compared)
     if opens and html is not None:
         click.launch(html.resolve().as_uri())
 
@@ -86,33 +95,6 @@ def earlier_report(path: Path) -> Report:
         return from_values(Report, values)
     except ValueError as error:
         raise UsageError.of("DV161", f"this is not a report: {error}", Origin(str(path)), hint) from None
-
-
-@commands.command()
-@click.argument("ini", metavar="MODEL_OR_INI", type=FILE)
-@click.option("-o", "--output", metavar="NET.svg", type=OUTPUT, help="Draw the network.")
-@click.option("--memory", metavar="MEM.svg", type=OUTPUT, help="Draw the I/O buffer over time.")
-@with_network
-@with_console
-def draw(console: Console, ini: Path, output: Path | None, memory: Path | None, **device: Any) -> None:
-    """Draw a network and its memory as SVG."""
-    from cnn_convertor.config.request import Request
-    from cnn_convertor.pipeline import plan, read_whole
-    from cnn_convertor.report.collecting import report_of
-    from cnn_convertor.report.page import memory_svg, network_svg
-
-    if output is None and memory is None:
-        raise UsageError.of("DV100", "there is nothing to draw", hint="give -o NET.svg, --memory MEM.svg, or both")
-    config = Config.of(ini, **device)
-    with console.working(config.name, "draw"):
-        request = Request.of(config)
-        report = report_of(plan(read_whole(request), request.name, request.options), request)
-        pictures = {
-            path: draw(report) for path, draw in ((output, network_svg), (memory, memory_svg)) if path is not None
-        }
-    for path, picture in pictures.items():
-        save(path, picture)
-        console.note(f"{config.name} in {path}")
 
 
 @commands.command()

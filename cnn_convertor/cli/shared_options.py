@@ -64,7 +64,9 @@ FILE = click.Path(path_type=Path)
 OUTPUT = Output()
 COUNT = WholeNumber(1)
 ADDRESS = Address()
-OUT = click.option("--out", "folder", metavar="DIR", required=True, type=FILE, help="Folder to copy to the board.")
+OUT = click.option(
+    "-o", "--output", "folder", metavar="DIR", required=True, type=FILE, help="Folder to copy to the board."
+)
 with_calibration = click.option(
     "--calibrate",
     metavar="PATH",
@@ -142,14 +144,12 @@ def with_device(command: Callable[..., int]) -> Callable[..., int]:
     )
     kernel = click.option(
         "--max-kernel-size",
-        "--max_kernel_size",
         metavar="N",
         type=int,
         help="Largest kernel in pixels, in place of the device's.",
     )
     buffer = click.option(
         "--ub-size",
-        "--ub_size",
         metavar="BYTES",
         type=int,
         help="Size of the unified buffer, in place of the device's.",

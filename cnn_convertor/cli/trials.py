@@ -78,9 +78,13 @@ def inspect_network(
 @commands.command()
 @click.argument("ini", metavar="MODEL_OR_INI", type=FILE)
 @click.option(
-    "--input", "input_file", metavar="FILE", required=True, type=FILE, help="An image, a .npy or a .npz file."
+    "--inputs",
+    metavar="PATH",
+    required=True,
+    type=FILE,
+    help="A .npz or .npy file, an image, or a folder of them.",
 )
-@click.option("--output", metavar="FILE.npz", type=OUTPUT, help="Save the outputs, each as (N, H, W, C).")
+@click.option("-o", "--output", metavar="FILE.npz", type=OUTPUT, help="Save the outputs, each as (N, H, W, C).")
 @click.option("--top", metavar="N", type=COUNT, default=5, show_default=True, help="Number of best classes to show.")
 @click.option("--labels", metavar="FILE", type=FILE, help="Class names, one per line.")
 @with_sources
@@ -90,7 +94,7 @@ def inspect_network(
 def run(
     console: Console,
     ini: Path,
-    input_file: Path,
+    inputs: Path,
     output: Path | None,
     top: int,
     labels: Path | None,
@@ -108,7 +112,7 @@ def run(
     config = Config.of(ini, **device)
     names = () if labels is None else read_labels(labels)
     with console.progress(config.name, verbose=config.verbose) as progress:
-        results = run_network(config, input_file, sources=sources, progress=progress)
+        results = run_network(config, inputs, sources=sources, progress=progress)
     if labels is not None:
         check_labels(labels, names, results)
     if output is not None:

@@ -25,7 +25,7 @@ LARGEST = 1_000_000  # bytes of an ini file
 _COMMENT = r"(?:[#;].*)?"
 _BLANK = re.compile(_COMMENT)
 _SECTION = re.compile(r"\[([^\]]*)\]\s*" + _COMMENT)
-_NO_TEXT = re.compile("[\x80-\xa0\ue000-\uf8ff\ufffd]")  # what a code page has in place of undefined bytes
+_NO_TEXT = re.compile("[\0\x80-\xa0\ue000-\uf8ff\ufffd]")  # what a code page has in place of undefined bytes
 _OPEN_SECTION = re.compile(r"\[\s*(\w+)\s*" + _COMMENT)
 _SETTING = re.compile(r'([^=\[\]#;"]+)=(?:\s*"([^"]*)"\s*|([^"#;]*))' + _COMMENT)
 

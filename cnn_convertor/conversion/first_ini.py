@@ -51,6 +51,7 @@ def first_ini(model: Path, output: Path | None) -> str:
         "definition": _path(model, folder),
         "output_folder": "output",
         "generate_source": "1",
+        "quantization": "auto",
     }
     if weights is not None and weights != model:
         values["data"] = _path(weights, folder)

@@ -68,7 +68,7 @@ class SurfaceEntry:
         """The surface's bytes, verified by size and SHA-256. Raises ModelError if they do not match."""
         if self.file is None:
             message = f'the {self.role} of "{self.layer}" is only described, not written'
-            hint = "export --input" if self.role == Role.INPUT.value else "export --run"
+            hint = "layouts export --inputs" if self.role == Role.INPUT.value else "layouts export --run"
             _refuse("DV856", message, Path(MANIFEST), hint)
         try:
             data = np.fromfile(self.file, np.uint8)
@@ -137,7 +137,7 @@ def read(path: Path) -> Manifest:
     try:
         data = json_files.load(file)
     except (OSError, ValueError) as error:
-        _refuse("DV855", f"cannot read the manifest: {error}", file, "pass the folder given to export --output")
+        _refuse("DV855", f"cannot read the manifest: {error}", file, "pass the folder given to `layouts export`")
     try:
         if data["format"] != FORMAT:
             raise ValueError(f"its format is {data['format']}, not {FORMAT}")

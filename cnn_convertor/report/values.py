@@ -50,7 +50,7 @@ class Preprocessing(NamedTuple):
 
 
 class StoredMap(NamedTuple):
-    """A feature map in the I/O buffer. shape: height, width, channels. layout: a name of `cnn-convertor layout`. offset: bytes."""
+    """A feature map in the I/O buffer. shape: height, width, channels. layout: a name of `cnn-convertor layouts`. offset: bytes."""
 
     shape: tuple[int, int, int]
     layout: str

@@ -38,7 +38,7 @@ TESTED: Final = {"docs/networks.md": "tests/frontends/onnx/test_conformance.py"}
 def is_possible(name: str) -> bool:
     """Whether the libraries that the file needs are installed."""
     drawn = pictures.DRAWN.get(Path(name).name)
-    return drawn is None or drawn.option != "--output" or can_place()
+    return drawn is None or drawn.option != "--svg" or can_place()
 
 
 def main(names: list[str]) -> int:

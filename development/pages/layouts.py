@@ -30,7 +30,7 @@ PAGE: Final = Path(__file__).resolve().parents[2] / "docs/layouts.md"
 EXPORT: Final = "## Export to other accelerators\n"
 _HEAD = """# Memory layouts and export
 
-`cnn-convertor layout` describes and converts memory layouts; `cnn-convertor export` [writes networks](#export-to-other-accelerators)
+`cnn-convertor layouts` describes and converts memory layouts; `cnn-convertor layouts export` [writes networks](#export-to-other-accelerators)
 in them. The sections on layouts are generated from `cnn_convertor/layouts` by `python -m development.pages`.
 
 A layout is a list of terms, outermost first. Each term is a digit of an axis: `c/16` counts slices of 16 channels, `c%16` the
@@ -62,11 +62,11 @@ place = offset(layout, shape, index, element="float16")  # in bytes
 On the command line, `.npy` files are arrays, other files are raw memory:
 
 ```text
-cnn-convertor layout list [FAMILY]                                    # plain, dv700, nvdla, bpu or cldnn
-cnn-convertor layout describe whc8 --shape 3,2,12 [--svg FILE.svg]    # formula, size, first elements, a picture
-cnn-convertor layout pack --to NCHW16c x.npy x.bin                    # default: --from NCHW
-cnn-convertor layout unpack --from NCHW16c --shape 1,20,8,8 --element float32 x.bin y.npy
-cnn-convertor layout convert --from NCHW16c --to NHWC --shape 1,20,8,8 --element float32 x.bin z.bin
+cnn-convertor layouts list [FAMILY]                                   # plain, dv700, nvdla, bpu or cldnn
+cnn-convertor layouts describe whc8 --shape 3,2,12 [-o FILE.svg]      # formula, size, first elements, a picture
+cnn-convertor layouts pack --to NCHW16c x.npy x.bin                   # default: --from NCHW
+cnn-convertor layouts unpack --from NCHW16c --shape 1,20,8,8 --element float32 x.bin y.npy
+cnn-convertor layouts convert --from NCHW16c --to NHWC --shape 1,20,8,8 --element float32 x.bin z.bin
 ```
 
 `--shape` is the shape of the input, in the order of its layout's axes; `--element` is its type, if the layout does not define
@@ -174,7 +174,7 @@ def _pixels() -> str:
     ]
     lead = (
         "Pixel formats: `pixels.pack_pixels` and `unpack_pixels`, which take x offsets and strides, or "
-        "`layout pack --from HWC --to T_A8B8G8R8`. `precision.Requantization` converts pixels as the device's input does: "
+        "`layouts pack --from HWC --to T_A8B8G8R8`. `precision.Requantization` converts pixels as the device's input does: "
         "offset, scale and shift.\n"
     )
     head = "| number | name | fields in memory, lowest first | loaded as | bytes per pixel of each plane | x offset |"

@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/pictures: those of networks by `draw`, the others from conversions and formulas."""
+"""Draws the pictures of docs/pictures: those of networks by `report`, the others from conversions and formulas."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MODULE = "inception_3a/"
 
 
 class Drawn(NamedTuple):
-    """A picture by `draw`: of a network of the zoo, with an input of `size` pixels, by one of its options."""
+    """A picture by `report`: of a network of the zoo, with an input of `size` pixels, by one of its options."""
 
     network: str
     size: int
@@ -38,8 +38,8 @@ class Drawn(NamedTuple):
 
 
 DRAWN: Final = {
-    "network.svg": Drawn("onnx_mtcnn_onet", 48, "--output"),
-    "memory.svg": Drawn("onnx_unet", 64, "--memory"),
+    "network.svg": Drawn("onnx_mtcnn_onet", 48, "--svg"),
+    "memory.svg": Drawn("onnx_unet", 64, "--memory-svg"),
 }
 
 
@@ -54,11 +54,11 @@ def pictures() -> Mapping[str, Callable[[], str]]:
 
 
 def draw(drawn: Drawn) -> str:
-    """What the command `draw` makes."""
+    """What the command `report` draws."""
     with tempfile.TemporaryDirectory() as folder:
         picture = Path(folder) / "picture.svg"
         ini = zoo.build(drawn.network, Path(folder), size=drawn.size)
-        assert main(["draw", "-q", str(ini), drawn.option, str(picture)]) == 0
+        assert main(["report", "-q", str(ini), drawn.option, str(picture)]) == 0
         return picture.read_text(encoding="utf-8")
 
 

@@ -166,7 +166,7 @@ def test_the_same_network_has_the_same_kit(tmp_path: Path) -> None:
 
 
 def test_the_command_line(kit: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["kit", str(INI), "--samples", "2", "--seed", "3", "--out", str(tmp_path / "kit")]) == 0
+    assert main(["board", "kit", str(INI), "--samples", "2", "--seed", "3", "-o", str(tmp_path / "kit")]) == 0
     assert (tmp_path / "kit" / "kit.h").read_text() == (kit / "kit.h").read_text()
     assert main(["verify", str(INI), "--board", str(run(kit, tmp_path / "good"))]) == 0
     judged = capsys.readouterr().out
@@ -187,7 +187,7 @@ def test_the_command_line(kit: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_callbacks_of_custom_layers_must_be_readable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "latin.cpp").write_bytes(b"// \xe4")
     for name, reason in {"none.cpp": "No such file", "latin.cpp": "not UTF-8"}.items():
-        assert main(["kit", str(INI), "--out", str(tmp_path / "kit"), "--source", str(tmp_path / name)]) == 2
+        assert main(["board", "kit", str(INI), "-o", str(tmp_path / "kit"), "--source", str(tmp_path / name)]) == 2
         said = capsys.readouterr().err
         assert "DV730" in said and reason in said
 

@@ -21,19 +21,18 @@ INI, IMAGE = str(DIGITS / "net.ini"), str(ROOT / "examples" / "digits_samples" /
 MADE = DIGITS / "output" / "digits" / "digits_gen.cpp"
 
 COMMANDS = {  # its arguments -> the steps that it shows; OUT is a folder
-    f"convert {INI} --output-folder OUT": ["read", "weights"],
+    f"convert {INI} --output OUT": ["read", "weights"],
     f"check {INI}": ["read", "weights", "compare"],
     f"inspect {INI}": ["inspect"],
-    f"run {INI} --input {IMAGE}": ["read", "compile", "run"],
+    f"run {INI} --inputs {IMAGE}": ["read", "compile", "run"],
     f"report {INI}": ["read", "report"],
-    f"draw {INI} --memory OUT/a.svg": ["draw"],
     f"init {DIGITS / 'digits.keras'}": ["read"],
-    f"kit {INI} --out OUT": ["read", "weights"],
-    f"export {INI} --target nvdla-fp16 --output OUT --run": ["read", "run", "surfaces"],
+    f"board kit {INI} --output OUT": ["read", "weights"],
+    f"layouts export {INI} --target nvdla-fp16 --output OUT --run": ["read", "run", "surfaces"],
     f"sweep {INI} --vary fusion=none,full": ["variants"],
     f"audit {MADE}": ["audit"],
-    "plan OUT/table.csv": ["plan"],
-    "layout pack --to nvdla_feature_int16 OUT/map.npy OUT/map.bin": ["rearrange"],
+    "layouts plan OUT/table.csv": ["plan"],
+    "layouts pack --to nvdla_feature_int16 OUT/map.npy OUT/map.bin": ["rearrange"],
 }
 every_command = pytest.mark.parametrize("command", COMMANDS)
 

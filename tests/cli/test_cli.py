@@ -389,8 +389,8 @@ def test_verbose_tells_the_time_of_each_step_and_more_of_the_result(
         (["--max_kernel_sise", "3", "a.ini"], "--max-kernel-size"),
         (["--ub-size", "many", "a.ini"], "'many' is not a valid integer"),
         (["--ub-size"], "--ub-size"),
-        (["run", "a.ini", "--input", "x.npy", "--top", "x"], "'--top': \"x\" is not a whole number of at least 1"),
-        (["run", "a.ini", "--input", "x.npy", "--top", "0"], "'--top': \"0\" is not a whole number of at least 1"),
+        (["run", "a.ini", "--inputs", "x.npy", "--top", "x"], "'--top': \"x\" is not a whole number of at least 1"),
+        (["run", "a.ini", "--inputs", "x.npy", "--top", "0"], "'--top': \"0\" is not a whole number of at least 1"),
         (["verify", "a.ini", "--min-sqnr", "high"], "'--min-sqnr': \"high\" is not a number"),
         (["-v", "-q", "a.ini"], "use either -v or -q"),
         (["--max-kernel-size", "8", "a.ini", "b.ini"], "--max-kernel-size: expected 1 to 7, not 8"),
@@ -526,7 +526,7 @@ assert run() == 2 and gc.get_freeze_count() > 10_000 > gc.collect()
         "report a.ini --json x --html ./x",
         "report a.ini --json link --html x",
         "report a.ini --json b/../a.ini",
-        "draw a.ini -o x.svg --memory x.svg",
+        "report a.ini --svg x.svg --memory-svg x.svg",
         "sweep a.ini --vary fusion=none --csv x --json x",
         "b.ini a.ini --depfile a.ini",
         "verify a.ini --json a.ini",
@@ -589,7 +589,7 @@ def test_a_conversion_imports_only_what_it_uses(tmp_path: Path) -> None:
     code = f"""
 import sys
 from cnn_convertor import cli
-assert cli.main(["-q", {str(ini)!r}, "--output-folder", {str(tmp_path)!r}]) == 0
+assert cli.main(["-q", {str(ini)!r}, "--output", {str(tmp_path)!r}]) == 0
 print(*sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -771,10 +771,10 @@ def test_a_hint_names_the_program_as_it_was_called(tmp_path: Path) -> None:
     [
         "NET --depfile FILE",
         "draw NET -o FILE",
-        "draw NET --memory FILE",
+        "report NET --memory-svg FILE",
         "init MODEL -o FILE",
-        "layout describe NHWC --shape 1,2,2,2 --svg FILE",
-        "plan TABLE --output FILE",
+        "layouts describe NHWC --shape 1,2,2,2 --output FILE",
+        "layouts plan TABLE --output FILE",
         "report NET --html FILE",
         "report NET --json FILE",
         "sweep NET --vary fusion=none --csv FILE",

@@ -9,16 +9,17 @@ import pytest
 
 from cnn_convertor import cli
 from cnn_convertor.cli.entry import commands
+from cnn_convertor.cli.examples import leaves
 from cnn_convertor.config import Config
 from cnn_convertor.errors import UsageError
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "digits_keras"
 WITH_INI = {
     name: command
-    for name, command in commands.commands.items()
+    for name, command in leaves(commands)
     if any(isinstance(p, click.Argument) and "ini" in str(p.metavar).lower() for p in command.params)
 }
-REQUIRED = {"run": ["--input", "x.npy"], "kit": ["--out", "kit"], "export": ["--target", "dv700", "--output", "out"], "sweep": ["--vary", "softmax=cpu"], "draw": ["-o", "net.svg"]}  # fmt: skip
+REQUIRED = {"run": ["--inputs", "x.npy"], "board kit": ["-o", "kit"], "layouts export": ["--target", "dv700", "-o", "out"], "sweep": ["--vary", "softmax=cpu"]}  # fmt: skip
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def test_every_command_that_reads_an_ini_file_can_refuse_its_code(
     name: str, ini: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert len(WITH_INI) > 8
-    assert cli.main([name, str(ini), *REQUIRED.get(name, []), "--no-custom-code"]) == 2
+    assert cli.main([*name.split(), str(ini), *REQUIRED.get(name, []), "--no-custom-code"]) == 2
     error = capsys.readouterr().err
     assert "DV118: [INPUT] custom_layer names Python code" in error and "layers.py" in error
     assert not Path("ran").exists()

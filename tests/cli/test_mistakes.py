@@ -79,7 +79,7 @@ def test_a_cache_that_cannot_be_written(ini: Path, capsys: pytest.CaptureFixture
 
 
 def test_a_kit_that_cannot_be_written_names_its_folder(ini: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["kit", str(ini), "--out", "digits.keras/kit"]) == 2
+    assert cli.main(["board", "kit", str(ini), "-o", "digits.keras/kit"]) == 2
     said = capsys.readouterr().err
     assert "--> digits.keras/kit\n  try: name a folder that can be written" in said
     assert "output_folder" not in said
@@ -90,7 +90,7 @@ def test_samples_that_are_no_numbers_name_their_file(
     value: float, ini: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     np.save("bad.npy", np.full((1, 8, 8, 1), value))
-    assert cli.main(["run", str(ini), "--input", "bad.npy"]) == 2
+    assert cli.main(["run", str(ini), "--inputs", "bad.npy"]) == 2
     assert 'DV706: the input "image" holds NaN or infinity\n  --> bad.npy\n' in capsys.readouterr().err
 
 

@@ -224,12 +224,11 @@ def test_open_needs_a_page() -> None:
     assert cli.main(["report", str(EXAMPLE), "--open"]) == 2
 
 
-def test_draw_draws(tmp_path: Path) -> None:
+def test_a_report_draws(tmp_path: Path) -> None:
     pytest.importorskip("fast_sugiyama")
     network, memory = tmp_path / "net.svg", tmp_path / "mem.svg"
-    assert cli.main(["draw", str(EXAMPLE), "-o", str(network), "--memory", str(memory)]) == 0
+    assert cli.main(["report", str(EXAMPLE), "--svg", str(network), "--memory-svg", str(memory)]) == 0
     assert "step-0" in network.read_text() and "bytes at" in memory.read_text()
-    assert cli.main(["draw", str(EXAMPLE)]) == 2
 
 
 def test_without_the_library_there_is_a_report_and_no_drawing(
@@ -240,7 +239,7 @@ def test_without_the_library_there_is_a_report_and_no_drawing(
     assert cli.main(["report", str(EXAMPLE), "--html", str(page)]) == 0
     assert 'id="memory"' in page.read_text() and 'id="network-picture"' not in page.read_text()
     assert "no picture of the network" in page.read_text()
-    assert cli.main(["draw", str(EXAMPLE), "-o", str(tmp_path / "net.svg")]) == 2
+    assert cli.main(["report", str(EXAMPLE), "--svg", str(tmp_path / "net.svg")]) == 2
     assert "DV160" in capsys.readouterr().err
 
 

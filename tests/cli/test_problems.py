@@ -120,14 +120,14 @@ def test_a_document_is_all_that_is_printed(form: str, tmp_path: Path, capsys: py
 def test_without_problems_a_document_is_empty(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "buffers.csv"
     table.write_text("id,lower,upper,size\na,0,2,16\n")
-    assert cli.main(["plan", str(table), "--format", "json"]) == 0
+    assert cli.main(["layouts", "plan", str(table), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
 
 
 def test_annotations_leave_the_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "buffers.csv"
     table.write_text("id,lower,upper,size\na,0,2,16\n")
-    assert cli.main(["plan", str(table), "--capacity", "8", "--format", "github"]) == 1
+    assert cli.main(["layouts", "plan", str(table), "--capacity", "8", "--format", "github"]) == 1
     out, err = capsys.readouterr()
     assert "a,0,2,16,0" in out and "::error title=DV120,file=" in err
 
@@ -138,7 +138,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BROKEN = {  # arguments -> exit code and code; NET is an ini file for an unknown layer, TABLE one of buffers
     "convert NET": (1, "DV301"),
     "check NET": (1, "DV301"),
-    "run NET --input x.npy": (1, "DV301"),
+    "run NET --inputs x.npy": (1, "DV301"),
     "verify NET": (1, "DV301"),
     "audit NET": (1, "DV600"),
     "plan TABLE --capacity 8": (1, "DV120"),

@@ -20,22 +20,22 @@ INI, CAFFE = EXAMPLES / "digits_keras" / "net.ini", EXAMPLES / "digits_caffe" / 
 PYTORCH = EXAMPLES / "digits_pytorch" / "net.ini"
 IMAGE = EXAMPLES / "digits_samples" / "digit_3.png"
 COMMANDS = (
-    f"convert {INI} {CAFFE} {PYTORCH} -v --output-folder OUT",
+    f"convert {INI} {CAFFE} {PYTORCH} -v --output OUT",
     *(f"inspect {ini} -v --cost" for ini in (INI, CAFFE, PYTORCH)),
     f"inspect {INI} --device all",
-    f"run {INI} --input {IMAGE}",
+    f"run {INI} --inputs {IMAGE}",
     f"report {INI}",
     f"report {INI} --compare OUT/old.json --device zia-c3",
     f"sweep {INI} --vary quantization=0,1 --vary fusion=none,full",
     f"audit {EXAMPLES / 'digits_keras/output/digits/digits_gen.cpp'}",
-    f"export {INI} --target nvdla-int8 --output OUT",
+    f"layouts export {INI} --target nvdla-int8 --output OUT",
     "devices",
     "layout list",
     "layout describe whc8 --shape 4,4,8",
     "docs",
 )
 SLOW = (
-    f"convert {INI} --calibrate {EXAMPLES / 'digits_samples'} -v --output-folder OUT",
+    f"convert {INI} --calibrate {EXAMPLES / 'digits_samples'} -v --output OUT",
     f"verify {INI} --layers --attribute --sensitivity",
 )
 every_command = pytest.mark.parametrize(

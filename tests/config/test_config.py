@@ -529,7 +529,7 @@ def test_an_unknown_section_is_one_warning(folder: Path) -> None:
     ("content", "message"),
     [
         (b"\x89HDF\r\n\x1a\n" + bytes(99), "UTF-8"),
-        ("[INPUT]\n# 名前".encode("cp932"), "UTF-8"),
+        ("[INPUT]\n# café ".encode("latin-1"), "UTF-8"),
         (b"\xff\xfe[\0", "UTF-8"),
     ],
 )

@@ -312,7 +312,7 @@ def test_first_writers_do_not_refuse_each_other(folder: Path, monkeypatch: pytes
 def test_processes_share_a_cache(net: Path, folder: Path, tmp_path: Path) -> None:
     programs = [
         subprocess.Popen(
-            [sys.executable, ROOT / "convertor.py", "-q", net, "--cache", folder, "--output-folder", tmp_path / f"{i}"]
+            [sys.executable, ROOT / "convertor.py", "-q", net, "--cache", folder, "--output", tmp_path / f"{i}"]
         )
         for i in range(3)
     ]

@@ -10,6 +10,7 @@ import pytest
 
 from cnn_convertor.config import KEYS, Config, name_of
 from cnn_convertor.conversion.first_ini import first_ini, guessed_preprocessing
+from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -38,6 +39,7 @@ def test_the_ini_file_of_a_model_can_be_read(model: str, tmp_path: Path) -> None
     config = Config.read(ini)
     assert (config.name, config.definition.resolve()) == (name_of(source), source)
     assert config.output_folder == tmp_path / "output" and config.generate_source
+    assert config.quantization is Quantization.AUTO
     assert config.mean == () and config.scale is None
 
 

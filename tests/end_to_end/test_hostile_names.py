@@ -140,14 +140,14 @@ def test_the_network_runs_and_its_outputs_keep_their_names(
     np.save(tmp_path / "given.npy", np.ones((1, 4, 4, 8), np.float32))
     saved = tmp_path / "saved.npz"
     given = str(tmp_path / "given.npy")
-    assert cli.main(["run", "-q", str(converted.ini), "--input", given, "--output", str(saved)]) == 0
+    assert cli.main(["run", "-q", str(converted.ini), "--inputs", given, "--output", str(saved)]) == 0
     with np.load(saved) as archive:
         assert list(archive) == OUTPUTS
 
 
 def test_an_export_writes_into_its_folder_alone(converted: Converted, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert cli.main(["export", "-q", str(converted.ini), "--target", "dv700", "--output", str(out)]) == 0
+    assert cli.main(["layouts", "export", "-q", str(converted.ini), "--target", "dv700", "--output", str(out)]) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert all(re.fullmatch(r"[\w.-]+", path.name) for path in out.iterdir())
     layers = {entry["layer"] for entry in json.loads((out / "manifest.json").read_text())["surfaces"]}

@@ -19,13 +19,13 @@ from export.networks import DIGITS, ROOT, dense, expected, key
 
 
 def test_the_command_writes_files_and_prints_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["export", str(DIGITS[0]), "--target", "nvdla-int8", "--output", str(tmp_path / "out")]) == 0
+    assert main(["layouts", "export", str(DIGITS[0]), "--target", "nvdla-int8", "--output", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().out
     assert "digits for nvdla-int8" in said and "dB SQNR" in said
     assert read(tmp_path / "out").surfaces
-    assert main(["export", str(DIGITS[0]), "--target", "nvdla", "--output", str(tmp_path / "no")]) == 2
+    assert main(["layouts", "export", str(DIGITS[0]), "--target", "nvdla", "--output", str(tmp_path / "no")]) == 2
     assert "DV850" in capsys.readouterr().err
-    assert main(["export", str(DIGITS[0]), "--target", "cldnn:bfyx", "--output", str(tmp_path / "no")]) == 1
+    assert main(["layouts", "export", str(DIGITS[0]), "--target", "cldnn:bfyx", "--output", str(tmp_path / "no")]) == 1
     assert capsys.readouterr().err.count("DV852") > 2
     assert not (tmp_path / "no").exists()
 

@@ -71,7 +71,9 @@ def test_outputs_need_a_compiler(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CXX", "no-such-compiler")
-    assert main(["export", str(DIGITS[0]), "--target", "bpu", "--run", "--output", str(tmp_path / "out")]) == 2
+    assert (
+        main(["layouts", "export", str(DIGITS[0]), "--target", "bpu", "--run", "--output", str(tmp_path / "out")]) == 2
+    )
     assert "C++ compiler" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 

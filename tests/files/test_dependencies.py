@@ -51,7 +51,7 @@ def test_every_input_is_named(net: Path, tmp_path: Path) -> None:
     (net.parent / "helper.py").write_text("")
     sys.path.insert(0, str(net.parent))
     try:
-        assert main(["-q", str(net), "--output-folder", str(tmp_path / "out"), "--depfile", str(tmp_path / "d")]) == 0
+        assert main(["-q", str(net), "--output", str(tmp_path / "out"), "--depfile", str(tmp_path / "d")]) == 0
     finally:
         sys.path.remove(str(net.parent))
     found = needed(tmp_path / "d")

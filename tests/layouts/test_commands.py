@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def layout(text: str) -> int:
-    return main(["layout", *text.split()])
+    return main(["layouts", *text.split()])
 
 
 def test_pack_and_unpack() -> None:
@@ -51,7 +51,7 @@ def test_pixels_of_every_format(name: str) -> None:
 def test_rows_of_nv12_are_a_layout() -> None:
     luma, chroma = (np.arange(n, dtype=np.uint8).reshape(shape) for n, shape in ((24, (4, 6)), (12, (2, 3, 2))))
     np.save("rows.npy", np.concatenate([luma, chroma.reshape(2, 6)]))
-    assert main(["layout", "pack", "--from", "HW", "--to", "hw: h@16 w | uint8", "rows.npy", "x.bin"]) == 0
+    assert main(["layouts", "pack", "--from", "HW", "--to", "hw: h@16 w | uint8", "rows.npy", "x.bin"]) == 0
     assert Path("x.bin").read_bytes() == NV12(4, 6).pack(luma, chroma).tobytes()
 
 
@@ -78,7 +78,7 @@ def test_list_and_describe(capsys: pytest.CaptureFixture[str]) -> None:
     assert "b_fs_yx_fsv16" in capsys.readouterr().out
     assert layout("list dv700") == 0
     assert len(capsys.readouterr().out.splitlines()) == 4
-    assert layout("describe whc8 --shape 3,2,12 --svg x.svg") == 0
+    assert layout("describe whc8 --shape 3,2,12 -o x.svg") == 0
     assert "(c div 8)*96" in capsys.readouterr().out
     assert Path("x.svg").read_text(encoding="utf-8").startswith("<svg")
 

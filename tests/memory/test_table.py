@@ -97,26 +97,26 @@ def example(tmp_path: Path) -> Path:
 
 
 def test_the_command_adds_offsets(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["plan", str(example), "--capacity", "12"]) == 0
+    assert cli.main(["layouts", "plan", str(example), "--capacity", "12"]) == 0
     said = capsys.readouterr()
     assert said.out == "id,lower,upper,size,offset\na,0,2,8,0\nb,1,3,4,8\nc,2,3,8,0\n"
     assert "3 buffers in 12 bytes, proven smallest" in said.err
 
 
 def test_the_command_writes_a_file(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["plan", str(example), "--output", str(example.with_name("out.csv"))]) == 0
+    assert cli.main(["layouts", "plan", str(example), "--output", str(example.with_name("out.csv"))]) == 0
     assert capsys.readouterr().out == ""
     assert example.with_name("out.csv").read_text().splitlines()[1] == "a,0,2,8,0"
 
 
 def test_a_capacity_that_is_too_small_ends_with_one(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["plan", str(example), "--capacity", "11"]) == 1
+    assert cli.main(["layouts", "plan", str(example), "--capacity", "11"]) == 1
     error = capsys.readouterr().err
     assert "DV120" in error and "no plan is smaller" in error
 
 
 def test_offsets_may_have_to_be_aligned(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["plan", str(example), "--alignment", "16"]) == 0
+    assert cli.main(["layouts", "plan", str(example), "--alignment", "16"]) == 0
     assert "b,1,3,4,16" in capsys.readouterr().out
 
 
@@ -126,5 +126,5 @@ def test_an_invalid_table_ends_with_one(
 ) -> None:
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    assert cli.main(["plan", str(tmp_path / name)]) == 1
+    assert cli.main(["layouts", "plan", str(tmp_path / name)]) == 1
     assert str(tmp_path / name) in capsys.readouterr().err

@@ -201,7 +201,7 @@ def test_run_shows_the_best_classes(digits: Config, tmp_path: Path, capsys: pyte
     for label, word in enumerate(labels.read_text().split()):
         image = str(SAMPLES / f"digit_{label}.png")
         code = main(
-            ["run", str(CAFFE_INI), "--input", image, "--top", "2", "--labels", str(labels), "--output", str(output)]
+            ["run", str(CAFFE_INI), "--inputs", image, "--top", "2", "--labels", str(labels), "-o", str(output)]
         )
         lines = capsys.readouterr().out.splitlines()
         assert code == 0 and lines[0] == "prob" and lines[1].split()[0] == word and len(lines) == 3
@@ -215,7 +215,7 @@ def test_run_says_what_the_size_of_a_map_means(
     files = "\n".join(f"{key} = {CAFFE_INI.with_name(name)}" for key, name in FILES.items())
     ini = tmp_path / "net.ini"
     ini.write_text(f"[INPUT]\nname = cut\n{files}\n[OUTPUT]\noutput_folder = out\noutputs = concat4\n")
-    assert main(["run", str(ini), "--input", str(SAMPLES / "digit_1.png")]) == 0
+    assert main(["run", str(ini), "--inputs", str(SAMPLES / "digit_1.png")]) == 0
     title, values = capsys.readouterr().out.splitlines()
     assert title == "concat4: 4x4x32 (height x width x channels)" and values.split()[0] == "range"
 
@@ -247,7 +247,7 @@ def test_verify_ends_with_1_below_the_threshold(
 
 
 def test_usage_errors_end_with_2(digits: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", str(CAFFE_INI), "--input", str(tmp_path / "none.png")]) == 2
+    assert main(["run", str(CAFFE_INI), "--inputs", str(tmp_path / "none.png")]) == 2
     assert "DV707" in capsys.readouterr().err
     assert main(["run", str(CAFFE_INI)]) == 2
 
