@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cnn_convertor import layouts as layouts
-    from cnn_convertor.api.functions import convert as convert
-    from cnn_convertor.api.functions import convert_all as convert_all
-    from cnn_convertor.api.functions import inspect as inspect
-    from cnn_convertor.api.functions import load as load
-    from cnn_convertor.api.functions import run as run
-    from cnn_convertor.api.functions import sweep as sweep
-    from cnn_convertor.api.functions import verify as verify
+    from cnn_convertor.api.entry_points import convert as convert
+    from cnn_convertor.api.entry_points import convert_all as convert_all
+    from cnn_convertor.api.entry_points import inspect as inspect
+    from cnn_convertor.api.entry_points import load as load
+    from cnn_convertor.api.entry_points import run as run
+    from cnn_convertor.api.entry_points import sweep as sweep
+    from cnn_convertor.api.entry_points import verify as verify
     from cnn_convertor.config import Config as Config
     from cnn_convertor.errors import ConvertorError as ConvertorError
     from cnn_convertor.errors import ConvertorWarning as ConvertorWarning
@@ -33,14 +33,14 @@ _HOMES = {
     "Processes": "workers.processes",
     "Report": "report",
     "Verification": "verification.results",
-    "convert": "api.functions",
-    "convert_all": "api.functions",
-    "inspect": "api.functions",
-    "load": "api.functions",
+    "convert": "api.entry_points",
+    "convert_all": "api.entry_points",
+    "inspect": "api.entry_points",
+    "load": "api.entry_points",
     "plan": "memory.planning",
-    "run": "api.functions",
-    "sweep": "api.functions",
-    "verify": "api.functions",
+    "run": "api.entry_points",
+    "sweep": "api.entry_points",
+    "verify": "api.entry_points",
 }
 __all__ = [  # noqa: PLE0604  # names of _HOMES, and a room that is public as a whole
     "__version__",

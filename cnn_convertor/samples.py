@@ -327,7 +327,7 @@ def _fitted(path: Path, name: str, values: NDArray[np.floating], shape: Shape, a
             batch = batch.transpose(0, *(1 + letters.index(letter) for letter in "HWC" if letter in letters))
             if not np.isfinite(batch).all():
                 hint = "look for a division by zero, or numbers beyond FP32, in what wrote the array"
-                raise UsageError.of("DV706", f'the input "{name}" holds NaN or infinity', Origin(str(path)), hint)
+                raise _unfit(path, f'the input "{name}" holds NaN or infinity', hint)
             return np.ascontiguousarray(batch).reshape(-1, *shape)
     actual = "x".join(map(str, values.shape))
     raise _unfit(path, f'an array of {actual} does not fit the input "{name}" of {shape} (height x width x channels)')

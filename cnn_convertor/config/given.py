@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from cnn_convertor.config.config import Config, checked_options, name_of
-from cnn_convertor.errors import ModelError, Origin, UsageError
+from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files.temporary import temporary_folder
 
 
@@ -27,13 +27,13 @@ class KerasModel(Protocol):
 
 
 @runtime_checkable
-class OnnxModel(Protocol):
+class OnnxProto(Protocol):
     """A ModelProto of the onnx package."""
 
     def SerializeToString(self) -> bytes: ...  # noqa: N802  # the name that protobuf gives it
 
 
-Network: TypeAlias = Config | str | os.PathLike[str] | bytes | KerasModel | OnnxModel
+Network: TypeAlias = Config | str | os.PathLike[str] | bytes | KerasModel | OnnxProto
 
 ACCEPTED: Final = (
     "the path of an ini file or of a model, a Config, a Keras model, an ONNX ModelProto, or the bytes of an ONNX model"
@@ -80,7 +80,7 @@ def _written(network: object) -> tuple[Callable[[Path], object], str, str]:
         return partial(_save, network), suffix, name_of(Path(network.name))
     if isinstance(network, bytes | bytearray | memoryview):
         return partial(_write, network), ".onnx", "network"
-    if isinstance(network, OnnxModel) and type(network).__name__ == "ModelProto":
+    if isinstance(network, OnnxProto) and type(network).__name__ == "ModelProto":
         return partial(_serialize, network), ".onnx", "network"
     hints = [f"; give {hint}" for foreign, hint in _FOREIGN.items() if foreign in package]
     raise TypeError(f"expected {ACCEPTED}, not {_described(network)}{''.join(hints)}")
@@ -112,14 +112,14 @@ def _save(model: KerasModel, path: Path) -> None:
         model.save(str(path))
     except Exception as error:  # Keras raises any type for a model that it cannot save
         problem = f"Keras cannot save the model: {error}"
-        raise ModelError.of("DV201", problem, Origin(path.name), "build it, with shapes for its inputs") from error
+        raise UsageError.of("DV139", problem, Origin(path.name), "build it, with shapes for its inputs") from error
 
 
-def _serialize(model: OnnxModel, path: Path) -> None:
+def _serialize(model: OnnxProto, path: Path) -> None:
     try:
         path.write_bytes(model.SerializeToString())
     except Exception as error:  # protobuf's own types, for more than 2 GB
         hint = "write it with onnx.save(model, path, save_as_external_data=True), and give the path"
         raise UsageError.of(
-            "DV100", f"the ONNX model cannot be serialized: {error}", Origin(path.name), hint
+            "DV139", f"the ONNX model cannot be serialized: {error}", Origin(path.name), hint
         ) from error

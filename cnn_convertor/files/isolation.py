@@ -3,24 +3,25 @@
 import faulthandler
 import os
 import pickle
-import resource
 import signal
 import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NoReturn, TypeVar
+from typing import Any, BinaryIO, Final, NoReturn, TypeVar, cast
 
+from cnn_convertor.errors import Problem, warn
 from cnn_convertor.files.interruption import uninterrupted
 
 T = TypeVar("T")
 
 _REASONS: Final = {  # a child's end -> what it means
-    signal.SIGXCPU: "reading it does not end",
-    signal.SIGKILL: "reading it does not end",
-    signal.SIGSEGV: "its structure makes the reader crash",
-    signal.SIGBUS: "its structure makes the reader crash",
-    signal.SIGABRT: "its structure makes the reader crash",
-    signal.SIGFPE: "its structure makes the reader crash",
+    "SIGXCPU": "reading it does not end",
+    "SIGKILL": "reading it does not end",
+    "SIGSEGV": "its structure makes the reader crash",
+    "SIGBUS": "its structure makes the reader crash",
+    "SIGABRT": "its structure makes the reader crash",
+    "SIGFPE": "its structure makes the reader crash",
 }
 
 
@@ -32,8 +33,13 @@ def isolated(function: Callable[[], T], *, seconds: int, memory: int) -> T:
     """The function's result, which must be picklable, computed in a forked child.
 
     seconds: of processor time, which waiting for a disk does not use up. memory: bytes that it may allocate, where the system
-    can limit them. Raises IsolationError; an interruption ends the child.
+    can limit them. Raises IsolationError; an interruption ends the child. A system without fork computes it in this process,
+    after a warning.
     """
+    if not hasattr(os, "fork") or find_spec("resource") is None:
+        problem = "this system has no processes with limits, so a damaged or hostile file may crash the convertor"
+        warn(Problem("DV138", problem, hint="give it files that you trust alone, or use Linux"))
+        return cast("T", _value_of(_answered(function)))
     with uninterrupted() as block:
         source, target = os.pipe()
         with warnings.catch_warnings():
@@ -53,29 +59,39 @@ def isolated(function: Callable[[], T], *, seconds: int, memory: int) -> T:
             _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
-        raise IsolationError(_REASONS.get(signal.Signals(number), f"its reader ended with signal {number}"))
+        raise IsolationError(_REASONS.get(signal.Signals(number).name, f"its reader ended with signal {number}"))
     if os.WEXITSTATUS(status) or not answer:
         raise IsolationError(f"its reader ended with status {os.WEXITSTATUS(status)}")
-    good, value = pickle.loads(answer)  # our own child wrote it
+    return cast("T", _value_of(pickle.loads(answer)))  # our own child wrote it
+
+
+def _value_of(answer: tuple[bool, Any]) -> Any:
+    good, value = answer
     if not good:
         raise IsolationError(value)
-    result: T = value
-    return result
+    return value
+
+
+def _answered(function: Callable[[], Any]) -> tuple[bool, Any]:
+    """Whether a function gives a result, and it, or its exception as text."""
+    try:
+        return True, function()
+    except MemoryError:
+        return False, "reading it needs more memory than its size explains"
+    except Exception as error:  # noqa: BLE001  # libraries raise any type for a damaged file; the caller reports it
+        return False, str(error) or type(error).__name__
 
 
 def _run(function: Callable[[], Any], target: BinaryIO, seconds: int, memory: int) -> NoReturn:
     """In the child: answer, and end without the parent's clean-up."""
+    import resource  # which only systems with fork have
+
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     faulthandler.disable()  # the parent reports a crash in plain words
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     _limit_memory(memory)
-    try:
-        answer: tuple[bool, Any] = (True, function())
-    except MemoryError:
-        answer = (False, "reading it needs more memory than its size explains")
-    except Exception as error:  # noqa: BLE001  # libraries raise any type for a damaged file; the parent reports it
-        answer = (False, str(error) or type(error).__name__)
+    answer = _answered(function)
     try:
         with target:
             pickle.dump(answer, target, pickle.HIGHEST_PROTOCOL)
@@ -85,6 +101,8 @@ def _run(function: Callable[[], Any], target: BinaryIO, seconds: int, memory: in
 
 def _limit_memory(memory: int) -> None:
     """Beyond what the parent has mapped. Systems without /proc do not limit it."""
+    import resource
+
     status = Path("/proc/self/statm")
     if status.exists():
         mapped = int(status.read_text().split()[0]) * resource.getpagesize()

@@ -5,7 +5,6 @@ allows the next run to undo a replacement that was cut off.
 """
 
 import ctypes
-import fcntl
 import filecmp
 import hashlib
 import json
@@ -121,8 +120,12 @@ def _write(folder: Path, path: Path, contents: Contents) -> Digest:
 def _lock(folder: Path, waits: uninterrupted | None = None) -> Iterator[None]:
     """Lock a folder against other processes. waits: the block whose interruption ends the wait for them.
 
-    Raises BlockingIOError when another process holds the lock and there is no waiting.
+    Raises BlockingIOError when another process holds the lock and there is no waiting, OSError on a system without locks.
     """
+    try:
+        import fcntl  # which Windows does not have
+    except ImportError as error:
+        raise OSError(ENOSYS, os.strerror(ENOSYS)) from error
     handle = os.open(folder, os.O_RDONLY)
     try:
         if waits is None:
@@ -182,6 +185,8 @@ def _temporary(folder: Path) -> Path:
 
 def _is_mounted(folder: Path) -> bool:
     """Whether nothing moves into a folder from beside it, since it is the top of a disk or of a mount."""
+    if os.name == "nt":
+        return False
     try:
         os.rename(f"{folder.parent}/.", f"{folder}/.")  # noqa: PTH104  # a Path has no such dot; it never moves
     except OSError as error:

@@ -28,8 +28,15 @@ _AHEAD: Final = 2  # items per process that are taken before an earlier one is d
 _LIMITS: Final[list[int]] = []  # of the blocks of `limited`, the innermost last
 
 
+def can_start_processes() -> bool:
+    """Whether processes can inherit a pipe and a mask of signals: not on Windows."""
+    return hasattr(signal, "pthread_sigmask")
+
+
 def share() -> int:
     """The number of processes or threads that this process may use at a time: the cores, or its part of the command's number."""
+    if not can_start_processes():
+        return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min([cores, *_LIMITS])
 

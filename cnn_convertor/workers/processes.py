@@ -14,7 +14,7 @@ from cnn_convertor.errors import ConvertorError, Problem, UsageError, assert_nev
 from cnn_convertor.workers import cluster
 from cnn_convertor.workers.cluster import Cluster
 from cnn_convertor.workers.outcomes import Item, Outcome
-from cnn_convertor.workers.pool import Lost, divided
+from cnn_convertor.workers.pool import Lost, can_start_processes, divided
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -45,6 +45,9 @@ def spread(
     started: called with the number of each item that starts.
     If the caller stops early, processes are interrupted like by Ctrl-C, and the tasks of a cluster are canceled.
     """
+    if isinstance(on, Processes) and on.jobs > 1 and not can_start_processes():
+        warn(Problem("DV140", "this system cannot start processes as Linux does, so all work is done in one"))
+        on = HERE
     match on:
         case Processes() if min(on.jobs, len(items)) < 2:
             for number, item in enumerate(items):

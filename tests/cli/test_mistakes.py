@@ -91,7 +91,7 @@ def test_samples_that_are_no_numbers_name_their_file(
 ) -> None:
     np.save("bad.npy", np.full((1, 8, 8, 1), value))
     assert cli.main(["run", str(ini), "--inputs", "bad.npy"]) == 2
-    assert 'DV706: the input "image" holds NaN or infinity\n  --> bad.npy\n' in capsys.readouterr().err
+    assert 'DV707: the input "image" holds NaN or infinity\n  --> bad.npy\n' in capsys.readouterr().err
 
 
 def test_check_names_files_that_no_conversion_writes(ini: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -391,7 +391,7 @@ def test_inspect_is_a_public_name() -> None:
     package = importlib.import_module("cnn_convertor")
     public = package.inspect
     importlib.import_module("cnn_convertor.conversion.inspection")
-    assert package.inspect is public is importlib.import_module("cnn_convertor.api.functions").inspect
+    assert package.inspect is public is importlib.import_module("cnn_convertor.api.entry_points").inspect
 
 
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -193,3 +193,15 @@ def test_public_names_exist() -> None:
 
 def test_results_show_themselves_in_a_notebook(folder: Path) -> None:
     assert convert("net.ini")._repr_html_().startswith("<iframe")
+
+
+def test_a_model_in_memory_that_cannot_be_written(folder: Path) -> None:
+    def save(self: object, filepath: str) -> None:
+        raise ValueError("it has no inputs yet")
+
+    names = {"__module__": "keras.models", "name": "mine", "save": save, "get_config": dict}
+    with pytest.raises(ConvertorError, match="DV139: Keras cannot save the model: it has no inputs yet"):
+        convert(type("Model", (), names)())
+    proto = type("ModelProto", (), {"SerializeToString": lambda self: save(self, "")})
+    with pytest.raises(ConvertorError, match="DV139: the ONNX model cannot be serialized"):
+        convert(proto())
