@@ -79,6 +79,18 @@ def test_every_operator_has_an_example() -> None:
     assert examples | {*WITHOUT_REFERENCE} == set(ops.Op.__args__), "tests/reference/ir_reference.py needs a reference"
 
 
+SMALLEST: list[tuple[Op, Shape]] = [  # the least that each rule takes -> its output
+    (ops.LocalResponseNorm(1, 1.0, 0.75), X),
+    (deconv(6, 4, 3, 3, padding=Padding(5, 5, 6, 7)), Shape(1, 1, 6)),
+    (conv(6, 4, 9, 12), Shape(1, 1, 6)),
+]
+
+
+@pytest.mark.parametrize(("op", "output"), SMALLEST)
+def test_the_smallest_sizes_are_sizes(op: Op, output: Shape) -> None:
+    assert op.output_shape(X) == output
+
+
 MISFITS: list[tuple[Op, list[Shape], str]] = [
     (ops.Input(Shape(0, 3, 3)), [], "the input size 0x3x3 is not a size"),
     (ops.Input(Shape(4096, 4096, 3)), [], "an input of 4096x4096x3 has more than 33,554,432 numbers"),

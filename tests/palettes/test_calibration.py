@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from cnn_convertor import cli
 from cnn_convertor.codegen import RenderOptions, emit
 from cnn_convertor.config.request import DeviceOptions
+from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, read_profile
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.profile import Figure
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import LayerType, Program, Weights
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
@@ -181,17 +183,23 @@ def test_inputs_that_the_firmware_is_told_of_are_known(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
 def test_convolutions_of_groups_are_measured_on_their_channels(transposed: bool, tmp_path: Path) -> None:
-    """Each group is a command that reads a part of the map: of the network's input, and of what a layer wrote."""
-    first = ops.Conv2d(normal(32, 8, 1, 1), None, window((1, 1)), groups=2)
-    second = ops.Conv2d(normal(32, 16, 1, 1), None, window((1, 1)), groups=2)
-    graph, inputs = graph_of(first, then=second), images(5)
-    made = network(graph, tmp_path, transpose_weight=transposed, fusion="none")
+    """Each group is a command that reads a part of the map: of the network's input, and of what a layer wrote.
+
+    With few multipliers, the zeros in a kernel of both groups would take longer than another command.
+    """
+    slow = read_profile(DEFAULT_DEVICE, tmp_path).with_figures({"multipliers": Figure(1, "a test")})
+    weight, origin = normal(128, 64, 1, 1), Origin("net", "y")
+    both = ops.Conv2d(weight, None, window((1, 1)), groups=2)
+    x = Node("x", ops.Input(SHAPE._replace(channels=128)))
+    graph = Graph((x, Node("y", both, ("x",), (origin,)), Node("z", both, ("y",), (origin,))), ("z",))
+    inputs = (np.tile(images(5), 8) * np.linspace(0.5, 1, 128)).astype(np.float16).astype(np.float32)
+    made = network(graph, tmp_path, transpose_weight=transposed, fusion="none", device=slow)
     commands = [layer for layer in made.program.layers if layer.runs]
     assert len(commands) == 4, "the case has a command for each group"
     moments = calibration.measure(made, Samples({"x": inputs}, "", {}))
-    kernels = normal(32, 8, 1, 1).load()[:, :, 0, 0].astype(np.float64)
-    middle = np.concatenate([inputs[..., :8] @ kernels[:16].T, inputs[..., 8:] @ kernels[16:].T], axis=3)
-    parts = [inputs[..., :8], inputs[..., 8:], middle[..., :16], middle[..., 16:]]
+    kernels = weight.load()[:, :, 0, 0].astype(np.float64)
+    middle = np.concatenate([inputs[..., :64] @ kernels[:64].T, inputs[..., 64:] @ kernels[64:].T], axis=3)
+    parts = [inputs[..., :64], inputs[..., 64:], middle[..., :64], middle[..., 64:]]
     for index, part in enumerate(parts):
         flat = part.reshape(-1, part.shape[3])
         np.testing.assert_allclose(moments[index].mean[:, 0, 0], flat.mean(axis=0), rtol=1e-3, atol=1e-3)

@@ -153,6 +153,14 @@ def test_an_sqnr_that_fp16_does_not_reach_is_an_error() -> None:
     assert problem.code == "DV505" and "not 120, even with FP16 weights" in problem.message
 
 
+def test_a_silent_output_is_kept_beside_others() -> None:
+    """It has a size of its own, too."""
+    zeros = ops.Conv2d(Constant.of(np.zeros((8, OUTPUTS[0], 1, 1))), None, Window(Pair(1, 1)))
+    graph = Graph((*network().nodes, Node("z", zeros, ("a",), (Origin("net", "z"),))), ("e", "z"))
+    budget = quantize(graph, Request.of(chosen(46.0))).budget
+    assert budget is not None and 46.0 <= budget.sqnr < 100.0
+
+
 def test_other_quantizations_do_not_measure() -> None:
     for quantization in (Quantization.FP16, Quantization.PALETTE):
         assert quantize(network(), Request.of(chosen(120.0, quantization=quantization))).budget is None

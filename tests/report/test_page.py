@@ -8,17 +8,20 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from cnn_convertor.cli.overview import report_on
+from cnn_convertor.config import Config
 from cnn_convertor.files.codec import to_values
 from cnn_convertor.report import sections
 from cnn_convertor.report.comparison import differences
 from cnn_convertor.report.page import html_page, memory_svg, network_svg
 from cnn_convertor.report.summary import summary
-from report.networks import HOSTILE, board_verification, joined, report, verification
+from report.networks import DIGITS, HOSTILE, board_verification, joined, report, verification
 
 
 class Page(HTMLParser):
@@ -143,6 +146,16 @@ def test_a_board_is_shown_beside_the_model() -> None:
     assert ("board", "0.03 ms for the commands, 0.005 ms on the CPU; a board computes something else") in summary(made)
     assert {"0.50", "the same", "something else", "61.2", "4,096"} <= set(texts)
     assert any("a board: 2 samples (random), not passed. All commands: 30 us (60.0 by the model)" in t for t in texts)
+
+
+def test_the_first_numbers_are_those_of_the_report() -> None:
+    made = report_on(Config.read(DIGITS))
+    texts = [text.strip() for text in Page(html_page(made)).texts]
+    first = {words.partition(",")[0]: number for number, words in pairwise(texts)}
+    assert made.macs > 50_000
+    assert first["multiplications"] == f"{made.macs / 1_000_000:,.1f} M"
+    assert first["bytes of weights"] == f"{made.weight_bytes:,}"
+    assert (first["commands on the device"], first["layers on the CPU"]) == ("6", "1")
 
 
 def test_the_same_report_gives_the_same_page() -> None:

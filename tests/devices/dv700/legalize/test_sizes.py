@@ -94,6 +94,7 @@ CASES: dict[str, tuple[Graph, str]] = {
     "a sum of a prime number of pixels with a prime number of channels": (
         chain(ops.Add(), shape=Shape(1, 47, 3)), "spacetodepth spacetodepth Add crop"),
     "an activation of a long vector": (chain(ops.Activation(ops.Tanh()), shape=Shape(1, 1, 80)), "AveragePool2d"),
+    "an activation of the longest vector": (chain(ops.Activation(ops.Tanh()), shape=Shape(1, 1, 20 * 40)), "AveragePool2d"),
     "a scale of a long map": (chain(ops.Scale(some(5), some(5)), shape=Shape(3, 40, 5)), "Conv2d"),
     "a scale of a prime number of pixels": (
         chain(ops.Scale(some(5), some(5)), shape=Shape(1, 47, 5)), "spacetodepth Conv2d crop"),
