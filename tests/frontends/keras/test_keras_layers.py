@@ -308,6 +308,8 @@ def test_lists_of_tensors_are_joined(model: Any) -> None:
         ("image.resize", {"size": [3, 5], "antialias": True}, "antialias"),
         ("nn.depth_to_space", {"block_size": 3}, "blocks of 3x3"),
         ("split", {"num_or_size_splits": 3, "axis": 3}, "split of 4"),
+        ("split", {"num_or_size_splits": [], "axis": 3}, "split of 4"),
+        ("split", {"num_or_size_splits": [1, 2], "axis": 3}, "split of 4"),
         ("nn.relu", {"unheard_of": 3}, "unheard_of = 3"),
         ("linalg.inv", {}, "operation linalg.inv"),
         ("__operators__.getitem", {"slice_spec": [0]}, "part of the batch"),

@@ -138,13 +138,13 @@ def split(reading: KerasReading) -> Sequence[Value]:
     at, shape = value.axes.at(axis), reading.builder.shape(value.node)
     if at is None:
         reading.misfit(f"a split of axis {axis} is not supported")
-    size = shape[at]
+    size, borders = shape[at], [0]
     if isinstance(cuts, int) and cuts > 0 and size % cuts == 0:
         borders = list(range(0, size + 1, size // cuts))
     elif isinstance(cuts, list) and all(isinstance(n, int) and 0 < n <= size for n in cuts):
         by_sizes = function_of(reading) == "split"  # TensorFlow takes sizes, Keras the positions of cuts
         borders = [0, *np.cumsum(cuts).tolist()] if by_sizes else [0, *cuts, size]
-    else:
+    if borders[-1] != size or any(start >= end for start, end in pairwise(borders)):
         reading.refuse(f"a split of {size} into {cuts!r} is not supported")
     return [
         Value(reading.add(crop(shape, {at: bounds}), value.node, part=f"part{count}"), value.axes)
