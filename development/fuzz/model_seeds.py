@@ -6,6 +6,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,14 @@ def keras_structures() -> Iterator[bytes]:
                 yield _single(type, {"name": "l"}, "keras.src.ops.numpy", keywords=keywords)
             else:
                 yield _single("TFOpLambda", {"name": "l", "function": type}, "keras.layers", keywords=keywords)
+    for type, config in tables.KERAS_PRODUCTS.items():
+        yield _single(
+            type,
+            {"name": "l", "dtype": "float32", **config},
+            "keras.layers",
+            tensors=2,
+            parts=tables.KERAS_PARTS.get(type, {}),
+        )
 
 
 def _in_one_direction(type: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -124,14 +133,21 @@ def _single(
     module: str,
     arrays: Sequence[Sequence[int]] = (),
     keywords: Mapping[str, Any] | None = None,
+    *,
+    tensors: int = 1,
+    parts: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> bytes:
-    """Input -> layer, as Keras 3 writes it; functions of TensorFlow as Keras 2 does."""
+    """Input -> layer, as Keras 3 writes it; functions of TensorFlow as Keras 2 does.
+
+    tensors: how often it reads the input; without parts, as a list. parts: layers inside of it -> the shapes of their kernels.
+    """
     shape = [None, 6, 4] if type.endswith(("1D", "1DTranspose")) else [None, 6, 5, 4]
     tensor = {"class_name": "__keras_tensor__", "config": {"keras_history": ["x", 0, 0], "shape": shape}}
     given = {"name": "x", "batch_shape": shape, "dtype": "float32"}
+    args: list[Any] = [tensor] * tensors if tensors == 1 or parts else [[tensor] * tensors]
     is_old = type == "TFOpLambda"
     calls: list[Any] = (
-        [["x", 0, 0, dict(keywords or {})]] if is_old else [{"args": [tensor], "kwargs": dict(keywords or {})}]
+        [["x", 0, 0, dict(keywords or {})]] if is_old else [{"args": args, "kwargs": dict(keywords or {})}]
     )
     layers = [
         {"class_name": "InputLayer", "module": "keras.layers", "name": "x", "config": given, "inbound_nodes": []},
@@ -139,6 +155,7 @@ def _single(
     ]
     model = {"name": "m", "layers": layers, "input_layers": [["x", 0, 0]], "output_layers": [["l", 0, 0]]}
     named = {f"layers/l/vars/{number}": list(shape) for number, shape in enumerate(arrays)}
+    named |= {f"layers/l/{part}/vars/0": list(shape) for part, shape in parts.items()}
     groups = {path: dict[str, list[str]]() for path in ("", "layers", "layers/l", "layers/l/vars")}
     groups["layers/l/vars"] = {"name": ["l"]}
     return _structure({"class_name": "Functional", "config": model}, groups, named, 2 if is_old else 3)

@@ -35,6 +35,18 @@ KERAS_OWN: Final[Mapping[str, Settings]] = {
     "RepeatVector": {"n": 3},
 }
 # The shapes of its arrays, by the beginning of its type; the first that fits.
+# Layers that read several tensors, and those that they consist of, with the shapes of the kernels.
+KERAS_PRODUCTS: Final[Mapping[str, Settings]] = {
+    "Dot": {"axes": 3, "normalize": True},
+    "Attention": {"use_scale": False, "score_mode": "dot"},
+    "MultiHeadAttention": {"num_heads": 2, "key_dim": 3, "value_dim": 3, "use_bias": False, "output_shape": None, "attention_axes": None},
+}  # fmt: skip
+KERAS_PARTS: Final[Mapping[str, Mapping[str, Sequence[int]]]] = {
+    "MultiHeadAttention": {
+        **dict.fromkeys(("query_dense", "key_dense", "value_dense"), (4, 2, 3)),
+        "output_dense": (2, 3, 4),
+    }
+}
 KERAS_ARRAYS: Final[Mapping[str, Sequence[Sequence[int]]]] = {
     "Conv2D": ([2, 2, 4, 4], [4]), "Conv1D": ([2, 4, 4], [4]), "DepthwiseConv2D": ([2, 2, 4, 1], [4]), "DepthwiseConv1D": ([2, 4, 1], [4]),
     "SeparableConv2D": ([2, 2, 4, 1], [1, 1, 4, 4], [4]), "SeparableConv1D": ([2, 4, 1], [1, 4, 4], [4]), "Batch": ([4],) * 4,

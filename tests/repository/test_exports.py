@@ -105,12 +105,15 @@ def test_a_row_has_both_exporters_where_they_differ() -> None:
 
 def test_causes_are_counted_once_for_each_export() -> None:
     refused = [outcome(name, state=State.REFUSED, causes=(REFUSED,)) for name in "abcd"]
-    rows = cause_rows([*refused, outcome("e")])
+    rows = cause_rows([*refused, outcome("e")], networks=3)
     assert rows["verified"] == "| verified | 1 |  |" and rows["refused"] == "| refused | 4 |  |"
     assert rows["DV302 MatMul: the matrix B depends on the network's input"].endswith(
         "| 4 | a (TorchScript), b (TorchScript), c (TorchScript) |"
     )
-    assert set(rows) == {state.value for state in State} | {"DV302 MatMul: the matrix B depends on the network's input"}
+    states = {state.value for state in State}
+    assert set(rows) == {*states, "not measured yet", "DV302 MatMul: the matrix B depends on the network's input"}
+    assert rows["not measured yet"] == "| not measured yet | 1 |  |"
+    assert states == set(cause_rows([outcome(), outcome(exporter="dynamo")], networks=1))
 
 
 # --- runs ----------------------------------------------------------------------------------------------------------------

@@ -142,7 +142,7 @@ def stored(results: Path) -> Iterator[Outcome]:
 def write_page(outcomes: Iterable[Outcome]) -> None:
     outcomes = tuple(outcomes)
     replace_rows(Table.EXPORTS, network_rows(outcomes))
-    replace_rows(Table.REFUSALS, cause_rows(outcomes))
+    replace_rows(Table.REFUSALS, cause_rows(outcomes, len(ARCHITECTURES)))
 
 
 def current_commit() -> str:

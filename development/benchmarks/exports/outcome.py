@@ -150,9 +150,10 @@ def _result(outcome: Outcome) -> str:
     return f"{', '.join(words[:SHOWN])}{more}"
 
 
-def cause_rows(outcomes: Sequence[Outcome]) -> dict[str, str]:
-    """State or cause -> its line: how many networks have it, and the first of them."""
-    rows: dict[str, list[str]] = {}
+def cause_rows(outcomes: Sequence[Outcome], networks: int) -> dict[str, str]:
+    """State or cause -> its line: how many exports have it, and the first of them. networks: that the benchmark has."""
+    left = networks * len(EXPORTERS) - len(outcomes)
+    rows: dict[str, list[str]] = {"not measured yet": [""] * left} if left else {}
     for state in State:
         rows[f"{state.value}"] = [_form(outcome) for outcome in outcomes if outcome.state is state]
     causes: dict[str, list[str]] = defaultdict(list)
