@@ -28,7 +28,7 @@ inline void Layer_7(fpga_layer &, void *, uint8_t *io) {
 
 The numbers of a `Tensor` are its offset in bytes, height, width and channels. The header holds the functions that the network
 uses. It needs C++11 and has no global state. Functions of elements run over the machine's vectors: NEON, or F16C if the compiler may use
-it (`-mf16c -mavx2 -mfma`). `development/benchmarks/functions.cpp` prints the time of each function on a PC or a board.
+it (`-mf16c -mavx2 -mfma`). Most others copy their maps as FP32, for as long as the call takes. `development/benchmarks/functions.cpp` prints the time of each function on a PC or a board.
 
 | function | does | which is |
 |---|---|---|
@@ -46,8 +46,8 @@ refuses it where another layer or the application reads that input, and for more
 
 ### Numbers
 
-Functions compute in FP32. Swish takes its exponential from a polynomial with a relative error of 1e-7: of all FP16 values, 3 give a neighbor
-of the nearest result. A map that the device or the runtime reads next is FP16, in the device's order; a map that only the
+Functions compute in FP32. Swish and softmax take exponentials from a polynomial with a relative error of 1e-7, and up to 4e-8 for each binary
+place of the result: of all FP16 values, 3 give a swish that is a neighbor of the nearest FP16 value. A map that the device or the runtime reads next is FP16, in the device's order; a map that only the
 CPU or the application reads is FP32. An output of the network that would be in chunks is in the order H, W, C instead.
 Positions that FP16 cannot hold are refused (DV424).
 

@@ -60,6 +60,7 @@ MAPS = """
 #include <vector>
 #include "binary.h"
 #include "unary.h"
+#include "values.h"
 using namespace dv700_cpu;
 
 std::vector<uint8_t> memory(1 << 21);
@@ -102,6 +103,18 @@ void TryBinary(const char *what, int h, int w, int c, bool rows, bool columns, b
   }
 }
 
+void TryCopy(int h, int w, int c, Format format) {
+  std::memset(&memory[kZ], 0xAB, 4 * static_cast<std::size_t>(h * w * c) + 16);
+  const Tensor x(&memory[0], kX, h, w, c, format), z(&memory[0], kZ, h, w, c, format);
+  Values copy = Values::Of(x);
+  copy.Write(z);
+  Compare("copy", z, x);
+  x.ForEach([&](int i, int j, int k) {
+    const float expected = x.Get(i, j, k), found = copy.Get(i, j, k);
+    if (std::memcmp(&expected, &found, 4) != 0 && expected == expected) std::printf("copy of %dx%dx%d\\n", h, w, c);
+  });
+}
+
 int main() {
   uint32_t random = 1;
   for (std::size_t i = 0; i < kZ; i += 2) {
@@ -114,6 +127,7 @@ int main() {
     for (int h : {1, 7})
       for (int w : {1, 5, 70}) {
         for (const Format to : {kHalf, kFloat, kFloatPlain}) {
+          TryCopy(h, w, c, to);
           TryUnary("hard swish", h, w, c, kHalf, to, HardSwish{});
           TryUnary("swish", h, w, c, kHalf, to, Swish{1.0f});
           TryUnary("clip", h, w, c, kHalf, to, Clip{-0.0f, 1.5f});

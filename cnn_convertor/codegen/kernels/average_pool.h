@@ -3,11 +3,19 @@
 #define DV700_CPU_AVERAGE_POOL_H
 
 #include <algorithm>
+#include <cstddef>
 
+#include "block.h"
 #include "tensor.h"
+#include "values.h"
 #include "window.h"
 
 namespace dv700_cpu {
+
+struct Sum {
+  template <class V>
+  V operator()(V x, V y) const { return x + y; }
+};
 
 // counted: rows above, below, left and right of the map that count as zeros. factor: of the sums; 0: 1 / (what counts).
 struct Counted {
@@ -18,13 +26,20 @@ inline void AveragePool(const Tensor &x, const Tensor &y, const Window &window, 
                          window.stride_width,    window.dilation_height, window.dilation_width,
                          window.top - counted.top, window.left - counted.left};
   const int height = x.height + counted.top + counted.bottom, width = x.width + counted.left + counted.right;
-  y.ForEach([&](int h, int w, int c) {
-    float sum = 0.0f;
-    int count = 0;
-    ForWindow(window, h, w, x.height, x.width, [&](int i, int j) { sum += x.Get(i, j, c); });
-    ForWindow(inside, h, w, height, width, [&](int, int) { ++count; });
-    y.Set(h, w, c, factor != 0.0f ? sum * factor : sum / static_cast<float>(std::max(count, 1)));
-  });
+  const std::size_t channels = static_cast<std::size_t>(y.channels);
+  Values from = Values::Of(x), to(y);
+  for (int h = 0; h < y.height; ++h)
+    for (int w = 0; w < y.width; ++w) {
+      float *sums = to.At(h, w, 0);
+      int count = 0;
+      ForWindow(window, h, w, x.height, x.width, [&](int i, int j) {
+        Transform(Values::Row(sums), Values::Row(from.At(i, j, 0)), Values::Row(sums), channels, Sum{});
+      });
+      ForWindow(inside, h, w, height, width, [&](int, int) { ++count; });
+      for (std::size_t c = 0; c < channels; ++c)
+        sums[c] = factor != 0.0f ? sums[c] * factor : sums[c] / static_cast<float>(std::max(count, 1));
+    }
+  to.Write(y);
 }
 
 }  // namespace dv700_cpu

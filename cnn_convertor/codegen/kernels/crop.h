@@ -3,6 +3,7 @@
 #define DV700_CPU_CROP_H
 
 #include "tensor.h"
+#include "values.h"
 
 namespace dv700_cpu {
 
@@ -11,9 +12,14 @@ struct Steps {
   int y, x, c;
 };
 inline void Crop(const Tensor &x, const Tensor &y, Steps start, Steps stride) {
-  y.ForEach([&](int h, int w, int c) {
-    y.Set(h, w, c, x.Get(start.y + h * stride.y, start.x + w * stride.x, start.c + c * stride.c));
-  });
+  Values from = Values::Of(x), to(y);
+  for (int h = 0; h < y.height; ++h)
+    for (int w = 0; w < y.width; ++w) {
+      const float *row = from.At(start.y + h * stride.y, start.x + w * stride.x, start.c);
+      float *result = to.At(h, w, 0);
+      for (int c = 0; c < y.channels; ++c) result[c] = row[c * stride.c];
+    }
+  to.Write(y);
 }
 
 }  // namespace dv700_cpu

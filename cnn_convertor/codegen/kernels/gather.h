@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tensor.h"
+#include "values.h"
 
 namespace dv700_cpu {
 
@@ -15,10 +16,12 @@ inline void Gather(const Tensor &x, const Tensor &y, const std::vector<int> &row
   const auto at = [](const std::vector<int> &places, int i) {
     return places.empty() ? i : places[static_cast<std::size_t>(i)];
   };
-  y.ForEach([&](int h, int w, int c) {
+  Values from = Values::Of(x), to(y);
+  to.ForEach([&](int h, int w, int c) {
     const int row = at(rows, h), column = at(columns, w), channel = at(channels, c);
-    y.Set(h, w, c, row < 0 || column < 0 || channel < 0 ? filling : x.Get(row, column, channel));
+    to.Set(h, w, c, row < 0 || column < 0 || channel < 0 ? filling : from.Get(row, column, channel));
   });
+  to.Write(y);
 }
 
 }  // namespace dv700_cpu

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tensor.h"
+#include "values.h"
 
 namespace dv700_cpu {
 
@@ -14,22 +15,24 @@ inline void LocalResponseNorm(const Tensor &x, const Tensor &y, int size, float 
                               bool across_channels) {
   const int half = size / 2;
   const float share = alpha / static_cast<float>(across_channels ? size : size * size);
-  y.ForEach([&](int h, int w, int c) {
+  Values from = Values::Of(x), to(y);
+  to.ForEach([&](int h, int w, int c) {
     float sum = 0.0f;
     if (across_channels) {
       for (int k = std::max(c - half, 0); k <= std::min(c + half, x.channels - 1); ++k) {
-        const float value = x.Get(h, w, k);
+        const float value = from.Get(h, w, k);
         sum += value * value;
       }
     } else {
       for (int i = std::max(h - half, 0); i <= std::min(h + half, x.height - 1); ++i)
         for (int j = std::max(w - half, 0); j <= std::min(w + half, x.width - 1); ++j) {
-          const float value = x.Get(i, j, c);
+          const float value = from.Get(i, j, c);
           sum += value * value;
         }
     }
-    y.Set(h, w, c, x.Get(h, w, c) * std::pow(bias + share * sum, -beta));
+    to.Set(h, w, c, from.Get(h, w, c) * std::pow(bias + share * sum, -beta));
   });
+  to.Write(y);
 }
 
 }  // namespace dv700_cpu

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <vector>
 
+#include "block.h"
 #include "tensor.h"
+#include "values.h"
 
 namespace dv700_cpu {
 
@@ -21,10 +24,10 @@ class MatrixReader {
  public:
   const int rows, columns;
 
-  MatrixReader(const Tensor &tensor, Matrices matrices)
-      : rows(Length(tensor, matrices, matrices.rows)),
-        columns(Length(tensor, matrices, matrices.columns)),
-        tensor_(tensor),
+  MatrixReader(Values &values, Matrices matrices)
+      : rows(Length(values, matrices, matrices.rows)),
+        columns(Length(values, matrices, matrices.columns)),
+        values_(values),
         matrices_(matrices) {}
 
   // Calls f(h, w, c, number) for the elements of a matrix; number: of the element, row by row.
@@ -49,18 +52,32 @@ class MatrixReader {
     values->resize(static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns));
     float *to = values->data();
     ForEach(matrices_.count == 1 ? 0 : matrix,
-            [&](int h, int w, int c, std::size_t number) { to[number] = tensor_.Get(h, w, c); });
+            [&](int h, int w, int c, std::size_t number) { to[number] = values_.Get(h, w, c); });
   }
 
  private:
-  static int Length(const Tensor &t, const Matrices &m, int axis) {
+  static int Length(const Values &t, const Matrices &m, int axis) {
     const int length = axis == 0 ? t.height : axis == 1 ? t.width : t.channels;
     return axis == m.batch ? length / m.count : length;
   }
 
-  const Tensor &tensor_;
+  Values &values_;
   const Matrices matrices_;
 };
+
+// sums += factor * values
+inline void AddTimes(float factor, const float *values, float *sums, std::size_t count) {
+  const std::size_t step = kStep;
+  std::size_t i = 0;
+  for (; i + step <= count; i += step) {
+    Floats value, sum;
+    std::memcpy(&value, values + i, sizeof(value));
+    std::memcpy(&sum, sums + i, sizeof(sum));
+    sum = sum + Each<Floats>(factor) * value;
+    std::memcpy(sums + i, &sum, sizeof(sum));
+  }
+  for (; i < count; ++i) sums[i] += factor * values[i];
+}
 
 // z += x * y, in blocks of y that stay in the cache. x: rows x inner, y: inner x columns, row by row.
 inline void AddProduct(const float *x, const float *y, float *z, std::size_t rows, std::size_t inner,
@@ -73,9 +90,7 @@ inline void AddProduct(const float *x, const float *y, float *z, std::size_t row
       for (std::size_t row = 0; row < rows; ++row) {
         float *sums = z + row * columns;
         for (std::size_t i = first; i < last; ++i) {
-          const float factor = x[row * inner + i];
-          const float *values = y + i * columns;
-          for (std::size_t column = left; column < right; ++column) sums[column] += factor * values[column];
+          AddTimes(x[row * inner + i], y + i * columns + left, sums + left, right - left);
         }
       }
     }
@@ -85,7 +100,8 @@ inline void AddProduct(const float *x, const float *y, float *z, std::size_t row
 // z = factor * x * y for each matrix; a single one meets all of the other map.
 inline void MatMul(const Tensor &x, const Tensor &y, const Tensor &z, Matrices left, Matrices right, Matrices result,
                    float factor) {
-  const MatrixReader x_reader(x, left), y_reader(y, right), z_places(z, result);
+  Values x_map = Values::Of(x), y_map = Values::Of(y), z_map(z);
+  const MatrixReader x_reader(x_map, left), y_reader(y_map, right), z_places(z_map, result);
   std::vector<float> x_values, y_values, sums;
   for (int matrix = 0; matrix < result.count; ++matrix) {
     if (matrix == 0 || left.count > 1) x_reader.Read(matrix, &x_values);
@@ -94,8 +110,9 @@ inline void MatMul(const Tensor &x, const Tensor &y, const Tensor &z, Matrices l
     AddProduct(x_values.data(), y_values.data(), sums.data(), static_cast<std::size_t>(z_places.rows),
                static_cast<std::size_t>(x_reader.columns), static_cast<std::size_t>(z_places.columns));
     const float *from = sums.data();
-    z_places.ForEach(matrix, [&](int h, int w, int c, std::size_t number) { z.Set(h, w, c, factor * from[number]); });
+    z_places.ForEach(matrix, [&](int h, int w, int c, std::size_t number) { z_map.Set(h, w, c, factor * from[number]); });
   }
+  z_map.Write(z);
 }
 
 }  // namespace dv700_cpu

@@ -4,18 +4,32 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
+#include "block.h"
 #include "tensor.h"
+#include "values.h"
 #include "window.h"
 
 namespace dv700_cpu {
 
+struct Largest {
+  template <class V>
+  V operator()(V x, V y) const { return Larger(x, y); }
+};
+
 inline void MaxPool(const Tensor &x, const Tensor &y, const Window &window) {
-  y.ForEach([&](int h, int w, int c) {
-    float largest = -INFINITY;
-    ForWindow(window, h, w, x.height, x.width, [&](int i, int j) { largest = std::max(largest, x.Get(i, j, c)); });
-    y.Set(h, w, c, largest);
-  });
+  const std::size_t channels = static_cast<std::size_t>(y.channels);
+  Values from = Values::Of(x), to(y);
+  for (int h = 0; h < y.height; ++h)
+    for (int w = 0; w < y.width; ++w) {
+      float *largest = to.At(h, w, 0);
+      std::fill_n(largest, channels, -INFINITY);
+      ForWindow(window, h, w, x.height, x.width, [&](int i, int j) {
+        Transform(Values::Row(largest), Values::Row(from.At(i, j, 0)), Values::Row(largest), channels, Largest{});
+      });
+    }
+  to.Write(y);
 }
 
 }  // namespace dv700_cpu

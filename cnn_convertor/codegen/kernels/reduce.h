@@ -8,6 +8,7 @@
 #include "axes.h"
 #include "part.h"
 #include "tensor.h"
+#include "values.h"
 
 namespace dv700_cpu {
 
@@ -15,10 +16,11 @@ enum Reduction { kSum, kMean, kMaximum, kMinimum, kSumOfMagnitudes, kSumOfSquare
 
 // One number for each part, times a factor.
 inline void Reduce(const Tensor &x, const Tensor &y, Axes along, Reduction reduction, float factor) {
+  Values values = Values::Of(x);
   ForParts(x, along, 1, [&](const Part &part) {
     double result = reduction == kMaximum ? -INFINITY : reduction == kMinimum ? INFINITY : 0.0;
     part.ForEach([&](int h, int w, int c) {
-      const double value = x.Get(h, w, c);
+      const double value = values.Get(h, w, c);
       switch (reduction) {
         case kMaximum: result = std::max(result, value); break;
         case kMinimum: result = std::min(result, value); break;

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <vector>
 
+#include "block.h"
 #include "tensor.h"
+#include "values.h"
 
 namespace dv700_cpu {
 
@@ -19,23 +23,38 @@ inline float Sample(int i, int from, int to, Sampling sampling) {
   return to == 1 ? 0.0f : static_cast<float>(i) * static_cast<float>(from - 1) / static_cast<float>(to - 1);
 }
 
+// Between two numbers; share: of the second.
+struct Between {
+  float share;
+  template <class V>
+  V operator()(V x, V y) const { return x * Each<V>(1.0f - share) + y * Each<V>(share); }
+};
+
 inline void Resize(const Tensor &x, const Tensor &y, bool is_bilinear, Sampling sampling) {
   const auto held = [](int i, int size) { return std::min(std::max(i, 0), size - 1); };
-  y.ForEach([&](int h, int w, int c) {
-    const float i = Sample(h, x.height, y.height, sampling), j = Sample(w, x.width, y.width, sampling);
-    if (!is_bilinear) {
-      const float half = sampling == kAsymmetric ? 0.0f : 0.5f;
-      const int row = static_cast<int>(std::floor(i + half)), column = static_cast<int>(std::floor(j + half));
-      y.Set(h, w, c, x.Get(held(row, x.height), held(column, x.width), c));
-      return;
+  const std::size_t channels = static_cast<std::size_t>(y.channels);
+  Values from = Values::Of(x), to(y);
+  std::vector<float> above(channels), below(channels);
+  for (int h = 0; h < y.height; ++h)
+    for (int w = 0; w < y.width; ++w) {
+      const float i = Sample(h, x.height, y.height, sampling), j = Sample(w, x.width, y.width, sampling);
+      if (!is_bilinear) {
+        const float half = sampling == kAsymmetric ? 0.0f : 0.5f;
+        const int row = static_cast<int>(std::floor(i + half)), column = static_cast<int>(std::floor(j + half));
+        std::copy_n(from.At(held(row, x.height), held(column, x.width), 0), channels, to.At(h, w, 0));
+        continue;
+      }
+      const float row = std::floor(i), column = std::floor(j);
+      const int top = held(static_cast<int>(row), x.height), bottom = held(static_cast<int>(row) + 1, x.height);
+      const int left = held(static_cast<int>(column), x.width), end = held(static_cast<int>(column) + 1, x.width);
+      const auto mix = [&](float *a, float *b, float *result, float share) {
+        Transform(Values::Row(a), Values::Row(b), Values::Row(result), channels, Between{share});
+      };
+      mix(from.At(top, left, 0), from.At(top, end, 0), above.data(), j - column);
+      mix(from.At(bottom, left, 0), from.At(bottom, end, 0), below.data(), j - column);
+      mix(above.data(), below.data(), to.At(h, w, 0), i - row);
     }
-    const float row = std::floor(i), column = std::floor(j), down = i - row, right = j - column;
-    const int top = held(static_cast<int>(row), x.height), bottom = held(static_cast<int>(row) + 1, x.height);
-    const int left = held(static_cast<int>(column), x.width), end = held(static_cast<int>(column) + 1, x.width);
-    const float above = x.Get(top, left, c) * (1.0f - right) + x.Get(top, end, c) * right;
-    const float below = x.Get(bottom, left, c) * (1.0f - right) + x.Get(bottom, end, c) * right;
-    y.Set(h, w, c, above * (1.0f - down) + below * down);
-  });
+  to.Write(y);
 }
 
 }  // namespace dv700_cpu

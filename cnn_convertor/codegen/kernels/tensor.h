@@ -69,6 +69,17 @@ class Tensor {
     return height == t.height && width == t.width && row_ == t.row_ && column_ == t.column_;
   }
 
+  // Whether the elements lie in the order height, width, channels.
+  bool LiesPlain() const { return shift_ == 31 && (row_ == static_cast<std::size_t>(width) || height == 1 || width == 1); }
+
+  // The number of an element, counted in the order of the memory.
+  std::size_t Index(int y, int x, int c) const {
+    const int first = (c >> shift_) << shift_;
+    const int together = Together(first);
+    const std::size_t pixel = static_cast<std::size_t>(y) * row_ + static_cast<std::size_t>(x) * column_;
+    return static_cast<std::size_t>(first) * height * width + pixel * together + (c - first);
+  }
+
   // How many channels of a pixel lie one after the other, beginning with one that begins a chunk.
   int Together(int first) const { return shift_ == 31 ? channels : std::min(8, channels - first); }
 
@@ -82,13 +93,6 @@ class Tensor {
   }
 
  private:
-  std::size_t Index(int y, int x, int c) const {
-    const int first = (c >> shift_) << shift_;
-    const int together = Together(first);
-    const std::size_t pixel = static_cast<std::size_t>(y) * row_ + static_cast<std::size_t>(x) * column_;
-    return static_cast<std::size_t>(first) * height * width + pixel * together + (c - first);
-  }
-
   int shift_;  // 3: chunks of 8 channels; 31: all in one
   std::size_t row_, column_;  // pixels from one row, or column, to the next
 };

@@ -6,22 +6,22 @@
 #include <vector>
 
 #include "tensor.h"
+#include "values.h"
 
 namespace dv700_cpu {
 
-// The element with a number, counted in the order channels, height, width or height, width, channels.
-struct Counter {
-  const Tensor &tensor;
-  bool channels_first;
-  template <class F>
-  void At(std::size_t number, F f) const {
-    const auto last = static_cast<std::size_t>(channels_first ? tensor.width : tensor.channels);
-    const auto middle = static_cast<std::size_t>(channels_first ? tensor.height : tensor.width);
-    const int c = static_cast<int>(number % last), b = static_cast<int>(number / last % middle);
-    const int a = static_cast<int>(number / last / middle);
-    channels_first ? f(b, c, a) : f(a, b, c);
-  }
-};
+// The order channels, height, width of a copy, or back.
+inline std::vector<float> ChannelsFirst(Values &values, const float *back) {
+  std::vector<float> planes(back ? 0 : values.Size());
+  std::size_t number = 0;
+  for (int c = 0; c < values.channels; ++c)
+    for (int h = 0; h < values.height; ++h)
+      for (int w = 0; w < values.width; ++w, ++number) {
+        if (back) values.Set(h, w, c, back[number]);
+        else planes[number] = values.Get(h, w, c);
+      }
+  return planes;
+}
 
 // x as an array of dims, its axes permuted, as y.
 inline void TransposeReshape(const Tensor &x, const Tensor &y, const std::vector<int> &dims, const std::vector<int> &axes,
@@ -33,13 +33,15 @@ inline void TransposeReshape(const Tensor &x, const Tensor &y, const std::vector
     length.push_back(size[static_cast<std::size_t>(axis)]);
     stride.push_back(step[static_cast<std::size_t>(axis)]);
   }
-  const Counter from = {x, channels_first}, to = {y, channels_first};
   const std::size_t count = size[0] * step[0];
+  Values given = Values::Of(x), made(y);
+  const std::vector<float> planes = channels_first ? ChannelsFirst(given, nullptr) : std::vector<float>();
+  std::vector<float> turned(channels_first ? count : 0);
+  const float *from = channels_first ? planes.data() : given.At(0, 0, 0);
+  float *to = channels_first ? turned.data() : made.At(0, 0, 0);
   std::size_t source = 0;
   for (std::size_t number = 0; number < count; ++number) {
-    float value = 0.0f;
-    from.At(source, [&](int h, int w, int c) { value = x.Get(h, w, c); });
-    to.At(number, [&](int h, int w, int c) { y.Set(h, w, c, value); });
+    to[number] = from[source];
     for (std::size_t i = length.size(); i-- > 0;) {
       source += stride[i];
       if (++place[i] < length[i]) break;
@@ -47,6 +49,8 @@ inline void TransposeReshape(const Tensor &x, const Tensor &y, const std::vector
       place[i] = 0;
     }
   }
+  if (channels_first) ChannelsFirst(made, turned.data());
+  made.Write(y);
 }
 
 }  // namespace dv700_cpu

@@ -4,10 +4,14 @@
 #define CDIGITS_CPU_H
 
 #include <algorithm>
+#if defined(__ARM_NEON) && defined(__ARM_FP16_FORMAT_IEEE) && (__ARM_FP & 2)
+#include <arm_neon.h>
+#endif
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "dmp_network.h"
 
@@ -133,6 +137,17 @@ class Tensor {
     return height == t.height && width == t.width && row_ == t.row_ && column_ == t.column_;
   }
 
+  // Whether the elements lie in the order height, width, channels.
+  bool LiesPlain() const { return shift_ == 31 && (row_ == static_cast<std::size_t>(width) || height == 1 || width == 1); }
+
+  // The number of an element, counted in the order of the memory.
+  std::size_t Index(int y, int x, int c) const {
+    const int first = (c >> shift_) << shift_;
+    const int together = Together(first);
+    const std::size_t pixel = static_cast<std::size_t>(y) * row_ + static_cast<std::size_t>(x) * column_;
+    return static_cast<std::size_t>(first) * height * width + pixel * together + (c - first);
+  }
+
   // How many channels of a pixel lie one after the other, beginning with one that begins a chunk.
   int Together(int first) const { return shift_ == 31 ? channels : std::min(8, channels - first); }
 
@@ -146,13 +161,6 @@ class Tensor {
   }
 
  private:
-  std::size_t Index(int y, int x, int c) const {
-    const int first = (c >> shift_) << shift_;
-    const int together = Together(first);
-    const std::size_t pixel = static_cast<std::size_t>(y) * row_ + static_cast<std::size_t>(x) * column_;
-    return static_cast<std::size_t>(first) * height * width + pixel * together + (c - first);
-  }
-
   int shift_;  // 3: chunks of 8 channels; 31: all in one
   std::size_t row_, column_;  // pixels from one row, or column, to the next
 };
@@ -179,16 +187,331 @@ void ForParts(const Tensor &t, Axes along, int groups, F f) {
       for (int c = 0; c < t.channels; c += channels) f(Part{y, y + height, x, x + width, c, c + channels});
 }
 
+// A register of floats, and what has the size of one. The compiler makes the best of both on any target.
+#if defined(__F16C__)
+typedef float Floats __attribute__((vector_size(32)));
+typedef uint32_t Bits __attribute__((vector_size(32)));
+#else
+typedef float Floats __attribute__((vector_size(16)));
+typedef uint32_t Bits __attribute__((vector_size(16)));
+#endif
+typedef int16_t Shorts __attribute__((vector_size(16)));
+typedef uint16_t Halves __attribute__((vector_size(16)));
+const int kStep = static_cast<int>(sizeof(Floats) / sizeof(float));
+
+template <class V>
+V Larger(V x, V y) {
+  return x < y ? y : x;
+}
+template <class V>
+V Smaller(V x, V y) {
+  return y < x ? y : x;
+}
+
+#if defined(__F16C__)  // compilers do not find these instructions
+inline Floats Larger(Floats x, Floats y) { return __builtin_ia32_maxps256(y, x); }
+inline Floats Smaller(Floats x, Floats y) { return __builtin_ia32_minps256(y, x); }
+#elif defined(__SSE__)
+inline Floats Larger(Floats x, Floats y) { return __builtin_ia32_maxps(y, x); }
+inline Floats Smaller(Floats x, Floats y) { return __builtin_ia32_minps(y, x); }
+#endif
+
+// A number as each element of V.
+template <class V>
+V Each(float value) {
+  return value - V();  // also -0
+}
+
+// Eight elements. Their order in the registers is that of LoadHalves, which is the order in memory or not.
+#if defined(__F16C__)
+struct Eight {
+  Floats all;
+};
+
+template <class F>
+Eight Apply(F f, Eight x) {
+  return {f(x.all)};
+}
+template <class F>
+Eight Apply(F f, Eight x, Eight y) {
+  return {f(x.all, y.all)};
+}
+
+inline Eight LoadHalves(const uint8_t *from) {
+  short halves __attribute__((vector_size(16)));
+  std::memcpy(&halves, from, sizeof(halves));
+  return {__builtin_ia32_vcvtph2ps256(halves)};
+}
+
+inline void StoreHalves(Eight x, uint8_t *to) {
+  const Shorts rounded = __builtin_ia32_vcvtps2ph256(x.all, 0);
+  const Shorts positive = Smaller(rounded, static_cast<int16_t>(0x7E00) - Shorts());  // NaN keeps its sign alone
+  const Halves result = Smaller(reinterpret_cast<Halves>(positive), static_cast<uint16_t>(0xFE00u) - Halves());
+  std::memcpy(to, &result, sizeof(result));
+}
+
+inline Eight LoadFloats(const uint8_t *from) {
+  Eight x;
+  std::memcpy(&x.all, from, sizeof(x.all));
+  return x;
+}
+
+inline void StoreFloats(Eight x, uint8_t *to) { std::memcpy(to, &x.all, sizeof(x.all)); }
+#else
+struct Eight {
+  Floats low, high;
+};
+
+template <class F>
+Eight Apply(F f, Eight x) {
+  return {f(x.low), f(x.high)};
+}
+template <class F>
+Eight Apply(F f, Eight x, Eight y) {
+  return {f(x.low, y.low), f(x.high, y.high)};
+}
+
+#if defined(__ARM_NEON) && defined(__ARM_FP16_FORMAT_IEEE) && (__ARM_FP & 2)
+inline Floats Widened(const uint8_t *from) {
+  uint16x4_t halves;
+  std::memcpy(&halves, from, sizeof(halves));
+  return reinterpret_cast<Floats>(vcvt_f32_f16(vreinterpret_f16_u16(halves)));
+}
+
+inline void Narrowed(Floats x, uint8_t *to) {
+  const int16x4_t rounded = vreinterpret_s16_f16(vcvt_f16_f32(reinterpret_cast<float32x4_t>(x)));
+  const int16x4_t positive = vmin_s16(rounded, vdup_n_s16(0x7E00));  // NaN keeps its sign alone
+  const uint16x4_t result = vmin_u16(vreinterpret_u16_s16(positive), vdup_n_u16(0xFE00u));
+  std::memcpy(to, &result, sizeof(result));
+}
+
+inline Eight LoadHalves(const uint8_t *from) { return {Widened(from), Widened(from + 8)}; }
+
+inline void StoreHalves(Eight x, uint8_t *to) {
+  Narrowed(x.low, to);
+  Narrowed(x.high, to + 8);
+}
+
+inline Eight LoadFloats(const uint8_t *from) {
+  Eight x;
+  std::memcpy(&x.low, from, sizeof(x.low));
+  std::memcpy(&x.high, from + sizeof(x.low), sizeof(x.high));
+  return x;
+}
+
+inline void StoreFloats(Eight x, uint8_t *to) {
+  std::memcpy(to, &x.low, sizeof(x.low));
+  std::memcpy(to + sizeof(x.low), &x.high, sizeof(x.high));
+}
+#else
+// Elements with even numbers are in `low`: a register of halves is one of pairs.
+const int kFirst = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0 : 16;
+
+inline Eight LoadHalves(const uint8_t *from) {
+  Bits pairs;
+  std::memcpy(&pairs, from, sizeof(pairs));
+  return {Widened<Floats>(Bits(pairs >> kFirst & 0xFFFFu)), Widened<Floats>(Bits(pairs >> (16 - kFirst) & 0xFFFFu))};
+}
+
+inline void StoreHalves(Eight x, uint8_t *to) {
+  const Bits pairs = Narrowed<Bits>(x.low) << kFirst | Narrowed<Bits>(x.high) << (16 - kFirst);
+  std::memcpy(to, &pairs, sizeof(pairs));
+}
+
+inline Eight LoadFloats(const uint8_t *from) {
+  float values[8];
+  std::memcpy(values, from, sizeof(values));
+  const Floats low = {values[0], values[2], values[4], values[6]}, high = {values[1], values[3], values[5], values[7]};
+  return {low, high};
+}
+
+inline void StoreFloats(Eight x, uint8_t *to) {
+  const float values[8] = {x.low[0], x.high[0], x.low[1], x.high[1], x.low[2], x.high[2], x.low[3], x.high[3]};
+  std::memcpy(to, values, sizeof(values));
+}
+#endif
+#endif
+
+// Elements that lie one after the other in memory: of a map, or repeated for it.
+class Elements {
+ public:
+  const bool is_half;
+
+  Elements(uint8_t *place, bool half) : is_half(half), place_(place) {}
+  // The elements of a map from a number on, counted in the order of its memory.
+  Elements(const Tensor &t, std::size_t number) : Elements(t.data, t.is_half) { place_ += number * Bytes(1); }
+
+  std::size_t Bytes(std::size_t count) const { return count * (is_half ? 2 : 4); }
+  uint8_t *At(std::size_t i) const { return place_ + Bytes(i); }
+
+  Eight Get(std::size_t i) const { return is_half ? LoadHalves(place_ + 2 * i) : LoadFloats(place_ + 4 * i); }
+  void Set(std::size_t i, Eight x) const { is_half ? StoreHalves(x, place_ + 2 * i) : StoreFloats(x, place_ + 4 * i); }
+
+  float GetOne(std::size_t i) const {
+    uint16_t half;
+    float value;
+    is_half ? std::memcpy(&half, At(i), sizeof(half)) : std::memcpy(&value, At(i), sizeof(value));
+    return is_half ? FromHalf(half) : value;
+  }
+  void SetOne(std::size_t i, float value) const {
+    const uint16_t half = ToHalf(value);
+    is_half ? std::memcpy(At(i), &half, sizeof(half)) : std::memcpy(At(i), &value, sizeof(value));
+  }
+
+  // Less than eight; the others are zeros, or are left alone.
+  Eight GetSome(std::size_t i, std::size_t count) const {
+    uint8_t some[32] = {};
+    std::memcpy(some, At(i), Bytes(count));
+    return Elements(some, is_half).Get(0);
+  }
+  void SetSome(std::size_t i, std::size_t count, Eight x) const {
+    uint8_t some[32];
+    Elements(some, is_half).Set(0, x);
+    std::memcpy(At(i), some, Bytes(count));
+  }
+
+ private:
+  uint8_t *place_;
+};
+
+// y = f(x) for elements that lie one after the other. FP16: 16 at once, which keeps processors busy that work in order.
+template <class F>
+void Transform(Elements x, Elements y, std::size_t count, F f) {
+  std::size_t i = 0;
+  if (x.is_half && y.is_half) {
+    const uint8_t *from = x.At(0);
+    for (uint8_t *to = y.At(0); i + 16 <= count; i += 16, from += 32, to += 32) {
+      const Eight a = LoadHalves(from), b = LoadHalves(from + 16);
+      const Eight first = Apply(f, a), second = Apply(f, b);
+      StoreHalves(first, to);
+      StoreHalves(second, to + 16);
+    }
+  }
+  for (; i + 8 <= count; i += 8) y.Set(i, Apply(f, x.Get(i)));
+  if (i < count) y.SetSome(i, count - i, Apply(f, x.GetSome(i, count - i)));
+}
+
+// z = f(x, y)
+template <class F>
+void Transform(Elements x, Elements y, Elements z, std::size_t count, F f) {
+  std::size_t i = 0;
+  if (x.is_half && y.is_half && z.is_half) {
+    const uint8_t *left = x.At(0), *right = y.At(0);
+    for (uint8_t *to = z.At(0); i + 16 <= count; i += 16, left += 32, right += 32, to += 32) {
+      const Eight a = LoadHalves(left), b = LoadHalves(left + 16), c = LoadHalves(right), d = LoadHalves(right + 16);
+      const Eight first = Apply(f, a, c), second = Apply(f, b, d);
+      StoreHalves(first, to);
+      StoreHalves(second, to + 16);
+    }
+  }
+  for (; i + 8 <= count; i += 8) z.Set(i, Apply(f, x.Get(i), y.Get(i)));
+  if (i < count) z.SetSome(i, count - i, Apply(f, x.GetSome(i, count - i), y.GetSome(i, count - i)));
+}
+
+const float kLog2OfE = 1.44269504f;
+
+inline uint32_t BitsOf(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+inline Bits BitsOf(Floats value) { return reinterpret_cast<Bits>(value); }
+
+// 2^n * 2^r for x = n + r, by a polynomial of r with a relative error of 1e-7. The error of a product that is x adds up to 4e-8
+// for each binary place of the result. Below -126 it is 2^-126, above 127.5 infinite.
+template <class V>
+__attribute__((always_inline)) inline V PowerOfTwo(V x) {
+  const V shift = Each<V>(12582912.0f + 127.0f);
+  const V held = Smaller(Larger(x, Each<V>(-126.0f)), Each<V>(128.0f));
+  const V number = held + shift;  // its last bits are the exponent of 2^n
+  const V r = held - (number - shift);
+  const V square = r * r;  // short chains of operations, for processors that work in order
+  const V first = r * Each<V>(0.693146977f) + Each<V>(1.0f), second = r * Each<V>(5.55073387e-2f) + Each<V>(0.240222419f);
+  const V third = r * Each<V>(1.32647134e-3f) + Each<V>(9.67152328e-3f);
+  const V sum = (third * square + second) * square + first;
+  const auto bits = BitsOf(number) << 23;
+  V power;
+  std::memcpy(&power, &bits, sizeof(power));
+  return sum * power;
+}
+
+struct Same {
+  template <class V>
+  V operator()(V x) const { return x; }
+};
+
+// In the order height, width, channels.
+class Values {
+ public:
+  const int height, width, channels;
+
+  // An empty copy, to write.
+  explicit Values(const Tensor &t) : height(t.height), width(t.width), channels(t.channels), values_(t.Size()) {}
+
+  static Values Of(const Tensor &t) {
+    Values result(t);
+    result.ForRuns(t, [](Elements in_map, Elements in_copy, std::size_t count) { Transform(in_map, in_copy, count, Same{}); });
+    return result;
+  }
+
+  void Write(const Tensor &t) {
+    ForRuns(t, [](Elements in_map, Elements in_copy, std::size_t count) { Transform(in_copy, in_map, count, Same{}); });
+  }
+
+  float *At(int y, int x, int c) {
+    return &values_[(static_cast<std::size_t>(y) * static_cast<std::size_t>(width) + static_cast<std::size_t>(x)) *
+                        static_cast<std::size_t>(channels) + static_cast<std::size_t>(c)];
+  }
+  float Get(int y, int x, int c) { return *At(y, x, c); }
+  void Set(int y, int x, int c, float value) { *At(y, x, c) = value; }
+
+  // Calls f(y, x, c) for every element, in order.
+  template <class F>
+  void ForEach(F f) const {
+    for (int y = 0; y < height; ++y)
+      for (int x = 0; x < width; ++x)
+        for (int c = 0; c < channels; ++c) f(y, x, c);
+  }
+
+  std::size_t Size() const { return values_.size(); }
+  Elements All() { return Row(values_.data()); }
+  static Elements Row(float *first) { return Elements(reinterpret_cast<uint8_t *>(first), false); }
+
+ private:
+  // Calls f(elements of the map, elements of the copy, count) for what lies together in both.
+  template <class F>
+  void ForRuns(const Tensor &t, F f) {
+    if (t.LiesPlain()) return f(Elements(t, 0), All(), Size());
+    for (int c = 0; c < channels; c += t.Together(c))
+      for (int y = 0; y < height; ++y)
+        for (int x = 0; x < width; ++x)
+          f(Elements(t, t.Index(y, x, c)), Row(At(y, x, c)), static_cast<std::size_t>(t.Together(c)));
+  }
+
+  std::vector<float> values_;
+};
+
+struct NaturalExponential {
+  template <class V>
+  V operator()(V x) const { return PowerOfTwo(Each<V>(kLog2OfE) * x); }
+};
+
 inline void Softmax(const Tensor &x, const Tensor &y, Axes along) {
+  Values values = Values::Of(x);
   ForParts(x, along, 1, [&](const Part &part) {
     float largest = -INFINITY;
+    part.ForEach([&](int h, int w, int c) { largest = std::max(largest, values.Get(h, w, c)); });
+    part.ForEach([&](int h, int w, int c) { *values.At(h, w, c) -= largest; });
+  });
+  Transform(values.All(), values.All(), values.Size(), NaturalExponential{});
+  ForParts(x, along, 1, [&](const Part &part) {
     double sum = 0.0;
-    part.ForEach([&](int h, int w, int c) { largest = std::max(largest, x.Get(h, w, c)); });
-    part.ForEach([&](int h, int w, int c) { sum += std::exp(x.Get(h, w, c) - largest); });
+    part.ForEach([&](int h, int w, int c) { sum += values.Get(h, w, c); });
     part.ForEach([&](int h, int w, int c) {
-      y.Set(h, w, c, static_cast<float>(std::exp(x.Get(h, w, c) - largest) / sum));
+      values.Set(h, w, c, static_cast<float>(values.Get(h, w, c) / sum));
     });
   });
+  values.Write(y);
 }
 
 // "digit" (Dense)

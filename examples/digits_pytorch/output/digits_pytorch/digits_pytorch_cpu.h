@@ -132,6 +132,17 @@ class Tensor {
     return height == t.height && width == t.width && row_ == t.row_ && column_ == t.column_;
   }
 
+  // Whether the elements lie in the order height, width, channels.
+  bool LiesPlain() const { return shift_ == 31 && (row_ == static_cast<std::size_t>(width) || height == 1 || width == 1); }
+
+  // The number of an element, counted in the order of the memory.
+  std::size_t Index(int y, int x, int c) const {
+    const int first = (c >> shift_) << shift_;
+    const int together = Together(first);
+    const std::size_t pixel = static_cast<std::size_t>(y) * row_ + static_cast<std::size_t>(x) * column_;
+    return static_cast<std::size_t>(first) * height * width + pixel * together + (c - first);
+  }
+
   // How many channels of a pixel lie one after the other, beginning with one that begins a chunk.
   int Together(int first) const { return shift_ == 31 ? channels : std::min(8, channels - first); }
 
@@ -145,56 +156,9 @@ class Tensor {
   }
 
  private:
-  std::size_t Index(int y, int x, int c) const {
-    const int first = (c >> shift_) << shift_;
-    const int together = Together(first);
-    const std::size_t pixel = static_cast<std::size_t>(y) * row_ + static_cast<std::size_t>(x) * column_;
-    return static_cast<std::size_t>(first) * height * width + pixel * together + (c - first);
-  }
-
   int shift_;  // 3: chunks of 8 channels; 31: all in one
   std::size_t row_, column_;  // pixels from one row, or column, to the next
 };
-
-// The element with a number, counted in the order channels, height, width or height, width, channels.
-struct Counter {
-  const Tensor &tensor;
-  bool channels_first;
-  template <class F>
-  void At(std::size_t number, F f) const {
-    const auto last = static_cast<std::size_t>(channels_first ? tensor.width : tensor.channels);
-    const auto middle = static_cast<std::size_t>(channels_first ? tensor.height : tensor.width);
-    const int c = static_cast<int>(number % last), b = static_cast<int>(number / last % middle);
-    const int a = static_cast<int>(number / last / middle);
-    channels_first ? f(b, c, a) : f(a, b, c);
-  }
-};
-
-// x as an array of dims, its axes permuted, as y.
-inline void TransposeReshape(const Tensor &x, const Tensor &y, const std::vector<int> &dims, const std::vector<int> &axes,
-                      bool channels_first) {
-  std::vector<std::size_t> size(dims.begin(), dims.end()), step(dims.size(), 1);
-  for (std::size_t i = dims.size(); i-- > 1;) step[i - 1] = step[i] * size[i];
-  std::vector<std::size_t> length, stride, place(dims.size(), 0);
-  for (const int axis : axes) {
-    length.push_back(size[static_cast<std::size_t>(axis)]);
-    stride.push_back(step[static_cast<std::size_t>(axis)]);
-  }
-  const Counter from = {x, channels_first}, to = {y, channels_first};
-  const std::size_t count = size[0] * step[0];
-  std::size_t source = 0;
-  for (std::size_t number = 0; number < count; ++number) {
-    float value = 0.0f;
-    from.At(source, [&](int h, int w, int c) { value = x.Get(h, w, c); });
-    to.At(number, [&](int h, int w, int c) { y.Set(h, w, c, value); });
-    for (std::size_t i = length.size(); i-- > 0;) {
-      source += stride[i];
-      if (++place[i] < length[i]) break;
-      source -= stride[i] * length[i];
-      place[i] = 0;
-    }
-  }
-}
 
 // A register of floats, and what has the size of one. The compiler makes the best of both on any target.
 #if defined(__F16C__)
@@ -415,6 +379,105 @@ void Transform(Elements x, Elements y, Elements z, std::size_t count, F f) {
   }
   for (; i + 8 <= count; i += 8) z.Set(i, Apply(f, x.Get(i), y.Get(i)));
   if (i < count) z.SetSome(i, count - i, Apply(f, x.GetSome(i, count - i), y.GetSome(i, count - i)));
+}
+
+struct Same {
+  template <class V>
+  V operator()(V x) const { return x; }
+};
+
+// In the order height, width, channels.
+class Values {
+ public:
+  const int height, width, channels;
+
+  // An empty copy, to write.
+  explicit Values(const Tensor &t) : height(t.height), width(t.width), channels(t.channels), values_(t.Size()) {}
+
+  static Values Of(const Tensor &t) {
+    Values result(t);
+    result.ForRuns(t, [](Elements in_map, Elements in_copy, std::size_t count) { Transform(in_map, in_copy, count, Same{}); });
+    return result;
+  }
+
+  void Write(const Tensor &t) {
+    ForRuns(t, [](Elements in_map, Elements in_copy, std::size_t count) { Transform(in_copy, in_map, count, Same{}); });
+  }
+
+  float *At(int y, int x, int c) {
+    return &values_[(static_cast<std::size_t>(y) * static_cast<std::size_t>(width) + static_cast<std::size_t>(x)) *
+                        static_cast<std::size_t>(channels) + static_cast<std::size_t>(c)];
+  }
+  float Get(int y, int x, int c) { return *At(y, x, c); }
+  void Set(int y, int x, int c, float value) { *At(y, x, c) = value; }
+
+  // Calls f(y, x, c) for every element, in order.
+  template <class F>
+  void ForEach(F f) const {
+    for (int y = 0; y < height; ++y)
+      for (int x = 0; x < width; ++x)
+        for (int c = 0; c < channels; ++c) f(y, x, c);
+  }
+
+  std::size_t Size() const { return values_.size(); }
+  Elements All() { return Row(values_.data()); }
+  static Elements Row(float *first) { return Elements(reinterpret_cast<uint8_t *>(first), false); }
+
+ private:
+  // Calls f(elements of the map, elements of the copy, count) for what lies together in both.
+  template <class F>
+  void ForRuns(const Tensor &t, F f) {
+    if (t.LiesPlain()) return f(Elements(t, 0), All(), Size());
+    for (int c = 0; c < channels; c += t.Together(c))
+      for (int y = 0; y < height; ++y)
+        for (int x = 0; x < width; ++x)
+          f(Elements(t, t.Index(y, x, c)), Row(At(y, x, c)), static_cast<std::size_t>(t.Together(c)));
+  }
+
+  std::vector<float> values_;
+};
+
+// The order channels, height, width of a copy, or back.
+inline std::vector<float> ChannelsFirst(Values &values, const float *back) {
+  std::vector<float> planes(back ? 0 : values.Size());
+  std::size_t number = 0;
+  for (int c = 0; c < values.channels; ++c)
+    for (int h = 0; h < values.height; ++h)
+      for (int w = 0; w < values.width; ++w, ++number) {
+        if (back) values.Set(h, w, c, back[number]);
+        else planes[number] = values.Get(h, w, c);
+      }
+  return planes;
+}
+
+// x as an array of dims, its axes permuted, as y.
+inline void TransposeReshape(const Tensor &x, const Tensor &y, const std::vector<int> &dims, const std::vector<int> &axes,
+                      bool channels_first) {
+  std::vector<std::size_t> size(dims.begin(), dims.end()), step(dims.size(), 1);
+  for (std::size_t i = dims.size(); i-- > 1;) step[i - 1] = step[i] * size[i];
+  std::vector<std::size_t> length, stride, place(dims.size(), 0);
+  for (const int axis : axes) {
+    length.push_back(size[static_cast<std::size_t>(axis)]);
+    stride.push_back(step[static_cast<std::size_t>(axis)]);
+  }
+  const std::size_t count = size[0] * step[0];
+  Values given = Values::Of(x), made(y);
+  const std::vector<float> planes = channels_first ? ChannelsFirst(given, nullptr) : std::vector<float>();
+  std::vector<float> turned(channels_first ? count : 0);
+  const float *from = channels_first ? planes.data() : given.At(0, 0, 0);
+  float *to = channels_first ? turned.data() : made.At(0, 0, 0);
+  std::size_t source = 0;
+  for (std::size_t number = 0; number < count; ++number) {
+    to[number] = from[source];
+    for (std::size_t i = length.size(); i-- > 0;) {
+      source += stride[i];
+      if (++place[i] < length[i]) break;
+      source -= stride[i] * length[i];
+      place[i] = 0;
+    }
+  }
+  if (channels_first) ChannelsFirst(made, turned.data());
+  made.Write(y);
 }
 
 const float kLog2OfE = 1.44269504f;
@@ -734,16 +797,27 @@ void ForParts(const Tensor &t, Axes along, int groups, F f) {
       for (int c = 0; c < t.channels; c += channels) f(Part{y, y + height, x, x + width, c, c + channels});
 }
 
+struct NaturalExponential {
+  template <class V>
+  V operator()(V x) const { return PowerOfTwo(Each<V>(kLog2OfE) * x); }
+};
+
 inline void Softmax(const Tensor &x, const Tensor &y, Axes along) {
+  Values values = Values::Of(x);
   ForParts(x, along, 1, [&](const Part &part) {
     float largest = -INFINITY;
+    part.ForEach([&](int h, int w, int c) { largest = std::max(largest, values.Get(h, w, c)); });
+    part.ForEach([&](int h, int w, int c) { *values.At(h, w, c) -= largest; });
+  });
+  Transform(values.All(), values.All(), values.Size(), NaturalExponential{});
+  ForParts(x, along, 1, [&](const Part &part) {
     double sum = 0.0;
-    part.ForEach([&](int h, int w, int c) { largest = std::max(largest, x.Get(h, w, c)); });
-    part.ForEach([&](int h, int w, int c) { sum += std::exp(x.Get(h, w, c) - largest); });
+    part.ForEach([&](int h, int w, int c) { sum += values.Get(h, w, c); });
     part.ForEach([&](int h, int w, int c) {
-      y.Set(h, w, c, static_cast<float>(std::exp(x.Get(h, w, c) - largest) / sum));
+      values.Set(h, w, c, static_cast<float>(values.Get(h, w, c) / sum));
     });
   });
+  values.Write(y);
 }
 
 // "cat" (Focus)
