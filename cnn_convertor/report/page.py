@@ -131,8 +131,9 @@ def _network_section(report: Report) -> PageSection:
         )
         return PageSection("network", "Network", "Network", note)
     note = (
-        f"Each step lies below those that it reads. {_LEGEND} Select a step for its registers, runs and tiles, and for the "
-        "reason why its command ends there."
+        f"Each step lies below those that it reads, and is named after its layer with the most multiplications. {_LEGEND} "
+        "Select a step for its registers, runs and tiles, and for the reason why its command ends there. Drag to move; Ctrl "
+        "and the wheel, a pinch, + and - zoom; 0 fits."
     )
     return PageSection("network", "Network", "Network", note, network_svg(report, alone=False))
 

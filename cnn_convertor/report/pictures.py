@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from cnn_convertor.report.layering import Point, layered
@@ -15,18 +15,23 @@ BOX_WIDTH, BOX_HEIGHT = 208, 50  # pixels
 _APART = (224, 78)  # pixels between the centers of neighbors: across, down
 _MARGIN: Final = 12
 _LETTERS, _BOLD_LETTERS = 31, 26  # that a line of a box has room for
+_LINE: Final = 15  # pixels between two lines
+_MOST_LINES: Final = 3  # of a name; a longer one lacks its middle
 _REDDEST: Final = 0.6  # opacity: texts stand out
 
 
 class Box(NamedTuple):
-    """A box and its lines of text. key: step-3 or input-0. x, y: its upper left corner. heat: opacity of the red; empty for none."""
+    """A box and its lines of text. key: step-3 or input-0. x, y: its upper left corner. heat: opacity of the red; empty for none.
+
+    name: lines, with the step's number and its main layer.
+    """
 
     key: str
     x: float
     y: float
     place: str
     title: str
-    name: str
+    name: tuple[str, ...]
     does: str
     size: str
     heat: str
@@ -41,10 +46,11 @@ class Edge(NamedTuple):
 
 
 class NetworkPicture(NamedTuple):
-    """Sizes in pixels."""
+    """Sizes in pixels. lines: of the longest name, which decide the height of each box."""
 
     width: int
     height: int
+    lines: int
     nodes: tuple[Box, ...]
     edges: tuple[Edge, ...]
 
@@ -57,24 +63,28 @@ def network_picture(report: Report) -> NetworkPicture:
         keys += [f"input-{index}" for index in range(len(report.inputs))]
     arrows = list(dict.fromkeys(_arrows(report.steps, first_input, len(keys))))
     layering = layered(len(keys), arrows)
-    places = tuple(map(_pixels, layering.places))
+    macs = {layer.name: layer.macs or 0 for layer in report.layers}
+    labels = [_label(report, key, macs) for key in keys]
+    lines = max(map(len, labels), default=1)
+    height = BOX_HEIGHT + (lines - 1) * _LINE
+    places = tuple(_pixels(place, lines) for place in layering.places)
     most = max((step.cost.usec.low for step in report.steps if step.cost is not None), default=0.0)
     nodes = []
-    for key, (x, y) in zip(keys, places, strict=True):
-        corner = x - BOX_WIDTH / 2, y - BOX_HEIGHT / 2
+    for key, label, (x, y) in zip(keys, labels, places, strict=True):
+        corner = x - BOX_WIDTH / 2, y - height / 2
         kind, _, number = key.partition("-")
         if kind == "input":
             entry = report.inputs[int(number)]
-            name, size = _short(entry.name, _BOLD_LETTERS), _size(entry.map.shape)
-            nodes.append(Box(key, *corner, "input", entry.name, name, "input", size, ""))
+            nodes.append(Box(key, *corner, "input", entry.name, label, "input", _size(entry.map.shape), ""))
         else:
-            nodes.append(_step_node(key, int(number), report.steps[int(number)], corner, most))
+            nodes.append(_step_node(key, label, report.steps[int(number)], corner, most))
     return NetworkPicture(
         width=math.ceil(max((x for x, _ in places), default=0) + BOX_WIDTH / 2 + _MARGIN),
-        height=math.ceil(max((y for _, y in places), default=0) + BOX_HEIGHT / 2 + _MARGIN),
+        height=math.ceil(max((y for _, y in places), default=0) + height / 2 + _MARGIN),
+        lines=lines,
         nodes=tuple(nodes),
         edges=tuple(
-            Edge(keys[a], keys[b], _path(tuple(map(_pixels, route))))
+            Edge(keys[a], keys[b], _path([_pixels(point, lines) for point in route], height))
             for (a, b), route in sorted(zip(arrows, layering.routes, strict=True))
         ),
     )
@@ -90,33 +100,61 @@ def _arrows(steps: Sequence[Step], first_input: int, nodes: int) -> Iterator[tup
                 yield first_input + read.input, index
 
 
-def _step_node(key: str, number: int, step: Step, corner: Point, most: float) -> Box:
+def _label(report: Report, key: str, macs: Mapping[str, int]) -> tuple[str, ...]:
+    """The lines of a box's name: a step's number, its layer with the most multiplications, and how many others it has."""
+    kind, _, number = key.partition("-")
+    if kind == "input":
+        return _lines(report.inputs[int(number)].name)
+    step = report.steps[int(number)]
+    main = max(step.layers, key=lambda name: macs.get(name, 0), default=step.name)
+    others = f" +{len(step.layers) - 1}" * (len(step.layers) > 1)
+    return _lines(f"{number}  {main}", others)
+
+
+def _lines(name: str, end: str = "") -> tuple[str, ...]:
+    """A name in lines of a box, whole as far as there is room. end: stays whole."""
+    room = _MOST_LINES * _BOLD_LETTERS - len(end)
+    if len(name) > room:
+        name = f"{name[: room // 2]}…{name[len(name) - (room - 1 - room // 2) :]}"
+    text, lines = name + end, list[str]()
+    while len(text) > _BOLD_LETTERS:
+        least = max(_BOLD_LETTERS // 2, len(text) - (_MOST_LINES - len(lines) - 1) * _BOLD_LETTERS)
+        marks = (text.rfind(mark, 0, _BOLD_LETTERS) + 1 for mark in "/._-:")
+        cut = next((mark for mark in marks if mark >= least), _BOLD_LETTERS)
+        lines.append(text[:cut])
+        text = text[cut:]
+    return (*lines, text)
+
+
+def _step_node(key: str, label: tuple[str, ...], step: Step, corner: Point, most: float) -> Box:
     """most: the shortest time of the most expensive command, in microseconds, which is reddest."""
     names, size, heat = ", ".join(step.layers) or step.name, _size(step.output.shape), ""
     if step.cost is not None and most:
         size += f"  {step.cost.usec.text(',.0f')} us"
         heat = f"{_REDDEST * step.cost.usec.low / most:.3f}"
     place = "input" if step.type == "LT_INPUT" else step.place
-    return Box(key, *corner, place, names, _short(f"{number}  {names}", _BOLD_LETTERS), _short(step.does), size, heat)
+    return Box(key, *corner, place, names, label, _short(step.does), size, heat)
 
 
-def _short(text: str, letters: int = _LETTERS) -> str:
-    return text if len(text) <= letters else f"{text[: letters - 1]}…"
+def _short(text: str) -> str:
+    return text if len(text) <= _LETTERS else f"{text[: _LETTERS - 1]}…"
 
 
 def _size(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape))
 
 
-def _pixels(place: Point) -> Point:
-    """The center of a box."""
-    return _MARGIN + BOX_WIDTH / 2 + place[0] * _APART[0], _MARGIN + BOX_HEIGHT / 2 + place[1] * _APART[1]
+def _pixels(place: Point, lines: int) -> Point:
+    """The center of a box whose name has so many lines."""
+    more = (lines - 1) * _LINE
+    across = _MARGIN + BOX_WIDTH / 2 + place[0] * _APART[0]
+    return across, _MARGIN + (BOX_HEIGHT + more) / 2 + place[1] * (_APART[1] + more)
 
 
-def _path(points: Sequence[Point]) -> str:
-    """A smooth line from the lower edge of the first box to the upper edge of the last."""
+def _path(points: Sequence[Point], height: float) -> str:
+    """A smooth line from the lower edge of the first box to the upper edge of the last. height: of the boxes."""
     (x, y), *middle, (end_x, end_y) = points
-    y, end_y = y + BOX_HEIGHT / 2, end_y - BOX_HEIGHT / 2 - 3
+    y, end_y = y + height / 2, end_y - height / 2 - 3
     text = f"M{x:g},{y:g}"
     for to_x, to_y in [*middle, (end_x, end_y)]:
         half = (y + to_y) / 2

@@ -164,6 +164,123 @@ def test_500_layers_are_usable_within_two_seconds(browser: Any, tmp_path: Path) 
     pytest.fail(f"{seconds}")
 
 
+# --- the picture of the network ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def long_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A network of 60 layers, which is higher than any window."""
+    random, nodes = np.random.default_rng(0), [Node("x", ops.Input(Shape(8, 8, 8)))]
+    for number in range(60):
+        where = (Origin("net", f"layer{number}", "Conv2D"),)
+        nodes.append(Node(f"n{number}", convolution(random), (nodes[-1].name,), where))
+    path = tmp_path_factory.mktemp("long") / "long.html"
+    path.write_text(html_page(report(Graph(tuple(nodes), (nodes[-1].name,)), fusion="none")), encoding="utf-8")
+    return path
+
+
+class Viewer:
+    """The picture of the network, and what it shows."""
+
+    def __init__(self, page: Any, path: Path) -> None:
+        self.page, self.picture, self.frame = page, page.locator("#network-picture"), page.locator(".viewer")
+        page.goto(path.resolve().as_uri())
+        self.frame.scroll_into_view_if_needed()
+
+    @property
+    def box(self) -> tuple[float, ...]:
+        return tuple(map(float, self.picture.get_attribute("viewBox").split()))
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        place = self.frame.bounding_box()
+        return place["x"] + place["width"] / 2, place["y"] + min(place["height"], 300) / 2
+
+
+@pytest.fixture
+def viewer(page: Any, long_page: Path) -> Viewer:
+    return Viewer(page, long_page)
+
+
+def test_the_picture_opens_readable_at_the_input(viewer: Viewer) -> None:
+    _, y, across, _ = viewer.box
+    place = viewer.frame.bounding_box()
+    assert y == 0 and place["width"] / across >= 0.8
+    assert viewer.page.locator(".minimap").is_visible()
+
+
+def test_buttons_zoom_and_fit(viewer: Viewer) -> None:
+    before = viewer.box
+    viewer.page.get_by_role("button", name="Zoom in").click()
+    assert viewer.box[2] < before[2]
+    viewer.page.get_by_role("button", name="Fit").click()
+    assert viewer.box[1] <= 0 and viewer.box[3] > 60 * 78
+    assert not viewer.page.locator(".minimap").is_visible()
+    viewer.page.get_by_role("button", name="1:1").click()
+    assert viewer.box[2] == pytest.approx(viewer.frame.evaluate("each => each.clientWidth"), abs=1)
+
+
+def test_keys_zoom_move_and_fit(viewer: Viewer) -> None:
+    viewer.frame.focus()
+    before = viewer.box
+    viewer.page.keyboard.press("ArrowDown")
+    assert viewer.box[1] > before[1] and viewer.box[2:] == before[2:]
+    viewer.page.keyboard.press("+")
+    assert viewer.box[2] < before[2]
+    viewer.page.keyboard.press("0")
+    assert viewer.box[3] > 60 * 78
+
+
+def test_the_wheel_moves_and_zooms_at_the_pointer(viewer: Viewer) -> None:
+    viewer.page.mouse.move(*viewer.middle)
+    before = viewer.box
+    viewer.page.mouse.wheel(0, 200)
+    viewer.page.wait_for_function(
+        "y => +document.querySelector('#network-picture').getAttribute('viewBox').split(' ')[1] > y", arg=before[1]
+    )
+    viewer.page.keyboard.down("Control")
+    viewer.page.mouse.wheel(0, -200)
+    viewer.page.wait_for_function(
+        "w => +document.querySelector('#network-picture').getAttribute('viewBox').split(' ')[2] < w", arg=before[2]
+    )
+    viewer.page.keyboard.up("Control")
+
+
+def test_a_drag_moves_and_opens_nothing(viewer: Viewer) -> None:
+    node = viewer.page.locator("#step-1").bounding_box()
+    x, y = node["x"] + 20, node["y"] + 20
+    viewer.page.mouse.move(x, y)
+    viewer.page.mouse.down()
+    viewer.page.mouse.move(x, y - 60, steps=4)
+    viewer.page.mouse.up()
+    assert viewer.box[1] == pytest.approx(60, abs=2)
+    assert not viewer.page.locator("#details").is_visible()
+    viewer.page.locator("#step-2").click()
+    assert viewer.page.locator("#details").is_visible()
+
+
+def test_two_fingers_zoom(browser: Any, long_page: Path) -> None:
+    page = browser.new_page(viewport={"width": 400, "height": 800}, has_touch=True)
+    viewer = Viewer(page, long_page)
+    before, (x, y) = viewer.box, viewer.middle
+    touch = page.context.new_cdp_session(page)
+    for kind, apart in (("touchStart", 20), ("touchMove", 40), ("touchMove", 80), ("touchEnd", 0)):
+        points = [{"x": x - apart, "y": y, "id": 1}, {"x": x + apart, "y": y, "id": 2}] if apart else []
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    page.wait_for_function(
+        "w => +document.querySelector('#network-picture').getAttribute('viewBox').split(' ')[2] < w", arg=before[2] / 2
+    )
+    page.close()
+
+
+def test_the_minimap_and_the_search_lead_to_a_place(viewer: Viewer) -> None:
+    place = viewer.page.locator(".minimap").bounding_box()
+    viewer.page.mouse.click(place["x"] + place["width"] / 2, place["y"] + place["height"] * 0.9)
+    assert viewer.box[1] > 40 * 78
+    viewer.page.locator("#search").fill("layer30")
+    assert 20 * 78 < viewer.box[1] < 32 * 78
+
+
 # --- for everybody -------------------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from itertools import combinations
 import pytest
 
 from cnn_convertor.report.pictures import BOX_HEIGHT, BOX_WIDTH, memory_picture, network_picture
-from cnn_convertor.report.values import LiveMap, Report
+from cnn_convertor.report.values import LiveMap, ModelLayer, Report
 from report.networks import joined, report
 
 REPORTS = pytest.mark.parametrize("fusion", ["none", "documented", "full"])
@@ -97,7 +97,25 @@ def test_long_names_are_shortened_in_boxes_and_whole_in_titles() -> None:
     name = "a" * 200
     picture = network_picture(report(joined((name, "b", "c", "d", "e", "f"))))
     (node,) = (node for node in picture.nodes if name in node.title)
-    assert all(len(line) < 60 for line in (node.name, node.does, node.size))
+    assert all(len(line) < 40 for line in (*node.name, node.does, node.size)) and len(node.name) == 3
+    assert "…" in "".join(node.name)
+
+
+def test_a_label_is_the_main_layer_as_a_whole() -> None:
+    """The layer with the most multiplications, not the first one."""
+    pytest.importorskip("fast_sugiyama")
+    made = report()
+    first = made.steps[0]
+    main, other = "backbone/stage_1/block_12/expand_conv/Conv2D", "pad"
+    layers = tuple(
+        ModelLayer(name, "Conv2D", ((8, 8, 8),), None, macs, "device", "", (0,))
+        for name, macs in ((other, None), (main, 9))
+    )
+    step = first._replace(layers=(other, main))
+    picture = network_picture(replace(made, steps=(step, *made.steps[1:]), layers=layers))
+    (box,) = (node for node in picture.nodes if node.key == "step-0")
+    assert box.name == ("0  backbone/stage_1/", "block_12/expand_conv/", "Conv2D +1")
+    assert picture.lines == 3
 
 
 def test_a_damaged_report_with_a_circle_of_steps_has_a_picture() -> None:
