@@ -14,6 +14,7 @@ from cnn_convertor.board.kit import GIVEN, Inputs, network_files, network_hash, 
 from cnn_convertor.board.stored_results import BoardResults, read_results
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
+from cnn_convertor.devices.dv700.cpu_costs import estimate_on_cpu
 from cnn_convertor.devices.dv700.estimate import estimate
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.program import ElementType, Layer, Program
@@ -93,7 +94,7 @@ def _compared(
     board = Outputs(outputs_of(program, results.outputs, network.shapes), results.maps(program))
     layers = _layers(program, board.layers, follows, results, request.profile)
     layers = _beside_framework(layers, program, board, emulated, reference)
-    modelled = [layer.modelled for layer in layers]
+    modelled = [made.modelled for made, layer in zip(layers, program.layers, strict=True) if layer.runs]
     return BoardVerification(
         network=request.name,
         framework=reference.framework,
@@ -106,6 +107,7 @@ def _compared(
         layers=layers,
         whole=results.whole,
         cpu_usec=results.cpu_usec,
+        between_usec=results.between_usec,
         modelled=Modelled(
             total(one.usec for one in modelled), sum(one.cycles for one in modelled), sum(one.bytes for one in modelled)
         ),
@@ -154,7 +156,8 @@ def _beside_framework(
 def _modelled(layer: Layer, traffic: Traffic, profile: Profile) -> Modelled:
     nbytes = traffic.input + traffic.operand + traffic.output + traffic.weights
     if not layer.runs:
-        return Modelled(Interval.of(0.0), 0, nbytes)
+        on_cpu = estimate_on_cpu(layer, profile)
+        return Modelled(Interval.of(0.0) if on_cpu is None else on_cpu.usec, 0, nbytes)
     expected = estimate(layer.runs, operand_bytes=traffic.operand, profile=profile)
     return Modelled(expected.usec, expected.cycles, nbytes)
 

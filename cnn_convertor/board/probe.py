@@ -12,6 +12,7 @@ import numpy as np
 from cnn_convertor.board.blocks import BlockCommand, block_commands
 from cnn_convertor.board.entries import TABLE_OFFSET, Tables, hexadecimal
 from cnn_convertor.board.expected import INPUT_SEED, OPERAND_SEED
+from cnn_convertor.board.function_calls import functions_header
 from cnn_convertor.board.probe_commands import ASPECTS, ProbeCommand, words
 from cnn_convertor.board.random_numbers import FRACTIONS, INTEGERS
 from cnn_convertor.board.suite import COMPUTE_BOUND, IDLE, MEMORY_BOUND, REPEATED, commands
@@ -72,6 +73,7 @@ def probe_files(
         "probe.cpp": _copied("probe.cpp"),
         "board.h": _copied("board.h"),
         "Makefile": _copied("probe.mk"),
+        "functions.h": functions_header(),
         "commands.h": render_text("probe_commands.h.j2", "a table of commands", values),
         "probe.bin": tables.data.pieces,
     }

@@ -24,7 +24,7 @@ _AGAIN = "run the kit again, and name its folder of results"
 class BoardResults:
     """network, inputs: hashes of what ran. seed: of random inputs, or kit.GIVEN. device: figures, None where unknown.
 
-    cpu_usec: of the layers on the CPU. layers: of each layer of the program. memory: the outputs of all layers as they lie in
+    cpu_usec: of the layers on the CPU. between_usec: of the changes between it and the device. layers: of each layer of the program. memory: the outputs of all layers as they lie in
     memory, sample after sample. outputs: FP32, (N, size of all of them).
     """
 
@@ -36,6 +36,7 @@ class BoardResults:
     device: Mapping[str, int | str | None]
     whole: Measured
     cpu_usec: int
+    between_usec: int
     layers: tuple[Measured, ...]
     memory: bytes
     outputs: Maps
@@ -90,6 +91,7 @@ def _parsed(folder: Path, data: Mapping[str, Any]) -> BoardResults:
         device=_device(data["device"]),
         whole=_measured(data, int(data["conv_usec"]) + int(data["fc_usec"])),
         cpu_usec=int(data["cpu_usec"]),
+        between_usec=int(data["between_usec"]),
         layers=tuple(_measured(layer, layer["usec"]) for layer in data["layers"]),
         memory=(folder / "layers.bin").read_bytes(),
         outputs=np.fromfile(folder / "outputs.bin", "<f4").reshape(samples, -1),

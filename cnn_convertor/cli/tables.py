@@ -341,16 +341,17 @@ def _layer_cells(layer: ModelLayer) -> list[str]:
 
 def _totals(result: Report) -> Iterator[str]:
     """The sums over the layers, and what to change."""
+    from cnn_convertor.report.summary import shares
+
     assert result.work is not None
-    share = result.work.share_on_device
     known = " known" if any(layer.macs is None for layer in result.layers) else ""
-    on_device = "" if share is None else f" ({share:.1%} on the device)"
     rows = (
         ("layers", f"{len(result.layers)}"),
         ("parameters", f"{result.parameters:,}"),
-        ("MACs", f"{result.macs:,}{known}{on_device}"),
+        ("MACs", f"{result.macs:,}{known}"),
         ("commands", f"{result.work.commands}"),
         ("CPU layers", f"{result.work.cpu_layers}"),
+        *((("time", shares(result)),) if result.commands else ()),
     )
     yield from (f"  {label:10}  {value}" for label, value in rows)
     yield ""
@@ -371,7 +372,7 @@ _SHOWN = 40  # characters of the layers of a command
 
 
 def costs(result: Report) -> list[Item]:
-    """What each command costs, and all together. Sizes in bytes."""
+    """What each command and each layer on the CPU costs, and all together. Sizes in bytes."""
     rows = []
     for number, step in enumerate(result.steps):
         if (e := step.cost) is None:
@@ -380,9 +381,22 @@ def costs(result: Report) -> list[Item]:
         numbers = (e.cycles, e.input_bytes, e.operand_bytes, e.output_bytes, e.weights_bytes)
         name = layers if len(layers) <= _SHOWN else f"{layers[: _SHOWN - 3]}..."
         rows.append([name, str(number), str(len(step.runs)), *map(_counted, numbers), e.bound, e.usec.text(",.1f")])
-    total = f"{milliseconds(result.usec)} ms and {result.traffic / 1e6:,.2f} MB on {result.device.name}"
-    beside = f"{milliseconds(result.command_usec)} ms of it to start and end commands"
-    return ["", Grid.of("command", _COSTS, rows), "", f"{total}, {beside}", result.device.provenance] if rows else []
+    from cnn_convertor.report.summary import summary
+
+    estimated = [value for label, value in summary(result) if label == "estimate"]
+    return ["", Grid.of("command", _COSTS, rows), *_costs_on_cpu(result), "", *estimated] if rows else []
+
+
+_CPU_COSTS = ("step", "function", "units", "bytes", "us")
+
+
+def _costs_on_cpu(result: Report) -> list[Item]:
+    rows = [
+        [step.name, str(number), cost.function, f"{cost.units:,}", f"{cost.bytes:,}", cost.usec.text(",.1f")]
+        for number, step in enumerate(result.steps)
+        if (cost := step.cpu_cost) is not None
+    ]
+    return ["", Grid.of("layer on the CPU", _CPU_COSTS, rows)] if rows else []
 
 
 _COMPARED = ("fusion", "commands", "CPU layers", "problems", "MB", "ms", "bound by memory")

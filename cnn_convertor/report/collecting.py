@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from cnn_convertor import __version__, codegen
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.encode.registers import encode
-from cnn_convertor.devices.dv700.estimate import Estimate, estimates, palette_command_bytes, provenance
+from cnn_convertor.devices.dv700.estimate import (
+    Estimate,
+    changes,
+    cpu_estimates,
+    estimates,
+    palette_command_bytes,
+    provenance,
+)
 from cnn_convertor.devices.dv700.fusion.forms import evidence_of
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.operators import describe, words_of
@@ -54,6 +61,7 @@ def report_of(
             for (name, result), at in zip(program.results, program.outputs, strict=True)
         ),
         steps=tuple(_steps(program, profile)),
+        between=values.Between(*changes(program, profile)),
         memory=_memory(program),
         weight_bytes=program.weight_bytes,
         weights=tuple(_stored(program)),
@@ -142,9 +150,9 @@ def message_of(problem: Problem) -> values.Message:
 
 
 def _steps(program: Program, profile: Profile) -> Iterator[values.Step]:
-    costs = iter(estimates(program, profile))
+    costs, on_cpu = iter(estimates(program, profile)), cpu_estimates(program, profile)
     places = {tensor.offset: number for number, (_, tensor) in enumerate(program.inputs)}
-    for layer in program.layers:
+    for layer, cpu_cost in zip(program.layers, on_cpu, strict=True):
         blobs = (run.convolution.weights for run in layer.runs if run.convolution is not None)
         yield values.Step(
             name=layer.name,
@@ -163,6 +171,7 @@ def _steps(program: Program, profile: Profile) -> Iterator[values.Step]:
             topo=layer.topo if layer.runs else None,
             evidence=evidence_of(layer, profile).name.lower() if layer.runs else None,
             cost=_cost(next(costs)) if layer.runs else None,
+            cpu_cost=None if cpu_cost is None else values.CpuCost(*cpu_cost),
         )
 
 

@@ -21,7 +21,7 @@ from cnn_convertor.report.layering import can_place
 from cnn_convertor.report.pictures import BOX_HEIGHT, BOX_WIDTH, memory_picture, network_picture
 from cnn_convertor.report.scatter import ScatterPoint, scatter_picture
 from cnn_convertor.report.sections import PageSection, PageTable
-from cnn_convertor.report.summary import summary
+from cnn_convertor.report.summary import shares, summary
 from cnn_convertor.report.values import Report
 
 if TYPE_CHECKING:
@@ -87,13 +87,13 @@ def _tiles(report: Report) -> Iterator[tuple[str, str, str]]:
     if report.steps:
         yield f"{len(report.commands)}", "commands on the device", ""
         yield f"{len(report.on_cpu)}", "layers on the CPU", ""
-        yield f"{milliseconds(report.usec)} ms", "for the commands, by the model, without CPU layers", ""
+        yield f"{milliseconds(report.usec)} ms", f"by the model: {shares(report)}", ""
         yield f"{report.traffic / 1e6:,.2f} MB", "of memory traffic", ""
         yield f"{report.weight_bytes:,}", "bytes of weights", ""
     if (memory := report.memory) is not None:
         yield f"{memory.bytes:,}", f"bytes of I/O buffer{', proven smallest' * memory.proven}", ""
-    if report.work is not None and (share := report.work.share_on_device) is not None:
-        yield f"{report.macs / 1e6:,.1f} M", f"multiplications, {share:.1%} on the device", ""
+    if report.macs:
+        yield f"{report.macs / 1e6:,.1f} M", "multiplications", ""
     if report.problems:
         yield f"{len(report.problems)}", "problems prevent a conversion", "error"
 

@@ -19,7 +19,20 @@ if TYPE_CHECKING:
 _SMALLEST_NORMAL, _LARGEST = -14, 15  # powers of two of FP16's normal numbers
 _NUMBER, _BARS = "number", "bars"  # classes of cells
 _NUMBERS: Final = (
-    *("step", "runs", "cycles", "bytes", "us", "parameters", "MACs", "values", "palette dB", "FP16 bytes", "overflow"),
+    *(
+        "step",
+        "runs",
+        "cycles",
+        "units",
+        "bytes",
+        "us",
+        "parameters",
+        "MACs",
+        "values",
+        "palette dB",
+        "FP16 bytes",
+        "overflow",
+    ),
     *(
         "underflow",
         "SQNR dB",
@@ -110,7 +123,9 @@ def commands(report: Report) -> PageSection:
         f"Times: {report.device.provenance}. Of the time of each command, {_each(report)} us are to start and end it. Bars: "
         "time for arithmetic above, for memory below, with the fastest clock and memory; the longer one bounds the command."
     )
-    tables = tables_of(columns, list(_commands(report.steps)))
+    tables = tables_of(columns, list(_commands(report.steps))) + tables_of(
+        _ON_CPU, list(_on_cpu(report.steps)), "On the CPU"
+    )
     return PageSection("commands", "Commands", "Commands", note, tables=tables)
 
 
@@ -128,6 +143,16 @@ def _commands(steps: Sequence[Step]) -> Iterator[TableRow]:
             bars = _bars(100 * cost.compute_usec.low / most, 100 * cost.memory_usec.low / most)
             does = _layers(step), step.does, len(step.runs), cost.cycles, cost.bytes, _time(cost.usec)
             yield row_of(number, *does, cost.bound, step.evidence or "", bars, step=number)
+
+
+_ON_CPU: Final = ("step", "layers", "does", "function", "units", "bytes", "us")
+
+
+def _on_cpu(steps: Sequence[Step]) -> Iterator[TableRow]:
+    for number, step in enumerate(steps):
+        if (cost := step.cpu_cost) is not None:
+            numbers = cost.units, cost.bytes, _time(cost.usec)
+            yield row_of(number, _layers(step), step.does, cost.function, *numbers, step=number)
 
 
 def layers(report: Report) -> PageSection:
@@ -204,7 +229,7 @@ def board(report: Report) -> PageSection:
     usec = "not measured" if comparison.whole.usec is None else f"{comparison.whole.usec:,} us"
     note = (
         f"{comparison.device}: {comparison.samples} samples ({comparison.inputs}), {_passed(comparison.passed)}. All commands: {usec} "
-        f"({comparison.modelled.usec.text(',.1f')} by the model); the CPU: {comparison.cpu_usec:,} us."
+        f"({comparison.modelled.usec.text(',.1f')} by the model); the CPU: {comparison.cpu_usec:,} us; changes between them: {comparison.between_usec:,} us."
     )
     tables = tables_of(
         columns,

@@ -50,21 +50,32 @@ def _estimated(report: Report) -> Iterator[tuple[str, str]]:
     """Rows about time and memory on the board."""
     if report.commands:
         yield "driver", _platform(report.device)
-        text = (
-            f"{milliseconds(report.usec)} ms, {report.traffic / 1e6:,.2f} MB for the commands on {report.device.name}"
-        )
-        yield "estimate", f"{text}; {milliseconds(report.command_usec)} ms of it to start and end them"
+        yield "estimate", times(report)
+        text = f"the commands on {report.device.name} move {report.traffic / 1e6:,.2f} MB"
+        yield "estimate", f"{text}; {milliseconds(report.command_usec)} ms to start and end them"
         yield "estimate", report.device.provenance
     if (board := report.board) is not None:
         usec = board.whole.usec
         commands = "not measured" if usec is None else f"{milliseconds(Interval.of(usec))} ms"
         verdict = "computes the same" if board.passed else "computes something else"
-        yield (
-            "board",
-            f"{commands} for the commands, {milliseconds(Interval.of(board.cpu_usec))} ms on the CPU; {board.device} {verdict}",
-        )
+        parts = f"{commands} on the device, {milliseconds(Interval.of(board.cpu_usec))} ms on the CPU"
+        between = f"{milliseconds(Interval.of(board.between_usec))} ms between them"
+        yield "board", f"{parts}, {between}; {board.device} {verdict}"
     if size := report.palette_command_bytes:
         yield "command buffer", f"about {size:,} bytes more for palettes, which the driver expands"
+
+
+def times(report: Report) -> str:
+    """The parts of the time."""
+    parts = ", ".join(f"{milliseconds(usec)} ms {words}" for words, usec in report.usec_by_part.items())
+    left_out = f"; {report.uncounted} of the CPU layers left out"  # custom layers and the runtime's
+    return f"{parts}{left_out * (report.uncounted > 0)}"
+
+
+def shares(report: Report) -> str:
+    """The parts of the time in percent, by their shorter ends."""
+    whole = report.usec.low
+    return ", ".join(f"{usec.low / whole:.0%} {words}" for words, usec in report.usec_by_part.items()) if whole else ""
 
 
 def _weights(report: Report) -> str:

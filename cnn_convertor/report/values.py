@@ -149,6 +149,27 @@ class StepCost(NamedTuple):
     bound: str
 
 
+class CpuCost(NamedTuple):
+    """What a layer on the CPU costs by the model: units of work of a function, which docs/devices.md lists, and bytes of its maps."""
+
+    function: str
+    units: int
+    bytes: int
+    usec: Interval
+
+
+class Between(NamedTuple):
+    """What it costs to change between device and CPU.
+
+    lists: of commands, each of which starts and is waited for. changes: from the CPU to the device and back, each pair once; both
+    ways go through the caches for the whole I/O buffer.
+    """
+
+    lists: int
+    changes: int
+    usec: Interval
+
+
 class StepInput(NamedTuple):
     """A map that a step reads. step: the step that writes it; null for an input of the network, which `input` numbers."""
 
@@ -169,7 +190,8 @@ class Step(NamedTuple):
     """A layer of the SDK's runtime, in execution order.
 
     name, type: the SDK's. does: in words. place: device, cpu or none. layers: of the framework. topo, evidence, cost: of a
-    command. ends: why neighbors that read its map have commands of their own, as far as a report looks for that.
+    command. cpu_cost: of a layer on the CPU; null where nothing is known of it. ends: why neighbors that read its map have
+    commands of their own, as far as a report looks for that.
     """
 
     name: str
@@ -185,6 +207,7 @@ class Step(NamedTuple):
     topo: int | None
     evidence: str | None
     cost: StepCost | None
+    cpu_cost: CpuCost | None = None
     ends: tuple[str, ...] = ()
 
 
@@ -286,9 +309,8 @@ class PassChange(NamedTuple):
 class Work(NamedTuple):
     """How much work the network is, or those of its layers that can be read.
 
-    layers, refused: of the framework. parameters, macs: of all layers where they are known. share_on_device: of the
-    multiplications; null where there are none. traffic_bytes, usec: of all commands, by the model; null where there are
-    problems.
+    layers, refused: of the framework. parameters, macs: of all layers where they are known. traffic_bytes: of all commands.
+    usec: of all, by the model; device_usec, cpu_usec, between_usec: its parts; null where there are problems.
     """
 
     commands: int
@@ -298,9 +320,11 @@ class Work(NamedTuple):
     parameters: int = 0
     macs: int = 0
     macs_on_device: int = 0
-    share_on_device: float | None = None
     traffic_bytes: int | None = None
     usec: Interval | None = None
+    device_usec: Interval | None = None
+    cpu_usec: Interval | None = None
+    between_usec: Interval | None = None
 
 
 class Change(NamedTuple):
@@ -350,6 +374,7 @@ class Report:
     work: Work | None = None
     normalizations: tuple[Normalization, ...] = ()
     steps: tuple[Step, ...] = ()
+    between: Between | None = None
     memory: MemoryUse | None = None
     weight_bytes: int = 0
     weights: tuple[StoredWeights, ...] = ()
@@ -378,8 +403,27 @@ class Report:
 
     @property
     def usec(self) -> Interval:
+        """Microseconds of the whole network, by the model."""
+        return total(self.usec_by_part.values())
+
+    @property
+    def usec_by_part(self) -> dict[str, Interval]:
+        """Microseconds of each part of the time, in words."""
+        return {
+            "on the device": self.device_usec,
+            "on the CPU": total(step.cpu_cost.usec for step in self.steps if step.cpu_cost is not None),
+            "between them": Interval.of(0.0) if self.between is None else self.between.usec,
+        }
+
+    @property
+    def device_usec(self) -> Interval:
         """Microseconds of all commands, by the model."""
         return total(step.cost.usec for step in self.steps if step.cost is not None)
+
+    @property
+    def uncounted(self) -> int:
+        """How many layers on the CPU the time leaves out."""
+        return sum(step.cpu_cost is None for step in self.on_cpu)
 
     @property
     def command_usec(self) -> Interval:

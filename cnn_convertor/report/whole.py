@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cnn_convertor.devices.dv700.fusion.boundaries import Boundary
 from cnn_convertor.devices.dv700.program import Program
@@ -67,10 +67,14 @@ def _work(report: Report, places: Sequence[str]) -> values.Work:
         parameters=report.parameters,
         macs=report.macs,
         macs_on_device=on_device,
-        share_on_device=on_device / report.macs if report.macs else None,
-        traffic_bytes=report.traffic if report.steps else None,
-        usec=report.usec if report.steps else None,
+        **(_times(report) if report.steps else {}),
     )
+
+
+def _times(report: Report) -> dict[str, Any]:
+    names = ("device_usec", "cpu_usec", "between_usec")
+    parts = dict(zip(names, report.usec_by_part.values(), strict=True))
+    return {"traffic_bytes": report.traffic, "usec": report.usec, **parts}
 
 
 def with_boundaries(report: Report, boundaries: Sequence[Boundary]) -> Report:

@@ -25,7 +25,7 @@ _TITLES: Final = ("commands", "CPU layers", "ms", "traffic", "weights", "I/O buf
 
 
 class Figures(NamedTuple):
-    """The costs of a variant. usec_low, usec_high, traffic_bytes: of all commands, by the cost model.
+    """The costs of a variant. usec_low, usec_high: of the whole network, by the cost model. traffic_bytes: of commands.
 
     sqnr: dB of the worst output against the framework; None where it is not measured.
     """
@@ -108,7 +108,7 @@ class Sweep(NamedTuple):
         judged = "time, bytes (weights and I/O buffer) and SQNR" if self.is_measured else "time and bytes"
         return (
             f"* no other variant is better in {judged} together",
-            f"times are those of the model of costs, which {LEFT_OUT}; traffic, weights and the I/O buffer are in bytes",
+            f"times, with CPU layers, are those of the model of costs, which {LEFT_OUT}; traffic, weights and the I/O buffer are in bytes",
         )
 
     @property

@@ -56,8 +56,8 @@ class BoardLayer:
 class BoardVerification:
     """How a network on the board compares.
 
-    outputs: of the whole network on the board against the framework. emulated: those of the emulated device. whole, cpu_usec:
-    measured over the whole network. first_leaving: the first layer where the board leaves the emulation.
+    outputs: of the whole network on the board against the framework. emulated: those of the emulated device. whole, cpu_usec,
+    between_usec: measured over the whole network; of the device, the CPU and the changes between them. first_leaving: the first layer where the board leaves the emulation.
     """
 
     network: str
@@ -71,6 +71,7 @@ class BoardVerification:
     layers: tuple[BoardLayer, ...]
     whole: Measured
     cpu_usec: int
+    between_usec: int
     modelled: Modelled
     first_leaving: str | None = field(init=False)
     passed: bool = field(init=False)

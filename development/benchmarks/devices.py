@@ -44,7 +44,7 @@ def rows(name: str) -> Iterator[str]:
                     continue
                 report = report_of(program, request)
                 memory = sum(step.cost is not None and step.cost.bound == "memory" for step in report.commands)
-                time = (report.usec / 1e3).text(".2f")
+                time = (report.device_usec / 1e3).text(".2f")
                 yield f"{start} {len(report.commands)} | {report.traffic / 1e6:.2f} | {time} | {memory} | {program.io_bytes:,} |"
 
 

@@ -10,9 +10,16 @@ from pathlib import Path
 from typing import Final
 
 from cnn_convertor.cli.tables import figure_text
+from cnn_convertor.devices.dv700.cpu_costs import cycles
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, NAMES, read_profile
 from cnn_convertor.devices.dv700.estimate import ASSUMPTIONS
-from cnn_convertor.devices.dv700.profile import FIGURES, TILED_POOL_DRIVER, TILED_POOL_HARDWARE, UNRESTRICTED
+from cnn_convertor.devices.dv700.profile import (
+    FIGURES,
+    PROCESSORS,
+    TILED_POOL_DRIVER,
+    TILED_POOL_HARDWARE,
+    UNRESTRICTED,
+)
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs/devices.md"
 HEAD = f"""# Devices and costs
@@ -23,8 +30,8 @@ fusion, the audit and the emulated device take their limits from it. `--ub-size`
 
     cnn-convertor devices [NAME|FILE]... [--json]
 
-lists all or the given devices, with their figures and sources. An *assumed* figure has no public source for that device. Clock,
-multipliers, bandwidth (MB are 10^6 bytes) and the time of a command change estimated times, never results. Where sources differ or
+lists all or the given devices, with their figures and sources. An *assumed* figure has no public source for that device. Clocks,
+multipliers, bandwidth (MB are 10^6 bytes), the processor and the times of commands, lists and caches change estimated times, never results. Where sources differ or
 know only a bound, a figure is an interval, and [estimates](#what-a-network-costs) show both ends; the clock is the largest that a board can be set to. No
 public source has the bandwidth of any board: it is assumed for all. An assumed revision can allow commands that an older board
 refuses: if your board is older, set it in a file. The user driver is the one that the SDK pins, and hardware without a date is
@@ -84,28 +91,49 @@ other features that failed.
 """
 
 
-COSTS = f"""
+COSTS = (
+    f"""
 ## What a network costs
 
-For each command, a model gives cycles, the bytes that it moves to and from external memory, and the time: that of the slower of
+The time has three parts: the device's commands, the layers on the CPU, and the changes between them. For each command, a model gives cycles, the bytes that it moves to and from external memory, and the time: that of the slower of
 the two, and the time to start and end the command. The bytes are exactly those that the counters of the
-[emulated device](internals/host-device.md) show. **The times are estimates**: no board has confirmed them. The model assumes:
+[emulated device](internals/host-device.md) show. For each layer on the
+CPU, the time follows from the [cycles of its function](#functions-on-the-cpu). The runtime puts commands that follow each other
+into one list; each list is started and waited for, and each change of side goes through the caches for the whole I/O buffer.
+**The times are estimates**: no board has confirmed them. The model assumes:
 
 | assumption | evidence |
 |---|---|
 {"".join(f"| {words} | {evidence} |" + chr(10) for words, evidence in ASSUMPTIONS)}
 The summary of a conversion names the figures that are assumed. With `device = board.json` the model uses what a probe measured, and
-shows how far it is from the times of the probe's commands. **The estimate leaves out** layers on the CPU, the start of command lists
-(the runtime puts neighboring commands into one list, so each change between device and CPU starts another), and commands of other
-blocks than the convolution's.
+shows how far it is from the times of the probe's commands. **The estimate leaves out** misses of the CPU's caches other than the traffic
+of whole maps, custom layers and those of the SDK's runtime, what other programs take of the CPU, and commands of other blocks than
+the convolution's. `board.json` has the time of a list; `list_usec`, `cache_rate`, `cpu` and `cpu_freq` of a file replace the others.
 
 Where one end of a time must decide, the rule is fixed: the shorter ends (the fastest clock and memory, the quickest start of
 commands) say whether a command is bound by compute or memory, and color pictures; `sweep` calls a time better only if both ends are.
 No conversion depends on a time: fusion minimizes traffic, commands and runs, and `quantization = auto` looks at bytes and SQNR.
 
-- `cnn-convertor inspect NET.ini --cost` shows each command ([inspect](report.md#costs)).
+- `cnn-convertor inspect NET.ini --cost` shows each command and layer on the CPU ([inspect](report.md#costs)).
 - `cnn-convertor inspect NET.ini --device all` and `--fusion all` show a network on all devices, and at all levels of fusion.
-- The summary of a conversion has the sum.
+- The summary of a conversion has the parts of the time.
+
+## Functions on the CPU
+
+Cycles for each unit of work, counted by llvm-mca in the functions as g++ -O2 compiles them, with all memory in the first cache:
+`python -m development.cpu_cycles --write`. A unit is an element of the output; of the input for `Reduce` and `ArgMax`; an element of
+a window for pools, a multiplication for `MatMul`, a score for `DetectionOutput`. A function whose results are kept takes the second
+number for a value that it meets for the first time.
+
+| function | """
+    + " | ".join(PROCESSORS)
+    + """ |
+|---|"""
+    + "---|" * len(PROCESSORS)
+    + """
+"""
+)
+NETWORKS = """\
 
 ## Networks on each device
 
@@ -114,14 +142,25 @@ weights. `python -m development.benchmarks.devices --write` writes this table.
 
 """
 TABLE: Final = (
-    "| network | device | fusion | commands | traffic, MB | estimate, ms | bound by memory | I/O buffer, bytes |\n"
+    "| network | device | fusion | commands | traffic, MB | commands, ms | bound by memory | I/O buffer, bytes |\n"
 )
 
 
 def devices_page() -> str:
     """The page docs/devices.md."""
     _, head, rows = PAGE.read_text(encoding="utf-8").partition(TABLE)
-    return HEAD + "".join(_figures()) + TAIL + "".join(_keys()) + BOARD + COSTS + head + rows
+    return (
+        HEAD
+        + "".join(_figures())
+        + TAIL
+        + "".join(_keys())
+        + BOARD
+        + COSTS
+        + "".join(_cycles())
+        + NETWORKS
+        + head
+        + rows
+    )
 
 
 def _figures() -> Iterator[str]:
@@ -130,6 +169,13 @@ def _figures() -> Iterator[str]:
         figures = [profile.figures[name] for profile in profiles]
         cells = (f"{figure_text(name, f)} ({'assumed: ' * f.is_assumed}{f.source})" for f in figures)
         yield f"| {kind.words} | {' | '.join(cells)} |\n"
+
+
+def _cycles() -> Iterator[str]:
+    tables = [cycles(processor) for processor in PROCESSORS]
+    for name in tables[0]:
+        cells = (f"{row.known:g}" + f" or {row.new:g}" * (row.new != row.known) for row in (t[name] for t in tables))
+        yield f"| `{name}` | {' | '.join(cells)} |\n"
 
 
 def _keys() -> Iterator[str]:

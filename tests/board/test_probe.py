@@ -15,6 +15,7 @@ from board.building import build
 from cnn_convertor.board.probe import write_probe
 from cnn_convertor.board.probe_commands import ASPECTS, Feature
 from cnn_convertor.board.suite import commands
+from cnn_convertor.devices.dv700.cpu_costs import cycles
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.estimate import model_error
 from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
@@ -85,6 +86,13 @@ def test_the_times_of_a_board_give_the_error_of_the_model(probe: Path) -> None:
     assert error is not None and error.commands > 200
 
 
+def test_the_functions_of_the_cpu_are_measured(probe: Path) -> None:
+    run(probe)
+    profile = read_profile("board.json", probe)
+    assert set(profile.functions) == set(cycles("cortex-a53"))
+    assert profile.cache_rate.source == "board.json"
+
+
 def test_a_refused_command_fails_its_form(probe: Path) -> None:
     _, board = run(probe, FAULT="chain", REFUSE="1")
     assert verdicts(board)["chain"] == "failed"
@@ -112,7 +120,7 @@ def test_many_commands_in_a_list_show_what_a_command_and_a_list_cost(probe: Path
     assert {command["repeats"] for command in board["commands"]} == {1, 64}
     assert {command["usec"] for command in board["commands"]} == {30 + 7, 30 + 64 * 7}
     measured = {"conv_mhz": None, "bytes_per_second": None, "command_usec": 7, "list_usec": 30}
-    assert board["measured"] == measured
+    assert {name: board["measured"][name] for name in measured} == measured
     profile = read_back(board, tmp_path)
     assert profile.command_usec == Figure(Interval.of(7), "board.json")
     idle = [row for row in profile.measured if row.name.startswith("a copy of one pixel")]

@@ -101,7 +101,7 @@ def test_a_definition_without_weights_is_enough(look: Look) -> None:
         'max pool 2x2, in the command of "conv"',
     ]
     assert result.work is not None and (result.work[:2], result.problems) == ((2, 1), ())
-    assert (result.parameters, result.macs, result.work.share_on_device) == (8811, 223200, 1.0)
+    assert (result.parameters, result.macs) == (8811, 223200)
 
 
 @pytest.mark.parametrize(
@@ -417,7 +417,10 @@ def test_costs_add_up_in_the_totals(look: Look) -> None:
     assert (command["layers"], len(command["runs"]), len(result.commands)) == (["conv"], 1, 1)
     cost = command["cost"]
     assert found["work"]["traffic_bytes"] == cost["bytes"] > 0
-    assert found["work"]["usec"] == cost["usec"]
+    assert found["work"]["device_usec"] == cost["usec"] and found["work"]["cpu_usec"] == {"low": 0, "high": 0}
+    parts = [found["work"][f"{part}_usec"] for part in ("device", "cpu", "between")]
+    assert found["work"]["usec"] == pytest.approx({end: sum(part[end] for part in parts) for end in ("low", "high")})
+    assert found["work"]["between_usec"] == found["between"]["usec"] and found["between"]["lists"] == 1
     assert 0 < cost["command_usec"]["low"] < cost["usec"]["low"] < cost["usec"]["high"]
     assert found["device"]["provenance"] == provenance(read_profile("dv700", Path()))
 
@@ -442,8 +445,10 @@ def test_a_table_shows_what_each_command_costs(capsys: pytest.CaptureFixture[str
         "memory",
         *["2.4", "to", "21.4"],
     ]
-    total, explained = out.splitlines()[-2:]
-    assert total == "0.0169 to 0.131 ms and 0.03 MB on dv700, 0.006 to 0.12 ms of it to start and end commands"
+    times, total, explained = out.splitlines()[-3:]
+    parts = r"0\.0169 to 0\.131 ms on the device, [\d.]+ to [\d.]+ ms on the CPU, 0\.0207 to 0\.103 ms between them"
+    assert re.fullmatch(parts, times)
+    assert total == "the commands on dv700 move 0.03 MB; 0.006 to 0.12 ms to start and end them"
     assert explained == provenance(read_profile("dv700", Path()))
 
 

@@ -131,5 +131,6 @@ def board_verification(made: Report) -> BoardVerification:
         layers=(first, *others),
         whole=fast,
         cpu_usec=5,
+        between_usec=7,
         modelled=Modelled(Interval.of(60.0), 9000, 4096),
     )

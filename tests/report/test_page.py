@@ -143,7 +143,10 @@ def test_ratios_without_a_number_sort_beyond_all_others() -> None:
 def test_a_board_is_shown_beside_the_model() -> None:
     made = replace(report(), board=board_verification(report()))
     texts = Page(html_page(made)).texts
-    assert ("board", "0.03 ms for the commands, 0.005 ms on the CPU; a board computes something else") in summary(made)
+    assert (
+        "board",
+        "0.03 ms on the device, 0.005 ms on the CPU, 0.007 ms between them; a board computes something else",
+    ) in summary(made)
     assert {"0.50", "the same", "something else", "61.2", "4,096"} <= set(texts)
     assert any("a board: 2 samples (random), not passed. All commands: 30 us (60.0 by the model)" in t for t in texts)
 

@@ -59,8 +59,8 @@ def test_all_commands_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture
     words = str(commands), str(on_cpu), f"{moved / 1e6:,.2f}"
     summary = printed(str(ini))
     inspection = printed("inspect", str(ini), "--cost")
-    assert numbers(r"device commands +(\d+).*CPU layers +(\d+).* ms, ([\d.,]+) MB", summary) == words
-    assert numbers(r"  commands +(\d+)\s+CPU layers +(\d+).* ms and ([\d.,]+) MB", inspection) == words
+    assert numbers(r"device commands +(\d+).*CPU layers +(\d+).* move ([\d.,]+) MB", summary) == words
+    assert numbers(r"  commands +(\d+)\s+CPU layers +(\d+).* move ([\d.,]+) MB", inspection) == words
     compared = printed("inspect", str(ini), "--fusion", "all").splitlines()
     assert [line.split()[2:4] for line in compared if f" {config.fusion} " in line] == [[*words[:2]]]
     work = json.loads(printed("inspect", str(ini), "--json"))["work"]

@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "board.h"
 #include "commands.h"
 #include "dmp_dv_cmdraw_v1.h"
+#include "functions.h"
 
 namespace {
 
@@ -404,7 +406,45 @@ std::string OverheadJson(const std::vector<Result> &results) {
   return text;
 }
 
-std::string BoardJson(const std::string &device, const std::vector<const char *> &words, const std::vector<Result> &results) {
+// The least time of some work, in microseconds.
+template <class F>
+double Time(F work) {
+  double least = INFINITY;
+  for (int i = 0; i < kExecutions; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    least = std::min(least, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+  }
+  return least;
+}
+
+std::string Number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.6g", value);
+  return text;
+}
+
+// What the CPU takes: to hand memory to the device and back, and for a unit of each function's work, in nanoseconds.
+std::string CpuJson(dmp_dv_context context) {
+  const int kRows = 256;
+  Memory memory;
+  if (!memory.Allocate(context, dv700_cpu::kMemory) || !memory.ForCpu()) return "\"cache_bytes_per_second\": null";
+  std::string json;
+  for (const dv700_cpu::Function &function : dv700_cpu::kFunctions) {
+    dv700_cpu::Fill(memory.data(), kRows, true);
+    const double usec = Time([&] { function.run(memory.data(), kRows); });
+    json += std::string(json.empty() ? "" : ",") + "\n    \"" + function.name + "\": " + Number(1e3 * usec / (function.work * kRows));
+  }
+  const double usec = Time([&] {
+    memory.ForDevice();
+    memory.ForCpu();
+  });
+  return "\"cache_bytes_per_second\": " + (usec > 0 ? Number(1e6 * 2 * dv700_cpu::kMemory / usec) : "null") + ",\n  \"functions\": {" + json +
+         "\n  }";
+}
+
+std::string BoardJson(const std::string &device, const std::string &cpu, const std::vector<const char *> &words,
+                      const std::vector<Result> &results) {
   std::string json = "{\n  \"format\": \"cnn-convertor board\",\n  \"version\": 1,\n  \"device\": " + device +
                      ",\n  \"probed\": {\"ub_size\": " + std::to_string(kUbSize) +
                      ", \"max_kernel_size\": " + std::to_string(kMaxKernelSize) +
@@ -414,7 +454,7 @@ std::string BoardJson(const std::string &device, const std::vector<const char *>
                      Rate(kComputeBound, results, static_cast<double>(kCommands[kComputeBound].cycles)) +
                      ", \"bytes_per_second\": " +
                      Rate(kMemoryBound, results, 1e6 * static_cast<double>(kCommands[kMemoryBound].bytes)) +
-                     ", " + OverheadJson(results) + "},\n  \"commands\": [";
+                     ", " + OverheadJson(results) + ", " + cpu + "},\n  \"commands\": [";
   for (std::size_t i = 0; i < kCommandCount; ++i) {
     const Command &command = kCommands[i];
     json += std::string(i ? "," : "") + "\n    {\"name\": " + board::Quoted(command.name) + ", \"form\": \"" +
@@ -476,7 +516,7 @@ int Probe(bool is_verbose, const std::string &data_path, const std::string &json
   journal.Remove();
   const std::vector<const char *> words = JudgeAspects(results);
   PrintAspects(words, results);
-  return board::WriteFile(json_path, BoardJson(device, words, results)) ? 0 : Fail("cannot write " + json_path);
+  return board::WriteFile(json_path, BoardJson(device, CpuJson(context), words, results)) ? 0 : Fail("cannot write " + json_path);
 }
 
 }  // namespace

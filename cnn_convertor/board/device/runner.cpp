@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "board.h"
 #include "kit.h"
@@ -50,13 +51,25 @@ bool Start(CDMP_Network *network, bool with_layers) {
   return network->Commit();
 }
 
-bool Run(CDMP_Network *network, const std::vector<uint8_t> &inputs, int sample) {
+// Microseconds of some work.
+template <class F>
+long long Time(F work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
+}
+
+// usec: that the whole run takes.
+bool Run(CDMP_Network *network, const std::vector<uint8_t> &inputs, int sample, long long *usec = nullptr) {
   const uint8_t *from = inputs.data() + static_cast<std::size_t>(sample) * kSampleBytes;
   for (const Input &input : kInputs) {
     std::memcpy(network->get_io_ptr() + input.offset, from, input.bytes);
     from += input.bytes;
   }
-  return network->RunNetwork();
+  bool runs = false;
+  const long long spent = Time([&] { runs = network->RunNetwork(); });
+  if (usec) *usec = spent;
+  return runs;
 }
 
 const uint8_t *MemoryOf(const CDMP_Network &network, const fpga_layer &layer) { return network.get_io_ptr() + layer.output_offs; }
@@ -70,9 +83,13 @@ void AppendLayer(const CDMP_Network &network, const fpga_layer &layer, Output *l
     layers->Append(MemoryOf(network, layer), layer.output_size);
 }
 
-// The least time of a layer, and what it moves; its maps may hold anything by now.
-std::string Measure(const fpga_layer &layer) {
+// The least time of a layer, and what it moves; its maps may hold anything by now. Layers of the runtime have no time.
+std::string Measure(fpga_layer &layer, uint8_t *io) {
   long long usec = -1;
+  for (int i = 0; layer.type == LT_CUSTOM && i < kExecutions; ++i) {
+    const long long spent = Time([&] { layer.custom_proc_ptr(layer, layer.custom_param, io); });
+    usec = usec < 0 ? spent : std::min(usec, spent);
+  }
   std::string traffic = board::TrafficSince({false, 0, 0, 0});
   for (int i = 0; layer.cmdlist && i < kExecutions; ++i) {
     const board::Traffic before = board::ReadTraffic();
@@ -97,9 +114,9 @@ int RunLayers(const std::string &folder, const std::vector<uint8_t> &inputs, std
   }
   if (!layers.Close()) return Fail("cannot write to " + folder);
   for (int i = 0; i < network.get_total_layer_count(); ++i) {
-    const fpga_layer &layer = network.get_layer(i);
+    fpga_layer &layer = network.get_layer(i);
     *json += std::string(i ? "," : "") + "\n    {\"name\": " + board::Quoted(layer.name.c_str()) +
-             ", \"bytes\": " + std::to_string(layer.output_size) + ",\n     " + Measure(layer) + "}";
+             ", \"bytes\": " + std::to_string(layer.output_size) + ",\n     " + Measure(layer, network.get_io_ptr()) + "}";
   }
   return 0;
 }
@@ -122,19 +139,23 @@ int RunWhole(const std::string &folder, const std::vector<uint8_t> &inputs, std:
   if (!Start(&network, false)) return Fail("the device refuses the network");
   Output outputs(folder + "/outputs.bin");
   int conv = 0, fc = 0, cpu = 0;
+  long long between = 0;  // what the changes between device and CPU take
   std::string traffic;
   for (int i = 0; i < std::max(kSamples, kExecutions); ++i) {
     const board::Traffic before = board::ReadTraffic();
-    if (!Run(&network, inputs, i % kSamples)) return Fail("the network does not run");
+    long long usec = 0;
+    if (!Run(&network, inputs, i % kSamples, &usec)) return Fail("the network does not run");
     traffic = board::TrafficSince(before);
     conv = i ? std::min(conv, network.get_conv_usec()) : network.get_conv_usec();
     fc = i ? std::min(fc, network.get_fc_usec()) : network.get_fc_usec();
     cpu = i ? std::min(cpu, network.get_cpu_usec()) : network.get_cpu_usec();
+    usec = std::max(0LL, usec - network.get_conv_usec() - network.get_fc_usec() - network.get_cpu_usec());
+    between = i ? std::min(between, usec) : usec;
     if (i < kSamples) AppendOutputs(&network, &outputs);
   }
   if (!outputs.Close()) return Fail("cannot write to " + folder);
   *json = "\"conv_usec\": " + std::to_string(conv) + ", \"fc_usec\": " + std::to_string(fc) +
-          ", \"cpu_usec\": " + std::to_string(cpu) + ",\n  " + traffic;
+          ", \"cpu_usec\": " + std::to_string(cpu) + ", \"between_usec\": " + std::to_string(between) + ",\n  " + traffic;
   return 0;
 }
 

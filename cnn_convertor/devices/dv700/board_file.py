@@ -58,6 +58,7 @@ def with_board(base: Profile, source: str, board: Mapping[str, Any]) -> Profile:
         passed=passed,
         failed=failed,
         measured=tuple(_measurements(board.get("commands", []), parts["measured"])),
+        functions=_functions(parts["measured"].get("functions", {})),
     )
 
 
@@ -87,8 +88,11 @@ def _figures(device: Mapping[str, Any], probed: Mapping[str, Any], measured: Map
         figures["conv_freq"] = clock
     if speed is not None:
         figures["bandwidth"] = speed / 1e6 if type(speed) in (int, float) else speed
-    if measured.get("command_usec") is not None:
-        figures["command_usec"] = measured["command_usec"]
+    for name in ("command_usec", "list_usec"):
+        if measured.get(name) is not None:
+            figures[name] = measured[name]
+    if (rate := measured.get("cache_bytes_per_second")) is not None:
+        figures["cache_rate"] = rate / 1e6 if type(rate) in (int, float) else rate
     return figures
 
 
@@ -107,6 +111,13 @@ def _clock(device: Mapping[str, Any], measured: Mapping[str, Any]) -> Any:
     if type(cycles) in (int, float) and type(multipliers) is int:
         return cycles * USUAL_MULTIPLIERS / multipliers
     return cycles
+
+
+def _functions(rows: Any) -> dict[str, float]:
+    """Nanoseconds for each unit of a function's work."""
+    if not isinstance(rows, dict) or not all(type(n) in (int, float) and 0 < n < math.inf for n in rows.values()):
+        raise BoardFileError("measured: functions: expected an object with numbers above 0")
+    return rows
 
 
 def _measurements(rows: Any, measured: Mapping[str, Any]) -> list[Measurement]:

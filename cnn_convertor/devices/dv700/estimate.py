@@ -1,13 +1,15 @@
-"""Estimates what a command costs on a device: cycles, bytes of external memory, and time."""
+"""Estimates what a program costs on a board: cycles, bytes of external memory, and time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from cnn_convertor.devices.dv700.cpu_costs import ASSUMPTIONS as OF_CPU
+from cnn_convertor.devices.dv700.cpu_costs import CpuEstimate, estimate_on_cpu
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.profile import USUAL_MULTIPLIERS, Figure, Measurement, Profile
-from cnn_convertor.devices.dv700.program import Program, Run
+from cnn_convertor.devices.dv700.program import Layer, LayerType, Program, Run
 from cnn_convertor.devices.dv700.weights.streams import BLOCK
 from cnn_convertor.devices.intervals import Interval, larger
 from cnn_convertor.ir.ops import ONE, Window
@@ -27,8 +29,13 @@ ASSUMPTIONS = (
         "no measurement",
     ),
     ("commands do not overlap", "no measurement"),
+    (
+        "a change to the CPU and one to the device each go through the caches for the whole I/O buffer",
+        "the runtime's calls",
+    ),
+    *OF_CPU,
 )
-LEFT_OUT = "leaves out CPU layers and the start of command lists"
+LEFT_OUT = "leaves out misses of the CPU's caches, custom layers and those of the SDK's runtime"
 
 
 class Estimate(NamedTuple):
@@ -80,8 +87,37 @@ def estimate(runs: Sequence[Run], *, operand_bytes: int, profile: Profile, eleme
     )
 
 
+class Changes(NamedTuple):
+    """What it costs to change between device and CPU. lists: of commands. pairs: of a change to the device and one back."""
+
+    lists: int
+    pairs: int
+    usec: Interval
+
+
+def changes(program: Program, profile: Profile) -> Changes:
+    """The runtime puts commands that follow each other into one list; the application and the CPU take over from the device."""
+    lists = [
+        index for index, layer in enumerate(program.layers) if layer.runs and not _continues(program.layers, index)
+    ]
+    sides = [layer.type.place for layer in program.layers if layer.type.place != "none"]
+    pairs = sum(side == "device" and (index == 0 or sides[index - 1] == "cpu") for index, side in enumerate(sides))
+    maintenance = program.io_bytes / profile.cache_rate.value
+    return Changes(len(lists), pairs, profile.list_usec.value * len(lists) + maintenance * (2 * pairs))
+
+
+def _continues(layers: Sequence[Layer], index: int) -> bool:
+    """Whether a command is in the list of the one before."""
+    return index > 0 and layers[index - 1].type is LayerType.CONV
+
+
+def cpu_estimates(program: Program, profile: Profile) -> tuple[CpuEstimate | None, ...]:
+    """The cost of each layer on the CPU; None for the others, and where nothing is known of it."""
+    return tuple(estimate_on_cpu(layer, profile) for layer in program.layers)
+
+
 def estimates(program: Program, profile: Profile) -> tuple[Estimate, ...]:
-    """The cost of each command of a program, in order. What the CPU does is not estimated."""
+    """The cost of each command of a program, in order."""
     return tuple(
         estimate(
             layer.runs,
@@ -159,6 +195,10 @@ def provenance(profile: Profile) -> str:
         "bandwidth": profile.bandwidth,
         "multipliers": profile.multipliers,
         "time of a command": profile.command_usec,
+        "time of a command list": profile.list_usec,
+        "cache maintenance": profile.cache_rate,
+        "processor": profile.cpu,
+        "processor clock": profile.cpu_freq,
     }
     assumed = [name for name, figure in figures.items() if figure.is_assumed]
     return "; ".join(["model", LEFT_OUT, *([f"assumes {', '.join(assumed)}"] if assumed else [])])

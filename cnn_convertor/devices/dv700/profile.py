@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -17,6 +17,7 @@ from cnn_convertor.errors import Problem, UsageError
 T = TypeVar("T")
 BLOCKS = ("conv", "fc", "maximizer", "ipu")  # what a device can have
 USUAL_MULTIPLIERS = 576  # for which cycles are counted: 72 for each of 8 output channels
+PROCESSORS = ("cortex-a53", "cortex-a9")  # with a table of cycles in processors/
 UNRESTRICTED = 93  # first revision with deconvolutions and with pools of any width and height
 UNKNOWN = "unknown"  # in place of a date of the hardware, which then counts as older than all dates here
 # A max pool behind a convolution in several tiles: the first user driver that does not refuse it (the check was removed on
@@ -49,7 +50,7 @@ class Profile:
     """Figures of a device: the fields of FIGURES, which documents them.
 
     passed: the forms of commands that a probe has seen work on the board; None without a probe. measured: what it measured.
-    failed: other features that did not pass.
+    failed: other features that did not pass. functions: nanoseconds that the board took for a unit of a CPU function's work.
     """
 
     name: str
@@ -64,11 +65,16 @@ class Profile:
     conv_freq: Figure[Interval]
     bandwidth: Figure[Interval]
     command_usec: Figure[Interval]
+    list_usec: Figure[Interval]
+    cache_rate: Figure[Interval]
+    cpu: Figure[str]
+    cpu_freq: Figure[Interval]
     blocks: Figure[tuple[str, ...]]
     expands_palettes: Figure[bool]
     passed: frozenset[Form] | None = None
     failed: frozenset[str] = frozenset()
     measured: tuple[Measurement, ...] = ()
+    functions: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def limits(self) -> Limits:
@@ -196,6 +202,7 @@ _SIZES = f"{UB_SIZES[0]} to {UB_SIZES[-1]}"
 _REVISION = _whole(range(1 << 31))
 _TINY = math.ulp(0.0)  # the smallest number above 0
 _POSITIVE = "a number above 0, or both ends of an interval: [low, high]"
+_NOT_NEGATIVE = _POSITIVE.replace("above 0", "of 0 or more")
 FIGURES: Mapping[str, FigureKind] = {
     "ub_size": FigureKind("unified buffer", "bytes", _SIZES, _whole(UB_SIZES)),
     "max_kernel_size": FigureKind(
@@ -213,9 +220,13 @@ FIGURES: Mapping[str, FigureKind] = {
     "multipliers": FigureKind("multipliers (mac_num)", "", "a whole number above 0", _whole(range(1, 1 << 31))),
     "conv_freq": FigureKind("convolution clock", "MHz", _POSITIVE, _has_ends(_TINY), _interval),
     "bandwidth": FigureKind("memory bandwidth", "MB/s", _POSITIVE, _has_ends(_TINY), _interval),
-    "command_usec": FigureKind(
-        "time to start and end a command", "us", _POSITIVE.replace("above 0", "of 0 or more"), _has_ends(0), _interval
+    "command_usec": FigureKind("time to start and end a command", "us", _NOT_NEGATIVE, _has_ends(0), _interval),
+    "list_usec": FigureKind(
+        "time to start a command list and wait for its end", "us", _NOT_NEGATIVE, _has_ends(0), _interval
     ),
+    "cache_rate": FigureKind("cache maintenance of the I/O buffer", "MB/s", _POSITIVE, _has_ends(_TINY), _interval),
+    "cpu": FigureKind("processor", "", " or ".join(PROCESSORS), lambda value: value in PROCESSORS),
+    "cpu_freq": FigureKind("processor clock", "MHz", _POSITIVE, _has_ends(_TINY), _interval),
     "blocks": FigureKind("blocks", "", f"a list of conv and {', '.join(BLOCKS[1:])}", _are_blocks, tuple),
     "expands_palettes": FigureKind(
         "the driver expands palettes in its command buffer", "", "true or false", lambda value: type(value) is bool

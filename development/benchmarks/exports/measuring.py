@@ -55,7 +55,7 @@ def measure(model: Path, products: int) -> dict[str, Any]:
 
 def share_on_device(report: Report, products: int) -> float:
     """Of the estimated time; the device's is the middle of its interval."""
-    device = (report.usec.low + report.usec.high) / 2
+    device = (report.device_usec.low + report.device_usec.high) / 2
     values = sum(
         math.prod(step.output.shape) + sum(math.prod(read.shape) for read in step.reads) for step in report.on_cpu
     )

@@ -167,7 +167,8 @@ BOARD: dict[str, Any] = {
     "probed": {"ub_size": 655360, "max_kernel_size": 7},
     "forms": {**dict.fromkeys((form.name.lower() for form in Form), "passed"), "chain": "failed", "dense": "untested"},
     "features": {"deconvolution": "passed", "maximizer": "passed", "ipu": "failed", "prelu": "passed"},
-    "measured": {"conv_mhz": 190.5, "bytes_per_second": 2.1e9, "command_usec": 2.5, "list_usec": 4},
+    "measured": {"conv_mhz": 190.5, "bytes_per_second": 2.1e9, "command_usec": 2.5, "list_usec": 4,
+                 "cache_bytes_per_second": 5e9, "functions": {"Swish": 8.5}},
     "commands": [
         {"name": "a", "form": "run", "result": "passed", "usec": 12, "cycles": 100, "bytes": 65536, "input_bytes": None},
         {"name": "c", "form": "run", "result": "passed", "usec": 30, "cycles": 8, "bytes": 16, "repeats": 8},
@@ -188,9 +189,10 @@ def test_a_probed_board_has_what_the_probe_saw(tmp_path: Path) -> None:
     values = {name: figure.value for name, figure in profile.figures.items() if figure.source == "board.json"}
     assert values == {
         "ub_size": 655360, "max_kernel_size": 7, "revision": 93, "multipliers": 1152,
-        "conv_freq": Interval.of(200), "bandwidth": Interval.of(2100.0), "command_usec": Interval.of(2.5), "blocks": ("conv", "maximizer"),
+        "conv_freq": Interval.of(200), "bandwidth": Interval.of(2100.0), "command_usec": Interval.of(2.5), "list_usec": Interval.of(4.0), "cache_rate": Interval.of(5000.0), "blocks": ("conv", "maximizer"),
         "driver": "7.2.20201106",
     }  # fmt: skip
+    assert profile.functions == {"Swish": 8.5}
     assert profile.measured == (Measurement("a", 8, 100, 65536), Measurement("c", 26, 8, 16, commands=8))
 
 
@@ -247,7 +249,12 @@ def test_failed_features_without_a_rule_are_a_warning(tmp_path: Path) -> None:
             {"measured": {"command_usec": -1}},
             "command_usec: expected a number of 0 or more, or both ends of an interval",
         ),
-        ({"measured": {"list_usec": "slow"}}, "measured: list_usec: expected a number of 0 or more, not 'slow'"),
+        (
+            {"measured": {"list_usec": "slow"}},
+            "list_usec: expected a number of 0 or more, or both ends of an interval: [low, high], not 'slow'",
+        ),
+        ({"measured": {"functions": {"Swish": 0}}}, "measured: functions: expected an object with numbers above 0"),
+        ({"measured": {"list_usec": [1, 2]}}, "measured: list_usec: expected a number of 0 or more, not [1, 2]"),
         ({"commands": {}}, "commands: expected a list of objects"),
         ({"commands": [5]}, "commands: expected a list of objects"),
         ({"commands": [{"result": "passed", "usec": "5"}]}, "commands: expected numbers in usec, cycles, bytes"),

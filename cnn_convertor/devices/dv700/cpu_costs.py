@@ -1,0 +1,105 @@
+"""How long the CPU takes for its layers: the cycles of each function, on each processor."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from cnn_convertor.devices.dv700.operators import CpuKernelCall, kernel_call
+from cnn_convertor.devices.dv700.profile import Profile
+from cnn_convertor.devices.dv700.program import Layer
+from cnn_convertor.devices.intervals import Interval, larger
+from cnn_convertor.ir import ops
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FOLDER: Final = Path(__file__).parent / "processors"  # `python -m development.cpu_cycles` writes it
+_VALUES: Final = 1 << 16  # of FP16: a function keeps the result of each
+# What the model of the CPU takes for granted, and the evidence.
+ASSUMPTIONS: Final = (
+    ("a function takes the cycles of a static analysis for each unit of its work, on one thread", "llvm-mca; no measurement"),
+    ("it meets no value twice, up to 65,536 (the longer end), or one value alone (the shorter)", "the source"),
+    ("it waits for memory while it computes (the shorter end), or before (the longer)", "no measurement"),
+)  # fmt: skip
+
+
+class Cycles(NamedTuple):
+    """Of one unit of a function's work: where its value has occurred before, and where it is new."""
+
+    known: float
+    new: float
+
+
+class CpuWork(NamedTuple):
+    """What a layer does on the CPU. function: a key of the tables. units: most often elements of the output."""
+
+    function: str
+    units: int
+
+
+class CpuEstimate(NamedTuple):
+    """What a layer on the CPU costs. nbytes: of the maps that it reads and writes."""
+
+    function: str
+    units: int
+    nbytes: int
+    usec: Interval
+
+
+@cache
+def cycles(processor: str) -> Mapping[str, Cycles]:
+    """The table of a processor, by the name of the function."""
+    text = (FOLDER / f"{processor}.toml").read_text(encoding="utf-8")
+    return {name: Cycles(*row) for name, row in tomllib.loads(text)["cycles"].items()}
+
+
+def work_of(layer: Layer) -> CpuWork | None:
+    """What a generated function does for a layer; None for others, which the runtime or the firmware does."""
+    op, size = layer.cpu, layer.output.shape.size
+    match op:
+        case None:
+            return None
+        case ops.MaxPool2d(window=window) | ops.AveragePool2d(window=window):
+            return CpuWork(_name(op), size * window.kernel.height * window.kernel.width)
+        case ops.MatMul():
+            return CpuWork(_name(op), size * op.left.size_in(layer.inputs[0].shape).width)
+        case ops.Resize(interpolation=ops.Interpolation.NEAREST):
+            return CpuWork("Nearest", size)
+        case ops.Reduce() | ops.ArgMax():
+            return CpuWork(_name(op), layer.inputs[0].shape.size)
+        case ops.DetectionOutput():
+            return CpuWork(_name(op), layer.inputs[1].shape.size)
+        case _:
+            return CpuWork(_name(op), size)
+
+
+def _name(op: ops.Op) -> str:
+    """The function of an operator: that of its elements, if it has one."""
+    call = kernel_call(op)
+    given = call.arguments[0] if call.arguments else None
+    is_of_elements = isinstance(op, ops.Unary | ops.Binary) and isinstance(given, CpuKernelCall)
+    return given.function if is_of_elements and isinstance(given, CpuKernelCall) else call.function
+
+
+def estimate_on_cpu(layer: Layer, profile: Profile) -> CpuEstimate | None:
+    """The cost of a layer on the CPU of a device; None where nothing is known of it."""
+    work = work_of(layer)
+    if work is None:
+        return None
+    nbytes = sum(tensor.nbytes for tensor in (*layer.inputs, layer.output))
+    if (measured := profile.functions.get(work.function)) is not None:
+        return CpuEstimate(*work, nbytes, Interval.of(measured * work.units / 1e3))
+    known, new = cycles(profile.cpu.value)[work.function]
+    clock = profile.cpu_freq.value
+    compute = Interval(
+        known * work.units / clock.high,
+        (known * work.units + (new - known) * min(work.units, _VALUES)) / clock.low,
+    )
+    memory = nbytes / profile.bandwidth.value
+    return CpuEstimate(*work, nbytes, Interval(larger(compute, memory).low, (compute + memory).high))

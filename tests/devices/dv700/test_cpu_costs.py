@@ -1,0 +1,99 @@
+"""What layers on the CPU, and the changes between device and CPU, cost by the model, counted by hand."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cnn_convertor.board.function_calls import cases
+from cnn_convertor.codegen.kernels import all_kernels
+from cnn_convertor.devices.dv700.cpu_costs import CpuWork, cycles, estimate_on_cpu, work_of
+from cnn_convertor.devices.dv700.device_file import read_profile
+from cnn_convertor.devices.dv700.estimate import changes, cpu_estimates
+from cnn_convertor.devices.dv700.profile import PROCESSORS, Figure
+from cnn_convertor.devices.dv700.program import ElementType, Layer, LayerType, Tensor
+from cnn_convertor.devices.intervals import Interval
+from cnn_convertor.errors import Origin
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.ops import Axis, Pair, Shape, Window
+from devices.dv700.test_estimate import PROFILE, conv, program_of
+from reference.ir_reference import EXAMPLES
+
+SWISH = ops.Unary(ops.Swish(1.0))
+
+
+def on_cpu(op: ops.Op, y: Shape, *xs: Shape) -> Layer:
+    maps = [Tensor(shape, ElementType.HALF, 0) for shape in (*xs, y)]
+    return Layer("layer", LayerType.CUSTOM, tuple(maps[:-1]), maps[-1], (Origin("net"),), cpu=op)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_each_function_has_its_cycles(processor: str) -> None:
+    table = cycles(processor)
+    names = {struct or function for function, struct in all_kernels().calls} | {"Nearest"}
+    assert set(table) == names == set(cases())
+    assert all(0 < row.known <= row.new < 10_000 for row in table.values())
+
+
+@pytest.mark.parametrize("name", [name for name, example in EXAMPLES.items() if isinstance(example.op, ops.OnCpu)])
+def test_each_operator_on_the_cpu_has_an_estimate(name: str) -> None:
+    op, shapes = EXAMPLES[name].op, [Shape(*x) for x in EXAMPLES[name].inputs if isinstance(x, tuple)]
+    assert isinstance(op, ops.OnCpu)
+    if len(shapes) == len(EXAMPLES[name].inputs):
+        work = work_of(on_cpu(op.op, op.op.output_shape(*shapes), *shapes))
+        assert work is not None and work.function in cycles("cortex-a53") and work.units > 0
+
+
+MAP = Shape(6, 5, 16)
+POOL = Window(Pair(3, 2))
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "work"),
+    [
+        (SWISH, [MAP], CpuWork("Swish", 480)),
+        (ops.Binary(ops.BinaryOp.MULTIPLY), [MAP, Shape(1, 1, 16)], CpuWork("Multiply", 480)),
+        (ops.MaxPool2d(POOL), [MAP], CpuWork("MaxPool", 4 * 4 * 16 * 6)),
+        (ops.Reduce(ops.Reduction.MEAN, (Axis.HEIGHT, Axis.WIDTH)), [MAP], CpuWork("Reduce", 480)),
+        (ops.Resize(Pair(12, 10), ops.Interpolation.NEAREST, ops.Sampling.ASYMMETRIC), [MAP], CpuWork("Nearest", 1920)),
+        (ops.Softmax(Axis.CHANNELS), [MAP], CpuWork("Softmax", 480)),
+    ],
+)
+def test_work_is_counted_in_units_of_the_function(op: ops.Op, inputs: list[Shape], work: CpuWork) -> None:
+    assert work_of(on_cpu(op, op.output_shape(*inputs), *inputs)) == work
+
+
+def test_a_layer_takes_its_cycles_and_waits_for_memory() -> None:
+    profile = PROFILE.with_figures({"cpu_freq": Figure(Interval(500, 1000), "test")})
+    size = 100 * 100 * 16
+    known, new = cycles("cortex-a53")["Swish"]
+    cost = estimate_on_cpu(on_cpu(SWISH, Shape(100, 100, 16), Shape(100, 100, 16)), profile)
+    assert cost is not None and (cost.function, cost.units, cost.nbytes) == ("Swish", size, 4 * size)
+    most = (known * size + (new - known) * 65536) / 500 + 4 * size / 1000
+    assert (cost.usec.low, cost.usec.high) == pytest.approx((max(known * size / 1000, 4 * size / 1000), most))
+
+
+def test_a_board_has_measured_its_functions() -> None:
+    profile = replace(PROFILE, functions={"Swish": 2.5})
+    cost = estimate_on_cpu(on_cpu(SWISH, MAP, MAP), profile)
+    assert cost is not None and cost.usec == Interval.of(480 * 2.5 / 1e3)
+
+
+def test_nothing_is_known_of_layers_that_have_no_function() -> None:
+    assert estimate_on_cpu(replace(on_cpu(SWISH, MAP, MAP), cpu=None), PROFILE) is None
+
+
+def test_each_list_starts_and_each_change_goes_through_the_caches() -> None:
+    program = program_of(MAP, conv(16, 16), conv(16, 16), SWISH, conv(16, 16), SWISH)
+    assert [layer.type.place for layer in program.layers if layer.type.place != "none"][-1] == "cpu"
+    lists, pairs, usec = changes(program, PROFILE)
+    assert (lists, pairs) == (2, 2)
+    assert usec == Interval.of(2 * 7 + 2 * 2 * program.io_bytes / 100)
+    assert [cost is not None for cost in cpu_estimates(program, PROFILE)].count(True) == 2
+
+
+def test_the_boards_say_where_their_processor_comes_from() -> None:
+    for name, processor in (("zia-c2", "cortex-a9"), ("zia-c3", "cortex-a53")):
+        figure = read_profile(name, Path()).cpu
+        assert (figure.value, figure.is_assumed) == (processor, False) and re.search("temperature", figure.source)
