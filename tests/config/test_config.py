@@ -626,6 +626,14 @@ def test_names_that_would_break_or_replace_what_is_generated(lines: str, message
         Config.read(tmp_path / "net.ini")
 
 
+def test_the_first_zero_byte_is_reported_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "net.ini").write_text("\n[INPUT]\nname = n\ndefinition = a\0b\n[OUTPUT]\noutput_folder = \0\n")
+    with pytest.raises(UsageError) as caught:
+        Config.read(tmp_path / "net.ini")
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.where.line if problem.where else None) == ("DV101", 4)
+
+
 @pytest.mark.parametrize("key", ["name", "python_module"])
 def test_names_are_short_enough_for_files(folder: Path, key: str) -> None:
     text = SMALLEST.replace("name = net", "name = n") if key == "name" else f"{SMALLEST}python_module = n\n"

@@ -145,6 +145,7 @@ def test_a_width_that_no_map_has_takes_no_time() -> None:
 
 
 CONV_3X3_64 = RunGeometry(64, external=True, convolution=SAME_3X3)
+CONV_3X1_64 = RunGeometry(64, external=True, convolution=Window(Pair(3, 1)))
 AVERAGE_3X3 = PoolGeometry(PoolKind.AVERAGE, SAME_3X3)
 UPSAMPLE = PoolGeometry(PoolKind.UPSAMPLE)
 NEEDS = [
@@ -155,6 +156,9 @@ NEEDS = [
     (Shape(8, 8, 8), [CONV_3X3_64, RunGeometry(8, external=True, pool=AVERAGE_3X3)], 16 * (80 + 66)),
     # an upsampling there does: its output takes its input's place, 16 x 16 x 8 = 256 units -> 258
     (Shape(8, 8, 8), [CONV_3X3_64, RunGeometry(8, external=True, pool=UPSAMPLE)], 16 * max(80 + 66, 258)),
+    # input 8 x 4 x 8 = 32 units -> 34 -> 48; output 6 x 4 = 24 units -> 34 in each branch that has it
+    (Shape(8, 4, 8), [CONV_3X1_64], 16 * (48 + 34)),
+    (Shape(8, 4, 8), [CONV_3X1_64._replace(convolution=Window(Pair(7, 4))), CONV_3X1_64], 16 * (48 + 34)),
 ]
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.weights import streams
-from cnn_convertor.devices.dv700.weights.streams import PackedShape, half_codes, pack, palette_codes
+from cnn_convertor.devices.dv700.weights.streams import PackedShape, half_codes, pack, palette_codes, unpack
 from cnn_convertor.ir.ops import Pair
 from cnn_convertor.quantize import fit, histogram
 from reference import packing_reference
@@ -168,6 +168,10 @@ def test_bytes_are_the_references(shape: PackedShape, transposed: bool, blocks_a
         stream = case.pack(transposed)
     assert stream == case.reference(transposed)
     assert len(stream) == shape.nbytes
+    unpacked = unpack(shape, np.frombuffer(stream, np.uint8), transposed=transposed)
+    np.testing.assert_array_equal(unpacked.kernels, case.codes if case.palette is None else case.palette[case.codes])
+    np.testing.assert_array_equal(unpacked.bias, case.bias)
+    np.testing.assert_array_equal(unpacked.slopes, case.prelu)
 
 
 @pytest.mark.parametrize("palette", [False, True])
