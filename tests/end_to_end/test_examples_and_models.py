@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from cnn_convertor.config.request import Request
 from cnn_convertor.pipeline import load
 from cnn_convertor.trials.run import prepare
 from cnn_convertor.trials.verify import verify
+from cnn_convertor.verification import keras_models, keras_runner
 from cnn_convertor.verification.results import Verification
 from examples import digits, zoo
 from verification.trials import config
@@ -23,7 +25,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 INIS = ["digits_caffe/net.ini", "digits_keras/net.ini", "digits_keras/net_keras2.ini", "digits_pytorch/net.ini"]
-MODES = pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
 AT_LEAST_DB, AT_LEAST_COSINE = 45.0, 0.9999
 ALLOWED_LOSS = 0.003  # of accuracy
 
@@ -33,19 +34,34 @@ def assert_good(result: Verification) -> None:
     assert not bad, f"{bad}, jump at {result.first_jump}"
 
 
+@pytest.fixture(autouse=True)
+def _read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keras reads a model once for all verifications of a test."""
+    models: dict[tuple[Any, ...], Any] = {}
+
+    def load(*arguments: Any) -> Any:
+        key = tuple(map(repr, arguments))
+        return models[key] if key in models else models.setdefault(key, keras_models.load_model(*arguments))
+
+    monkeypatch.setattr(keras_runner, "load_model", load)
+
+
 # --- examples ------------------------------------------------------------------------------------------------------------
 
 
-@MODES
 @pytest.mark.parametrize("ini", INIS)
-def test_examples(ini: str, transposed: bool) -> None:
-    chosen = replace(Config.read(EXAMPLES / ini), quantization=False, transpose_weight=transposed)
-    result = verify(replace(chosen, fusion="none"), layers=True)
-    assert_good(result)
-    assert result.first_jump is None
-    assert len(result.layers) >= 10
-    assert_good(verify(chosen))
-    assert verify(replace(chosen, quantization=True)).passed
+def test_examples(ini: str, tmp_path: Path) -> None:
+    """Without a folder of outputs, which hold other weights."""
+    for transposed in (True, False):
+        chosen = replace(
+            Config.read(EXAMPLES / ini), output_folder=tmp_path, quantization=False, transpose_weight=transposed
+        )
+        result = verify(replace(chosen, fusion="none"), layers=True)
+        assert_good(result)
+        assert result.first_jump is None
+        assert len(result.layers) >= 10
+        assert_good(verify(chosen))
+        assert verify(replace(chosen, quantization=True)).passed
 
 
 @pytest.mark.parametrize("ini", INIS)
@@ -72,11 +88,11 @@ def models(folder: Path) -> Iterator[tuple[Path, Path]]:
             yield path, next((w for w in weights if w.stem == path.stem), weights[0])
 
 
-@MODES
-def test_trained_models(transposed: bool, shared: Path) -> None:
+def test_trained_models(shared: Path) -> None:
     converted = []
     for definition, data in models(shared / "models"):
-        assert_good(verify(config(definition, data, transpose_weight=transposed), samples=2))
+        for transposed in (True, False):
+            assert_good(verify(config(definition, data, transpose_weight=transposed), samples=2))
         converted.append(definition.name)
     assert len(converted) >= 11
 
