@@ -6,11 +6,15 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from development import sbom
 from development.lock import LOCK, ROOT
@@ -57,6 +61,28 @@ def test_the_oldest_versions_are_those_of_the_project() -> None:
     for name, specifier in oldest.items():
         least = next(str(part).removeprefix(">=") for part in allowed[name] if part.operator == ">=")
         assert f"{specifier}.".startswith(f"=={least}."), name
+
+
+def advisories() -> list[Requirement]:
+    lines = (ROOT / "constraints" / "advisories.txt").read_text(encoding="utf-8").splitlines()
+    return [Requirement(line.partition(" #")[0]) for line in lines if not line.startswith("#")]
+
+
+def versions_around(specifier: SpecifierSet) -> Iterator[str]:
+    """Versions that there may be, up to those behind the last one that the specifier names, with as many parts."""
+    highest = max(Version(part.version) for part in specifier)
+    build = ".78" if len(highest.release) == 4 else ""
+    for major, minor, patch in product(range(highest.major + 1), range(40), range(10)):
+        yield f"{major}.{minor}.{patch}{build}"
+
+
+@pytest.mark.parametrize("advisory", advisories(), ids=str)
+def test_no_version_with_an_advisory_is_allowed(advisory: Requirement) -> None:
+    needed = [*map(Requirement, PROJECT["dependencies"]), *requirements(*EXTRAS)]
+    allowed = [r.specifier for r in needed if canonicalize_name(r.name) == canonicalize_name(advisory.name)]
+    assert allowed
+    tried = [version for version in versions_around(advisory.specifier) if version in advisory.specifier]
+    assert tried and not [version for version in tried if any(version in specifier for specifier in allowed)]
 
 
 def test_every_line_of_the_lock_has_a_hash() -> None:
