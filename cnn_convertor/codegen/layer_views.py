@@ -43,10 +43,13 @@ _COMMENT_COLUMN = 48  # fixed, so that a changed value moves no other line's com
 
 def layer_views(program: Program) -> list[dict[str, object]]:
     """Every layer, for the templates."""
-    return [_layer_view(program, index) for index in range(len(program.layers))]
+    positions: dict[int, list[int]] = {}
+    for position, output in enumerate(program.outputs):
+        positions.setdefault(output, []).append(position)
+    return [_layer_view(program, index, positions.get(index, [])) for index in range(len(program.layers))]
 
 
-def _layer_view(program: Program, index: int) -> dict[str, object]:
+def _layer_view(program: Program, index: int, output_positions: list[int]) -> dict[str, object]:
     layer = program.layers[index]
     text = ", ".join(f"{shape_text(tensor)} at {tensor.offset}" for tensor in layer.inputs)
     return {
@@ -64,7 +67,7 @@ def _layer_view(program: Program, index: int) -> dict[str, object]:
         "custom": None if layer.custom is None else _custom_view(program, layer, layer.custom),
         "cpu": None if layer.cpu is None else kernel_view(layer),
         "maximizes": maximizes(layer),
-        "output_positions": [position for position, output in enumerate(program.outputs) if output == index],
+        "output_positions": output_positions,
     }
 
 

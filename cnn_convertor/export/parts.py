@@ -95,7 +95,7 @@ def _is_image(graph: Graph, node: Node) -> bool:
     """Whether only convolutions without groups and dilation read an input."""
     users = [graph[user].op for user in graph.users(node.name)]
     plain = [op for op in users if isinstance(op, Conv2d) and op.groups == 1 and op.window.dilation == ONE]
-    return 0 < len(plain) == len(users) and node.name not in graph.outputs
+    return 0 < len(plain) == len(users) and not graph.is_output(node.name)
 
 
 def _map(graph: Graph, node: Node, role: Role, values: NDArray[np.float32] | None, *, is_image: bool = False) -> Part:

@@ -71,6 +71,7 @@ class Graph:
     _shapes: dict[str, Shape] = field(init=False, repr=False, compare=False)
     _users: dict[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
     _index: dict[str, Node] = field(init=False, repr=False, compare=False)
+    _outputs: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         shapes: dict[str, Shape] = {}
@@ -88,6 +89,7 @@ class Graph:
         object.__setattr__(self, "_shapes", shapes)
         object.__setattr__(self, "_users", {name: tuple(by) for name, by in users.items()})
         object.__setattr__(self, "_index", {node.name: node for node in self.nodes})
+        object.__setattr__(self, "_outputs", frozenset(self.outputs))
 
     def __getitem__(self, name: str) -> Node:
         return self._index[name]
@@ -102,6 +104,9 @@ class Graph:
         """Names of the nodes that read the named one, once per use."""
         return self._users[name]
 
+    def is_output(self, name: str) -> bool:
+        return name in self._outputs
+
     @property
     def inputs(self) -> tuple[Node, ...]:
         return tuple(node for node in self.nodes if isinstance(node.op, Input))
@@ -110,13 +115,13 @@ class Graph:
     def output_names(self) -> tuple[str, ...]:
         """What users call the outputs: as the framework does, or else as the layers that give them. Equal names are numbered: x, x#2."""
         names: dict[str, None] = {}
+        numbers: dict[str, int] = {}  # the last one of equal names
         for output in self.outputs:
             node = self._index[output]
-            known = node.own_name or (output if node.where is None else node.where.layer)
-            name, count = known, 1
+            name = known = node.own_name or (output if node.where is None else node.where.layer)
             while name in names:
-                count += 1
-                name = f"{known}#{count}"
+                numbers[known] = numbers.get(known, 1) + 1
+                name = f"{known}#{numbers[known]}"
             names[name] = None
         return tuple(names)
 
@@ -128,7 +133,7 @@ class Graph:
 
     def is_private(self, name: str) -> bool:
         """Whether exactly one node, and no output, uses the named node."""
-        return len(self._users[name]) == 1 and name not in self.outputs
+        return len(self._users[name]) == 1 and not self.is_output(name)
 
     def fuse(self, rule: FuseRule, *, shared: bool = False) -> Graph:
         """Fuse neighbors: rule(lookup, first, second) -> an operator that computes both, or None.
@@ -138,7 +143,7 @@ class Graph:
         shared: also offer a `first` that has other users; it remains for users that do not fuse with it.
         """
         draft = dict(self._index)
-        readers = {name: len(users) + (name in self.outputs) for name, users in self._users.items()}
+        readers = {name: len(users) + self.is_output(name) for name, users in self._users.items()}
         lookup = _Draft(draft, self._shapes)
         for name in self._index:
             while len((second := draft[name]).inputs) == 1:

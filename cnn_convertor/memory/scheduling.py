@@ -1,9 +1,14 @@
 """Orders tasks so that the peak of live bytes is least."""
 
+from __future__ import annotations
+
 import heapq
+import operator
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 Tasks: TypeAlias = int  # a set of tasks: bit i is the task at position i
@@ -59,6 +64,25 @@ def schedule(
     return Schedule(order, needs.peak(order), proven)
 
 
+class _State(NamedTuple):
+    """Tasks that are done, those that can run next, and the bytes that are live."""
+
+    done: Tasks
+    ready: Tasks
+    live: int
+
+
+def _set_of(tasks: Iterable[int]) -> Tasks:
+    return reduce(operator.or_, (1 << task for task in tasks), 0)
+
+
+def _members(tasks: Tasks) -> Iterator[int]:
+    """The tasks of a set, in the given order."""
+    while tasks:
+        yield (tasks & -tasks).bit_length() - 1
+        tasks &= tasks - 1
+
+
 class _Needs:
     """The order constraints and live bytes of tasks."""
 
@@ -76,6 +100,10 @@ class _Needs:
         users = _by_name(names_of)
         users.update(dict.fromkeys(set(inputs) - users.keys(), 0))
         self.earlier = _earlier(tasks, before)
+        kinds = {name: (sizes[name], name in inputs, name in kept) for name in users}
+        for first, second in _interchangeable(tasks, users, kinds, self.earlier):
+            self.earlier[second] |= 1 << first
+        self._later = _turned(self.earlier)
         assert all(earlier < 1 << i for i, earlier in enumerate(self.earlier)), "the given order must be possible"
         self.start = self._bytes(name for name in inputs if users[name] or name in kept)
         always = set(inputs) & set(kept)
@@ -108,32 +136,34 @@ class _Needs:
         during = live + sum(size for users, size in self._begins[task] if not users & done)
         return during, during - sum(size for users, size in self._ends[task] if not users & left)
 
-    def ready(self, done: Tasks) -> Iterator[int]:
-        """Tasks that can run next, in the given order."""
-        left = self.all & ~done
-        while left:
-            task = (left & -left).bit_length() - 1
-            left &= left - 1
-            if not self.earlier[task] & ~done:
-                yield task
+    @property
+    def first(self) -> Tasks:
+        """The tasks that can run first."""
+        return _set_of(task for task, earlier in enumerate(self.earlier) if not earlier)
+
+    def reached(self, state: _State, task: int, live: int) -> _State:
+        """The state after one of the ready tasks. live: the bytes live after it."""
+        done = state.done | 1 << task
+        more = _set_of(later for later in self._later[task] if not self.earlier[later] & ~done)
+        return _State(done, state.ready & ~(1 << task) | more, live)
 
     def choices(self, order: Sequence[int]) -> int:
         """How many tasks can run next before each task of an order, in total."""
-        done = total = 0
+        state, total = _State(0, self.first, 0), 0
         for task in order:
-            total += sum(1 for _ in self.ready(done))
-            done |= 1 << task
+            total += state.ready.bit_count()
+            state = self.reached(state, task, 0)
         return total
 
-    def next(self, done: Tasks, live: int, limit: int) -> list[tuple[int, int, int]]:
+    def next(self, state: _State, limit: int) -> list[tuple[int, int, int]]:
         """Tasks worth running next, with the bytes live during and after.
 
         A task that stays within `limit` and does not add live bytes runs at once: delaying it cannot lower the peak.
         """
         candidates = []
-        for task in self.ready(done):
-            during, after = self.does(task, done, live)
-            if during <= limit and after <= live:
+        for task in _members(state.ready):
+            during, after = self.does(task, state.done, state.live)
+            if during <= limit and after <= state.live:
                 return [(task, during, after)]
             candidates.append((task, during, after))
         return candidates
@@ -168,6 +198,34 @@ def _earlier(tasks: Sequence[Task], before: Collection[tuple[int, int]]) -> list
     return earlier
 
 
+def _turned(earlier: Sequence[Tasks]) -> list[list[int]]:
+    """Per task: those that it must be done before."""
+    later: list[list[int]] = [[] for _ in earlier]
+    for task, others in enumerate(earlier):
+        for other in _members(others):
+            later[other].append(task)
+    return later
+
+
+def _interchangeable(
+    tasks: Sequence[Task],
+    users: Mapping[str, Tasks],
+    kinds: Mapping[str, tuple[int, bool, bool]],
+    earlier: Sequence[Tasks],
+) -> list[tuple[int, int]]:
+    """Pairs of tasks of which the first may run first in any case, as exchanging them changes nothing.
+
+    They read the same, what each writes has the same other users, size and kind, and the same tasks come before and after them.
+    """
+    later = [_set_of(others) for others in _turned(earlier)]
+    alike: dict[Hashable, list[int]] = {}
+    for i, task in enumerate(tasks):
+        writes = sorted((users[name] & ~(1 << i), kinds[name]) for name in task.writes)
+        key = (frozenset(task.reads), tuple(writes), earlier[i], later[i])
+        alike.setdefault(key, []).append(i)
+    return [pair for same in alike.values() for pair in pairwise(same)]
+
+
 def _exactly(needs: _Needs, peak: int, nodes: int) -> tuple[tuple[int, ...] | None, bool]:
     """The order with the least peak, or None if none is below `peak`; and whether that is proven within the node limit.
 
@@ -175,21 +233,21 @@ def _exactly(needs: _Needs, peak: int, nodes: int) -> tuple[tuple[int, ...] | No
     """
     best = {0: needs.start}
     last: dict[Tasks, int] = {}  # the last task of the best way to a set
-    queue = [(needs.start, 0, 0, needs.start)]  # peak so far, number of tasks left, done, live
+    queue = [(needs.start, 0, _State(0, needs.first, needs.start))]  # peak so far, number of tasks left, state
     while queue:
-        so_far, _, done, live = heapq.heappop(queue)
-        if so_far > best[done]:
+        so_far, _, state = heapq.heappop(queue)
+        if so_far > best[state.done]:
             continue
-        if done == needs.all:
-            return _way_to(done, last), True
+        if state.done == needs.all:
+            return _way_to(state.done, last), True
         nodes -= 1
         if nodes < 0:
             return None, False
-        for task, during, after in needs.next(done, live, max(so_far, needs.least)):
-            now, reached = max(so_far, during), done | 1 << task
-            if now < min(peak, best.get(reached, peak)):
-                best[reached], last[reached] = now, task
-                heapq.heappush(queue, (now, (needs.all & ~reached).bit_count(), reached, after))
+        for task, during, after in needs.next(state, max(so_far, needs.least)):
+            now, done = max(so_far, during), state.done | 1 << task
+            if now < min(peak, best.get(done, peak)):
+                best[done], last[done] = now, task
+                heapq.heappush(queue, (now, (needs.all & ~done).bit_count(), needs.reached(state, task, after)))
     return None, True
 
 
@@ -205,13 +263,14 @@ def _nearest(needs: _Needs, order: tuple[int, ...], nodes: int) -> tuple[int, ..
     """The lexicographically first order with the same peak, comparing positions; `order` itself beyond the node limit."""
     ways = _Ways(needs, needs.peak(order), nodes, {needs.all: True})
     nearest: list[int] = []
-    done, live = 0, needs.start
-    while done != needs.all:
-        for task in needs.ready(done):
-            during, after = needs.does(task, done, live)
-            if during <= ways.limit and ways.exists(done | 1 << task, after):
+    state = _State(0, needs.first, needs.start)
+    while state.done != needs.all:
+        for task in _members(state.ready):
+            during, after = needs.does(task, state.done, state.live)
+            reached = needs.reached(state, task, after)
+            if during <= ways.limit and ways.exists(reached):
                 nearest.append(task)
-                done, live = done | 1 << task, after
+                state = reached
                 break
         else:
             return order
@@ -227,36 +286,54 @@ class _Ways:
     nodes: int
     known: dict[Tasks, bool] = field(default_factory=dict)
 
-    def exists(self, done: Tasks, live: int) -> bool:
+    def exists(self, state: _State) -> bool:
         """Also False if the node limit is reached."""
-        stack = [(done, iter(self.needs.next(done, live, self.limit)))]
+        stack = [(state, iter(self.needs.next(state, self.limit)))]
         while stack and self.nodes > 0:
             here, choices = stack[-1]
-            if here in self.known:
+            if here.done in self.known:
                 stack.pop()
-                if self.known[here]:
-                    self.known.update(dict.fromkeys((state[0] for state in stack), True))
+                if self.known[here.done]:
+                    self.known.update(dict.fromkeys((before.done for before, _ in stack), True))
                 continue
             self.nodes -= 1
             for task, during, after in choices:
-                there = here | 1 << task
-                if during <= self.limit and self.known.get(there, True):
-                    stack.append((there, iter(self.needs.next(there, after, self.limit))))
+                if during <= self.limit and self.known.get(here.done | 1 << task, True):
+                    there = self.needs.reached(here, task, after)
+                    stack.append((there, iter(self.needs.next(there, self.limit))))
                     break
             else:
-                self.known[here] = False
-        return self.known.get(done, False)
+                self.known[here.done] = False
+        return self.known.get(state.done, False)
 
 
 def _by_beam(needs: _Needs, peak: int) -> tuple[int, ...] | None:
     """An order with a peak below `peak`, or None: beam search."""
-    beam: list[tuple[int, int, Tasks, tuple[int, ...]]] = [(needs.start, needs.start, 0, ())]
+    beam = [_Way(needs.start, _State(0, needs.first, needs.start))]
     for _ in range(needs.all.bit_count()):
-        reached: dict[Tasks, tuple[int, int, Tasks, tuple[int, ...]]] = {}
-        for so_far, live, done, order in beam:
-            for task, during, after in needs.next(done, live, max(so_far, needs.least)):
-                state = (max(so_far, during), after, done | 1 << task, (*order, task))
-                if state[0] < peak and (state[2] not in reached or state < reached[state[2]]):
-                    reached[state[2]] = state
-        beam = sorted(reached.values(), key=lambda state: (state[0], state[1], state[3]))[:BEAM]
-    return beam[0][3] if beam else None
+        reached: dict[Tasks, tuple[int, int, int, int, _Way]] = {}
+        for place, way in enumerate(beam):
+            for task, during, after in needs.next(way.state, max(way.peak, needs.least)):
+                done = way.state.done | 1 << task
+                now = (max(way.peak, during), after, place, task, way)
+                if now[0] < peak and (done not in reached or now[:4] < reached[done][:4]):
+                    reached[done] = now
+        best = sorted(reached.values(), key=lambda now: now[:4])[:BEAM]
+        beam = [_Way(now, needs.reached(way.state, task, after), task, way) for now, after, _, task, way in best]
+    return beam[0].order() if beam else None
+
+
+class _Way(NamedTuple):
+    """How a state was reached: by a task after another way."""
+
+    peak: int
+    state: _State
+    task: int = -1
+    before: _Way | None = None
+
+    def order(self) -> tuple[int, ...]:
+        tasks, way = [], self
+        while way.before is not None:
+            tasks.append(way.task)
+            way = way.before
+        return tuple(reversed(tasks))

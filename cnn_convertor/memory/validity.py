@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from cnn_convertor.memory.buffer import Buffer
 
 
@@ -17,7 +19,6 @@ class _Claim(NamedTuple):
     home: str
 
 
-_NOTHING = _Claim(0, 0, 0, 0, "", "")
 
 
 def check(placed: Sequence[tuple[Buffer, int]], *, size: int, alignment: int) -> None:
@@ -63,21 +64,16 @@ def _outwards(buffer: Buffer, offset: int, everyone: Mapping[str, tuple[Buffer, 
 
 
 def _check_apart(claims: Sequence[_Claim]) -> None:
-    """At each step, claims of unrelated buffers must not overlap."""
-    beginning: dict[int, list[_Claim]] = {}
-    for claim in claims:
-        beginning.setdefault(claim.first, []).append(claim)
-    live: list[_Claim] = []
-    for step in sorted(beginning):
-        live = [claim for claim in live if claim.last >= step] + beginning[step]
-        top = second = _NOTHING  # the highest claims of the two homes that reach highest
-        for claim in sorted(live):
-            other = second if claim.home == top.home else top
-            assert other.end <= claim.offset, f"{other.name} and {claim.name} share bytes at step {step}"
-            if claim.end > top.end:
-                top, second = claim, other if claim.home == top.home else top
-            elif claim.home != top.home and claim.end > second.end:
-                second = claim
+    """Claims of unrelated buffers that are live at one step must not overlap."""
+    numbers: dict[str, int] = {}
+    homes = np.array([numbers.setdefault(claim.home, len(numbers)) for claim in claims])
+    offset, end, first, last = np.array([claim[:4] for claim in claims], np.int64).reshape(-1, 4).T
+    for claim, home in zip(claims, homes, strict=True):
+        shared = (offset < claim.end) & (end > claim.offset) & (first <= claim.last) & (last >= claim.first)
+        shared &= homes != home
+        if shared.any():
+            one, other = sorted((claim, claims[int(shared.argmax())]))
+            raise AssertionError(f"{one.name} and {other.name} share bytes at step {max(one.first, other.first)}")
 
 
 def _check_parts(placed: Sequence[tuple[Buffer, int]]) -> None:

@@ -22,7 +22,7 @@ from cnn_convertor.passes.swap_pool_conv import swap_pool_conv
 
 NO_DEAD_NODES = for_no_node(
     "an output needs every node but inputs",
-    lambda graph, node: not (graph.users(node.name) or node.name in graph.outputs or isinstance(node.op, Input)),
+    lambda graph, node: not (graph.users(node.name) or graph.is_output(node.name) or isinstance(node.op, Input)),
 )
 NO_IDENTITIES = for_no_node("no node is an identity", lambda _, node: isinstance(node.op, Identity))
 NO_BATCH_NORMS = for_no_node("scales are the only affine maps", lambda _, node: isinstance(node.op, BatchNorm))

@@ -43,7 +43,7 @@ def _merge(graph: Graph, may: Callable[[Node], bool]) -> Graph:
         if may(node):
             alike = first[type(node.op), node.inputs]
             twin = next((n for n in alike if sample(n) == sample(node) and _are_equal(n.op, node.op)), None)
-            if twin is not None and node.name not in graph.outputs:
+            if twin is not None and not graph.is_output(node.name):
                 same[node.name] = twin.name
                 continue
             alike.append(node)

@@ -44,7 +44,7 @@ def _from(graph: Graph, name: str) -> Normalization | None:
     factor, shift = np.ones(op.shape.channels), np.zeros(op.shape.channels)
     layers: list[str] = []
     last = name
-    while len(users := graph.users(last)) == 1 and last not in graph.outputs:
+    while len(users := graph.users(last)) == 1 and not graph.is_output(last):
         node = graph[users[0]]
         if not isinstance(node.op, Scale) or node.op.activation is not None:
             break

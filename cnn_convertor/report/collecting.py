@@ -251,14 +251,15 @@ def _buffers(program: Program) -> Iterator[values.LiveMap]:
     last = {}
     for index, layer in enumerate(program.layers):
         last.update(dict.fromkeys((source for source in layer.sources if source is not None), index))
-    last |= dict.fromkeys(program.outputs, end)
+    outputs = set(program.outputs)
+    last |= dict.fromkeys(outputs, end)
     if not any(layer.type is LayerType.INPUT for layer in program.layers):
         for name, tensor in program.inputs:
             reads = [i for i, layer in enumerate(program.layers) if _reads_input(layer, tensor)]
             yield values.LiveMap(name, "input", tensor.offset, tensor.nbytes, 0, max(reads, default=0))
     for index, layer in enumerate(program.layers):
         kind = {LayerType.INPUT: "input", LayerType.CONCAT: "concatenation"}.get(layer.type, "map")
-        kind = "output" if index in program.outputs else kind
+        kind = "output" if index in outputs else kind
         first = 0 if layer.type is LayerType.INPUT else index
         yield values.LiveMap(
             layer.name, kind, layer.output.offset, layer.output.nbytes, first, max(first, last.get(index, index))

@@ -114,7 +114,7 @@ def _outputs(graph: Graph, nodes: Sequence[Node]) -> list[Node]:
     return [
         node
         for node in nodes
-        if node.name in graph.outputs or not graph.users(node.name) or not inner.issuperset(graph.users(node.name))
+        if graph.is_output(node.name) or not graph.users(node.name) or not inner.issuperset(graph.users(node.name))
     ]
 
 

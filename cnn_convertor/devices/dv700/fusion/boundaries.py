@@ -57,7 +57,7 @@ def _why_apart(rules: FusionRules, commands: dict[str, Command], before: Node, a
     if is_view(before):
         return "the map is read in another shape, or in part"
     users = graph.users(before.name)
-    if before.name in graph.outputs:
+    if graph.is_output(before.name):
         return "its map is an output of the network"
     if len(users) > 1:
         return f"its map is read {len(users)} times, by {_listed(graph, users)}"

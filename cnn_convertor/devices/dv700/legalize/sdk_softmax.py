@@ -17,7 +17,7 @@ def sdk_softmax(graph: Graph, node: Node) -> Iterable[Node] | None:
         return (replace(node, op=op),)
     vector = Reshape(Shape(1, 1, shape.size), Order.HWC)
     flat = replace(node, name=graph.fresh(f"{node.name}/flat"), op=vector)
-    if node.name in graph.outputs and not graph.users(node.name):
+    if graph.is_output(node.name) and not graph.users(node.name):
         return flat, replace(node, op=op, inputs=(flat.name,))
     result = replace(node, name=graph.fresh(f"{node.name}/array"), op=op, inputs=(flat.name,))
     return flat, result, replace(node, op=Reshape(shape, Order.HWC), inputs=(result.name,))

@@ -46,7 +46,7 @@ def is_plain(graph: Graph, name: str) -> bool:
         case ArraySoftmax() | Custom():
             return True
         case OnCpu():
-            return is_chunked(graph.shape(node.name)) and node.name in graph.outputs
+            return is_chunked(graph.shape(node.name)) and graph.is_output(node.name)
         case _:
             return False
 
