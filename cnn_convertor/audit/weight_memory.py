@@ -15,15 +15,15 @@ SMALLEST_BUFFER = 16  # bytes: what a network without weights reserves, since th
 
 def check_weights(network: SourceNetwork, path: Path | None) -> Iterator[Problem]:
     """path: the file with the weights; None leaves their bytes unchecked."""
-    data = None
+    size = None
     if path is not None:
         try:
-            data = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.empty(0, np.uint8)
+            size = path.stat().st_size
         except OSError as error:
             message = f"cannot read the weights: {error.strerror or error}"
             yield Problem("DV680", message, Origin(path.name), "check the path")
-    if data is not None and path is not None and data.size != network.weight_bytes:
-        yield network.problem("DV680", f"{path.name} has {data.size} bytes, the source reserves {network.weight_bytes}")
+    if size is not None and path is not None and size != network.weight_bytes:
+        yield network.problem("DV680", f"{path.name} has {size} bytes, the source reserves {network.weight_bytes}")
     end = 0
     for layer, meaning, stream in streams(network):
         offset = meaning.run.weight_offs
@@ -36,8 +36,12 @@ def check_weights(network: SourceNetwork, path: Path | None) -> Iterator[Problem
         if end > network.weight_bytes:
             message = f"{name}: {stream.nbytes} bytes at {offset} exceed the {network.weight_bytes} bytes of weights"
             yield layer.problem("DV682", message, name)
-        elif data is not None and path is not None and end <= data.size:
-            yield from _bytes(layer, meaning, stream, data[offset:end], path)
+        elif size is not None and path is not None and end <= size:
+            data = np.fromfile(path, np.uint8, stream.nbytes, offset=offset)
+            if data.size < stream.nbytes:  # a file that shrinks
+                yield layer.problem("DV680", f"{name}: {path.name} has no {stream.nbytes} bytes at {offset}", name)
+            else:
+                yield from _bytes(layer, meaning, stream, data, path)
     if max(end, SMALLEST_BUFFER) < network.weight_bytes:
         message = f"the runs use {end} bytes of weights, the source reserves {network.weight_bytes}"
         yield network.problem("DV682", message)

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from cnn_convertor.verification.on_board import BoardVerification
     from cnn_convertor.verification.results import Verification
 
-DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130  # exit codes
+DONE, FAILED, MISUSED = 0, 1, 2  # exit codes
+ENDED = 128  # exit code of a signal: this and its number
 
 
 def called() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -13,10 +14,11 @@ import click
 
 from cnn_convertor import __version__
 from cnn_convertor.cli import problems
-from cnn_convertor.cli.console import DONE, FAILED, INTERRUPTED, Console, called
+from cnn_convertor.cli.console import DONE, ENDED, FAILED, Console, called
 from cnn_convertor.cli.shared_options import check_apart
 from cnn_convertor.cli.spellings import EARLIER_COMMANDS, current
 from cnn_convertor.errors import Problem
+from cnn_convertor.files.interruption import Ended
 from cnn_convertor.files.places import place_of
 from cnn_convertor.near_names import did_you_mean
 from cnn_convertor.workers.outcomes import Outcome, problems_of
@@ -142,6 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # help cannot be written; commands have their own
         Console(0).judge_outcome(Outcome(problems=problems_of(error)))
         return FAILED
-    except click.Abort:
-        Console(0).note("interrupted")
-        return INTERRUPTED
+    except click.Abort as abort:
+        by = abort.__cause__.signal if isinstance(abort.__cause__, Ended) else signal.SIGINT
+        Console(0).note("interrupted" if by == signal.SIGINT else f"ended by {by.name}")
+        return ENDED + by

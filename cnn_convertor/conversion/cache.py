@@ -313,7 +313,8 @@ class Cache(NamedTuple):
         return Statistics(before.entries - after.entries, before.bytes - after.bytes)
 
     def _remove_abandoned(self) -> None:
-        remove_abandoned([*(self.folder / "work").glob("*"), *self.folder.glob(f"{_DRAFT}*")])
+        remove_abandoned(self.folder / "work")
+        remove_abandoned(self.folder, prefix=_DRAFT)
 
     def _files(self, part: str) -> list[Path]:
         return [path for path in (self.folder / part).rglob("*") if path.is_file()]

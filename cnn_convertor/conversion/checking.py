@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cnn_convertor import codegen
 from cnn_convertor.config import Config
@@ -142,23 +141,18 @@ def _layer_at(lines: Sequence[str], end: int) -> str:
     return f", in {layer[1]}, {', '.join(names)}"
 
 
-def _mapped(path: Path) -> NDArray[np.uint8]:
-    """The bytes of a file; an empty one cannot be mapped."""
-    return np.memmap(path, np.uint8, "r") if path.stat().st_size else np.empty(0, np.uint8)
-
-
 def _of_weights(committed: Path, fresh: Path, manifest: Path) -> Iterator[str]:
     """The layers whose bytes differ."""
-    before, after = map(_mapped, (committed, fresh))
-    if before.size != after.size:
-        yield f"{before.size:,} bytes committed, {after.size:,} bytes converted now"
+    sizes = [path.stat().st_size for path in (committed, fresh)]
+    if sizes[0] != sizes[1]:
+        yield f"{sizes[0]:,} bytes committed, {sizes[1]:,} bytes converted now"
     values: dict[str, Any] = json.loads(manifest.read_text(encoding="utf-8"))
     for layer in values["layers"]:
         for stored in layer.get("weights", ()):
-            part = slice(stored["offset"], stored["offset"] + stored["bytes"])
-            old, new = before[part], after[part]
+            start, size = stored["offset"], stored["bytes"]
+            old, new = (np.fromfile(path, np.uint8, size, offset=start) for path in (committed, fresh))
             if old.size != new.size:
-                yield f"{layer['name']}: its {new.size:,} bytes at offset {part.start:,} are not all there"
+                yield f"{layer['name']}: its {new.size:,} bytes at offset {start:,} are not all there"
             elif count := int(np.count_nonzero(old != new)):
-                first = part.start + int(np.argmax(old != new))
+                first = start + int(np.argmax(old != new))
                 yield f"{layer['name']}: {count:,} of {new.size:,} bytes differ, the first at offset {first:,}"

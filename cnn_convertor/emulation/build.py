@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cnn_convertor.errors import ConvertorError, Origin, Problem, UsageError, warn
-from cnn_convertor.files.temporary import remove_abandoned, temporary_folder
+from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.workers.programs import run_all
 
 HOST = Path(__file__).parents[1] / "host"
@@ -174,7 +174,6 @@ def _cached(name: str, make: Callable[[Path], Path]) -> Path:
         kept = folder / name
         if kept.exists():
             return kept
-        remove_abandoned(folder.glob(f"{_UNFINISHED}*"))
         with temporary_folder(folder, prefix=_UNFINISHED) as scratch:
             make(scratch).replace(kept)
     except OSError as error:

@@ -1,24 +1,50 @@
-"""Delays an interruption (Ctrl-C) between the creation of something and the start of its cleanup."""
+"""Signals that end a program, and their delay between the creation of something and the start of its cleanup."""
 
 from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
+
+# Ctrl-C; `kill`, or a service that stops; a closed terminal, of which Windows does not tell.
+ENDS: Final = tuple(each for each in signal.Signals if each.name in {"SIGINT", "SIGTERM", "SIGHUP"})
+
+
+class Ended(KeyboardInterrupt):  # an order, not an error
+    """The program ends like by Ctrl-C. signal: what ended it."""
+
+    def __init__(self, number: int) -> None:
+        self.signal = signal.Signals(number)
+        super().__init__(self.signal.name)
+
+
+def end(number: int, _: FrameType | None) -> None:
+    """A handler: ends the program like Ctrl-C does."""
+    raise KeyboardInterrupt if number == signal.SIGINT else Ended(number)
+
+
+def handle_ends(handler: Callable[[int, FrameType | None], Any] | signal.Handlers) -> None:
+    """Let a handler have the signals that end this program. Those that it was started without, as by `nohup`, stay ignored."""
+    for number in ENDS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 class uninterrupted:  # noqa: N801 (reads as a statement)
     """A block in which an interruption waits for the end, or for a block of `interruptible` within.
 
-    An interruption at any instruction leaves the handler of SIGINT as it was: each step may be repeated, or left out at the end.
+    An interruption at any instruction leaves the handlers as they were, or as good: each step may be repeated, or left out at
+    the end.
     """
 
     def __enter__(self) -> uninterrupted:
-        earlier = signal.getsignal(signal.SIGINT)
         is_main = threading.current_thread() is threading.main_thread()  # Python runs handlers in no other thread
-        self._handler = earlier if is_main and callable(earlier) else None
-        self._is_noted = False
+        handlers = {number: signal.getsignal(number) for number in ENDS} if is_main else {}
+        self._handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+        self._noted: int | None = None
+        self._holds = False
         self.hold()
         return self
 
@@ -31,19 +57,24 @@ class uninterrupted:  # noqa: N801 (reads as a statement)
 
     def hold(self) -> None:
         """From here on, an interruption waits."""
-        if self._handler is not None:
-            signal.signal(signal.SIGINT, self._note)
+        self._holds = True
+        for number in self._handlers:
+            signal.signal(number, self._note)
 
-    def _note(self, _: int, __: FrameType | None) -> None:
-        self._is_noted = True
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self._holds:
+            self._noted = number
+        else:  # it came before the release got to this signal
+            self._handlers[signal.Signals(number)](number, frame)
 
     def release(self) -> None:
         """Raises what the handler raises, KeyboardInterrupt as a rule, when an interruption waited."""
-        if self._handler is not None:
-            signal.signal(signal.SIGINT, self._handler)
-            if self._is_noted:
-                self._is_noted = False
-                self._handler(signal.SIGINT, None)
+        self._holds = False
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        if self._noted is not None:
+            number, self._noted = signal.Signals(self._noted), None
+            self._handlers[number](number, None)
 
 
 class _Interruptible(NamedTuple):

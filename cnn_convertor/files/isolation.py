@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn, TypeVar, cast
 
 from cnn_convertor.errors import Problem, warn
-from cnn_convertor.files.interruption import uninterrupted
+from cnn_convertor.files.interruption import ENDS, uninterrupted
 
 T = TypeVar("T")
 
@@ -86,7 +86,8 @@ def _run(function: Callable[[], Any], target: BinaryIO, seconds: int, memory: in
     """In the child: answer, and end without the parent's clean-up."""
     import resource  # which only systems with fork have
 
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for number in ENDS:
+        signal.signal(number, signal.SIG_DFL)
     faulthandler.disable()  # the parent reports a crash in plain words
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))

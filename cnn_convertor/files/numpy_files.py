@@ -32,12 +32,14 @@ def load_array(path: Path) -> NDArray[Any]:
     """The array of a .npy file. Raises ValueError when it is none, or OSError."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)  # a file that is too short cannot be mapped
+        if isinstance(array, np.ndarray):  # but it may shrink from now on
+            array = np.load(path, allow_pickle=False)
     except _ERRORS as error:
         raise ValueError(_reason(error)) from None
     if not isinstance(array, np.ndarray):
         array.close()
         raise ValueError("it holds several arrays, as a .npz file does")
-    return np.array(array)
+    return array
 
 
 def load_arrays(path: Path) -> dict[str, NDArray[Any]]:

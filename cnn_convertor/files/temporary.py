@@ -1,34 +1,114 @@
-"""Folders that last as long as a block, also when an interruption ends it."""
+"""Folders that last as long as a block or an object, also when an interruption ends it. The next run removes those of killed ones."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 from cnn_convertor.files.interruption import uninterrupted
 
-_ABANDONED: Final = 24 * 3600  # seconds after which a folder is one of a process that was killed
+_PREFIX: Final = "cnn-convertor-"
+_SUFFIX: Final = ".temporary"  # no folder of the user's is named so
+_LOCK: Final = "lock"
+_ABANDONED: Final = 24 * 3600  # seconds after which a folder is that of a killed process, where the system has no locks
 
 
 @contextmanager
-def temporary_folder(parent: Path | None = None, *, prefix: str = "cnn-convertor-") -> Iterator[Path]:
+def temporary_folder(parent: Path | None = None, *, prefix: str = _PREFIX) -> Iterator[Path]:
     """A folder of this process alone. parent: where it is; None: where the system has such folders."""
-    with (
-        uninterrupted() as block,
-        tempfile.TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True) as name,
-        block.interruptible(),
-    ):
-        yield Path(name)
+    with uninterrupted() as block:
+        made = LockedFolder(parent, prefix=prefix)
+        try:
+            with block.interruptible():
+                yield made.path
+        finally:
+            made.remove()
 
 
-def remove_abandoned(folders: Iterable[Path]) -> None:
-    """Remove those that killed processes left behind."""
-    for folder in folders:
-        with suppress(OSError):
-            if time.time() - folder.stat().st_mtime > _ABANDONED:
-                shutil.rmtree(folder)
+class LockedFolder:
+    """A folder that is locked until it is removed, so that other processes know that it is in use.
+
+    The lock is a file beside it, both in one more folder: those who write into a folder lock the one above it.
+    """
+
+    def __init__(self, parent: Path | None = None, *, prefix: str = _PREFIX) -> None:
+        place = Path(tempfile.gettempdir() if parent is None else parent)
+        _clean_once(place, prefix)
+        while True:
+            self._made = tempfile.TemporaryDirectory(
+                prefix=prefix, suffix=_SUFFIX, dir=place, ignore_cleanup_errors=True
+            )
+            self.path = Path(self._made.name) / "files"
+            with suppress(FileNotFoundError, BlockingIOError):  # another process took it for abandoned meanwhile
+                self._handle = _locked(self.path.with_name(_LOCK))
+                self.path.mkdir()
+                return
+            self._made.cleanup()
+
+    def remove(self) -> None:
+        os.close(self._handle)  # first: Windows removes no open file
+        self._made.cleanup()
+
+
+def _locked(lock: Path) -> int:
+    """The handle that locks a new file. Raises BlockingIOError or FileNotFoundError when another process removes it."""
+    handle = os.open(lock, os.O_RDWR | os.O_CREAT)
+    try:
+        _lock(handle)
+        lock.stat()
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _lock(handle: int) -> bool:
+    """Whether the file system has locks. Raises BlockingIOError when another process has this one."""
+    try:
+        import fcntl  # which Windows does not have
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except (ImportError, OSError):
+        return False
+    return True
+
+
+@cache
+def _clean_once(parent: Path, prefix: str) -> None:
+    remove_abandoned(parent, prefix=prefix)
+
+
+def remove_abandoned(parent: Path, *, prefix: str = _PREFIX) -> None:
+    """Remove the temporary folders that killed processes left in a folder."""
+    with suppress(OSError):
+        for folder in [path for path in parent.iterdir() if path.name.startswith(prefix) and path.suffix == _SUFFIX]:
+            with suppress(OSError):
+                _remove_unless_used(folder)
+
+
+def _remove_unless_used(folder: Path) -> None:
+    if folder.is_symlink():
+        return
+    handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT)
+    try:
+        if _is_abandoned(handle):
+            shutil.rmtree(folder)
+    finally:
+        os.close(handle)
+
+
+def _is_abandoned(handle: int) -> bool:
+    """Whether no process locks a folder; afterwards this one does."""
+    try:
+        return _lock(handle) or time.time() - os.fstat(handle).st_mtime > _ABANDONED
+    except BlockingIOError:
+        return False

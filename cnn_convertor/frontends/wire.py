@@ -1,11 +1,13 @@
 """Walks protobuf's binary format in place: reads tags and lengths, and skips contents."""
 
-import mmap
 from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
-Data: TypeAlias = bytes | mmap.mmap
+from cnn_convertor.frontends.model_file import ModelFile
+
+Data: TypeAlias = bytes | ModelFile
+_LONGEST = 10  # bytes of a number
 
 
 class WireType(IntEnum):
@@ -62,15 +64,12 @@ def fields(data: Data, start: int, stop: int) -> Iterator[Field]:
 
 def varint(data: Data, start: int, stop: int) -> tuple[int, int]:
     """An unsigned number and the offset after it."""
-    value = 0
-    for index in range(10):
-        if start + index >= stop:
-            raise WireError("the data end inside a number", start)
-        byte = data[start + index]
+    value, there = 0, data[start : min(start + _LONGEST, stop)]
+    for index, byte in enumerate(there):
         value |= (byte & 0x7F) << 7 * index
         if byte < 0x80:
             return value & (1 << 64) - 1, start + index + 1
-    raise WireError("a number does not end", start)
+    raise WireError("a number does not end" if len(there) == _LONGEST else "the data end inside a number", start)
 
 
 def varints(data: Data, field: Field) -> list[int]:

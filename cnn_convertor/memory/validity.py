@@ -19,8 +19,6 @@ class _Claim(NamedTuple):
     home: str
 
 
-
-
 def check(placed: Sequence[tuple[Buffer, int]], *, size: int, alignment: int) -> None:
     """Raise AssertionError unless the plan is valid.
 

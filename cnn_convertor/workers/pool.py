@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any, Final, NamedTuple, TypeVar
 
-from cnn_convertor.files.interruption import uninterrupted
+from cnn_convertor.files.interruption import ENDS, end, uninterrupted
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -136,7 +136,7 @@ class _Worker:
         with uninterrupted():
             self.pipe, theirs = Pipe()
             # The process inherits the mask: an interruption waits until the process can handle it.
-            ours = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            ours = signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
             try:
                 self._process = subprocess.Popen(
                     [sys.executable, "-c", _PROGRAM, str(theirs.fileno()), str(part), *sys.path],
@@ -183,13 +183,14 @@ def serve(descriptor: int, part: int) -> None:
     """The main function of a process: work until the pipe closes or an interruption comes. part: its share."""
     from multiprocessing.connection import Connection
 
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in ENDS:
+        signal.signal(number, end)
     with (
         suppress(EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt),
         uninterrupted() as block,
         limited(part),
     ):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDS)
         pipe = Connection(descriptor)
         while True:
             work, item = pipe.recv()

@@ -24,7 +24,7 @@ completion, run `eval "$(_CNN_CONVERTOR_COMPLETE=bash_source cnn-convertor)"` (o
 | 0 | done |
 | 1 | a network cannot be converted (the others are converted), is not verified, or a check found something |
 | 2 | the command line, an ini file or the inputs for `run` and `verify` are wrong |
-| 130 | the command was interrupted with Ctrl-C |
+| 130 | the command was interrupted with Ctrl-C; 143: ended by SIGTERM; 129: by SIGHUP, as its terminal closed |
 """
 EVERYWHERE = ("verbose", "quiet", "strict")  # options of every command
 DEVICE = ("device", "max_kernel_size", "ub_size")  # options of every command that depends on the device

@@ -474,21 +474,59 @@ def test_the_program_runs_from_a_checkout(entry: list[str]) -> None:
     assert done.stdout.startswith(b"cnn-convertor ")
 
 
-def test_ctrl_c_while_modules_load_ends_the_program_in_silence() -> None:
-    code = """
+ENDINGS = {"SIGINT": b"interrupted\n", "SIGTERM": b"ended by SIGTERM\n", "SIGHUP": b"ended by SIGHUP\n"}
+
+
+@pytest.mark.parametrize("end", ENDINGS)
+def test_a_signal_while_modules_load_ends_the_program_with_one_line(end: str) -> None:
+    code = f"""
 import builtins, os, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
 from cnn_convertor.__main__ import run
 plain = builtins.__import__
 def slowly(name, *rest):
     if name == "cnn_convertor.cli":
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.{end})
     return plain(name, *rest)
 builtins.__import__ = slowly
 run()
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.Signals[end], b"", ENDINGS[end])
+
+
+@pytest.mark.parametrize("end", ENDINGS)
+def test_a_signal_ends_the_work_with_its_cleanup_and_one_line(end: str, tmp_path: Path) -> None:
+    code = f"""
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from cnn_convertor.files.temporary import temporary_folder
+from cnn_convertor.__main__ import run
+def work(*_, **__):
+    with temporary_folder():
+        os.kill(os.getpid(), signal.{end})
+import cnn_convertor.cli.console as console
+console.Console.notes = work
+sys.argv[1:] = ["docs"]
+sys.exit(run())
+"""
+    alone = os.environ | {"TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=alone, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.Signals[end], b"", b"\n" + ENDINGS[end])
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_signal_that_is_ignored_stays_so() -> None:
+    """As `nohup` starts a program."""
+    code = """
+import signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+from cnn_convertor.__main__ import run
+sys.argv[1:] = ["init"]
+run()
+sys.exit(signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN)
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
 
 
 @pytest.mark.parametrize("again", ["raise KeyboardInterrupt", "atexit.register(os.kill, os.getpid(), signal.SIGINT)"])

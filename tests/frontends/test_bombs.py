@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.errors import ConvertorError
-from cnn_convertor.frontends.mapped_file import MappedFile
+from cnn_convertor.frontends.model_file import ModelFile
 from cnn_convertor.frontends.onnx import tensors
 from cnn_convertor.frontends.wire import Field, WireType
 from development.fuzz import targets
@@ -228,6 +228,6 @@ def test_packed_numbers_are_the_same_in_pieces_of_any_size(piece: int, monkeypat
     packed = b"".join(encode(n % 2**64) for n in numbers)
     data = message(1, encode(len(numbers))) + b"\x10\x07" + message(7, packed) + message(8, b"c")
     path = targets.saved(data, "tensor")
-    file = tensors.TensorFile(path, MappedFile(path))
+    file = tensors.TensorFile(path, ModelFile(path))
     name, stored = tensors.read_tensor(file, Field(0, WireType.BYTES, 0, len(data)))
     assert name == "c" and stored.load().tolist() == numbers

@@ -10,7 +10,7 @@ from cnn_convertor.errors import ModelError, Origin, Problem, warn
 from cnn_convertor.frontends import recognize_content
 from cnn_convertor.frontends.caffe import text
 from cnn_convertor.frontends.caffe.schema import message_type, value_of, values
-from cnn_convertor.frontends.mapped_file import check_file
+from cnn_convertor.frontends.model_file import check_file
 
 SOLVER_FIELDS = frozenset(
     ["net", "train_net", "test_net", "base_lr", "lr_policy", "max_iter", "solver_mode", "snapshot", "test_iter"]

@@ -1,4 +1,4 @@
-"""Finds a layer's weights in a .caffemodel, which is mapped into memory and never parsed completely."""
+"""Finds a layer's weights in a .caffemodel, of which only what is needed is read."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.errors import ModelError, Origin
 from cnn_convertor.frontends import wire
-from cnn_convertor.frontends.mapped_file import MappedFile, check_file
+from cnn_convertor.frontends.model_file import ModelFile, check_file
 from cnn_convertor.frontends.wire import Field, WireError, WireType
 from cnn_convertor.ir.constant import Array
 
 Numbers: TypeAlias = NDArray[Any]
 
+OCTET = np.dtype(np.uint8)
+PIECE = 1 << 18  # numbers that are looked at together
 LAYERS = {100: (1, 7), 2: (4, 6)}  # field of the network -> fields of a layer's name and blobs; 2 is the old form
 DATA, SHAPE, DOUBLE_DATA, RAW_TYPE, RAW_DATA = 5, 7, 8, 10, 12
 LEGACY_SHAPE = (1, 2, 3, 4)  # num, channels, height, width
@@ -26,23 +28,41 @@ FIELD_TYPES: Mapping[int, np.dtype[Any]] = {DATA: np.dtype("<f4"), DOUBLE_DATA: 
 RAW_TYPES: Mapping[int, np.dtype[Any]] = {0: np.dtype("<f8"), 1: np.dtype("<f4"), 2: np.dtype("<f2")}
 
 
+class Run(NamedTuple):
+    """Numbers in the file: the first at byte `start`, each `stride` bytes behind the one before it."""
+
+    start: int
+    length: int
+    dtype: np.dtype[Any]
+    stride: int
+
+    def numbers(self, file: ModelFile, first: int, last: int) -> Numbers:
+        """Those from `first` on, up to `last`, of which there is one at least."""
+        start = self.start + first * self.stride
+        if self.stride == self.dtype.itemsize:
+            return file.numbers(self.dtype, last - first, start)
+        octets = file.numbers(OCTET, (last - first - 1) * self.stride + self.dtype.itemsize, start)
+        return np.ndarray((last - first,), self.dtype, octets, 0, (self.stride,))
+
+
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """An array in the file. pieces: views of its numbers in the mapped file, in their order; most blobs have one."""
+    """An array in the file. pieces: where its numbers lie, in their order; most blobs have one."""
 
     shape: tuple[int, ...]
-    pieces: tuple[Numbers, ...]
-    file: MappedFile
+    pieces: tuple[Run, ...]
+    file: ModelFile
 
     def numbers(self, start: int, stop: int) -> Array:
-        """The numbers from start to stop, in the file's order; a view of the file where possible."""
-        self.file.forget_pages()
-        if len(self.pieces) == 1:
-            return self.pieces[0][start:stop].astype(np.float32, copy=False)
+        """The numbers from start to stop, in the file's order."""
         pieces, offset = [], 0
         for piece in self.pieces:
-            pieces.append(piece[max(start - offset, 0) : max(stop - offset, 0)])
-            offset += len(piece)
+            first, last = (min(max(place - offset, 0), piece.length) for place in (start, stop))
+            if first < last:
+                pieces.append(piece.numbers(self.file, first, last))
+            offset += piece.length
+        if len(pieces) == 1:
+            return pieces[0].astype(np.float32, copy=False)
         return np.concatenate([np.empty(0, np.float32), *pieces]).astype(np.float32, copy=False)
 
 
@@ -51,7 +71,7 @@ class WeightsFile:
     """An indexed .caffemodel. layers: name -> where its blobs lie, in the file's order. named: whether the user named one."""
 
     path: Path
-    file: MappedFile
+    file: ModelFile
     layers: Mapping[str, tuple[Field, ...]]
     named: bool = True
 
@@ -59,16 +79,16 @@ class WeightsFile:
     def open(path: Path) -> WeightsFile:
         """Index a .caffemodel. Raises ModelError if it is not one."""
         check_file(path, "weights")
-        file = MappedFile(path)
+        file = ModelFile(path)
         try:
-            return WeightsFile(path, file, _index(file.data))
+            return WeightsFile(path, file, _index(file))
         except WireError as error:
-            raise _damaged(path, error, _what_it_is(file.data)) from None
+            raise _damaged(path, error, _what_it_is(file)) from None
 
     @staticmethod
     def none(definition: Path) -> WeightsFile:
         """An empty index, for a user who names no weights."""
-        return WeightsFile(definition, MappedFile(definition), {}, named=False)
+        return WeightsFile(definition, ModelFile(definition), {}, named=False)
 
     def blobs(self, layer: str) -> tuple[Blob, ...]:
         """A layer's blobs; none when the file does not have the layer."""
@@ -79,12 +99,11 @@ class WeightsFile:
         return max((field.start for field in self.layers.get(layer, ())), default=-1)
 
     def _blob(self, layer: str, field: Field) -> Blob:
-        data = self.file.data
         try:
-            shape, pieces = _read_blob(data, field)
+            shape, pieces = _read_blob(self.file, field)
         except WireError as error:
             raise _damaged(self.path, error, "", layer) from None
-        if math.prod(shape) != (held := sum(map(len, pieces))):
+        if math.prod(shape) != (held := sum(piece.length for piece in pieces)):
             size = "x".join(map(str, shape))
             message = f"a blob of layer {layer!r} at byte {field.start:,} says {size}, but holds {held:,} numbers"
             raise ModelError.of("DV201", message, Origin(str(self.path)), "the file is damaged; download it again")
@@ -109,22 +128,22 @@ def _index(data: wire.Data) -> dict[str, tuple[Field, ...]]:
     return layers
 
 
-def _read_blob(data: wire.Data, message: Field) -> tuple[tuple[int, ...], tuple[Numbers, ...]]:
+def _read_blob(data: ModelFile, message: Field) -> tuple[tuple[int, ...], tuple[Run, ...]]:
     """Shape and numbers of a BlobProto."""
-    runs: dict[int, list[Numbers]] = {DATA: [], DOUBLE_DATA: []}
+    runs: dict[int, list[Run]] = {DATA: [], DOUBLE_DATA: []}
     values: dict[int, int] = {}  # of the fields that are numbers
     texts: dict[int, list[Field]] = {SHAPE: [], RAW_DATA: []}
     for field in _blob_fields(data, message, runs):
         if field.type == WireType.VARINT:
             values[field.number] = field.value
         elif field.type == WireType.BYTES and field.number in FIELD_TYPES:
-            runs[field.number].append(_packed(data, field, FIELD_TYPES[field.number]))
+            runs[field.number].append(_packed(field, FIELD_TYPES[field.number]))
         elif field.type == WireType.BYTES and field.number in texts:
             texts[field.number].append(field)
     raw, raw_type = texts[RAW_DATA], values.get(RAW_TYPE, 0)
     if raw and raw_type not in RAW_TYPES:
         raise WireError(f"the blob holds raw data of the unknown type {raw_type}", raw[0].start)
-    pieces = runs[DATA] or runs[DOUBLE_DATA] or [_packed(data, field, RAW_TYPES[raw_type]) for field in raw]
+    pieces = runs[DATA] or runs[DOUBLE_DATA] or [_packed(field, RAW_TYPES[raw_type]) for field in raw]
     shape = tuple(dim for field in texts[SHAPE] for dim in _dims(data, field))
     if values.keys() & set(LEGACY_SHAPE):
         shape = tuple(values.get(number, 0) for number in LEGACY_SHAPE)
@@ -140,8 +159,8 @@ def _dims(data: wire.Data, message: Field) -> Iterator[int]:
             yield from wire.varints(data, field)
 
 
-def _blob_fields(data: wire.Data, message: Field, runs: dict[int, list[Numbers]]) -> Iterator[Field]:
-    """The blob's fields, except for numbers that are not packed: those go to `runs`, one strided view for each run."""
+def _blob_fields(data: ModelFile, message: Field, runs: dict[int, list[Run]]) -> Iterator[Field]:
+    """The blob's fields, except for numbers that are not packed: those go to `runs`."""
     start = message.start
     while start < message.stop:
         field = next(wire.fields(data, start, message.stop))
@@ -154,21 +173,30 @@ def _blob_fields(data: wire.Data, message: Field, runs: dict[int, list[Numbers]]
         ):
             yield field
             continue
-        tag = data[field.start - 1]  # fields below 16 have tags of one byte
-        stride = 1 + dtype.itemsize
-        first = field.start - 1
-        tags = np.frombuffer(data, np.uint8, message.stop - first, first)[::stride]
-        different = np.flatnonzero(tags != tag)
-        count = int(different[0]) if len(different) else (message.stop - first) // stride
-        runs[field.number].append(np.ndarray((count,), dtype, data, field.start, (stride,)))
+        first, stride = field.start - 1, 1 + dtype.itemsize  # fields below 16 have tags of one byte
+        count = _alike(data, first, (message.stop - first) // stride, stride)
+        runs[field.number].append(Run(field.start, count, dtype, stride))
         start = first + count * stride
 
 
-def _packed(data: wire.Data, field: Field, dtype: np.dtype[Any]) -> Numbers:
+def _alike(data: ModelFile, first: int, most: int, stride: int) -> int:
+    """How many bytes, `stride` apart, equal the one at `first`: at most `most`."""
+    count, piece = 1, 16
+    while count < most:
+        looked = min(piece, most - count)
+        octets = data.numbers(OCTET, looked * stride, first + count * stride)[::stride]
+        different = np.flatnonzero(octets != data[first : first + 1][0])
+        if len(different):
+            return count + int(different[0])
+        count, piece = count + looked, min(2 * piece, PIECE)
+    return count
+
+
+def _packed(field: Field, dtype: np.dtype[Any]) -> Run:
     count, rest = divmod(field.stop - field.start, dtype.itemsize)
     if rest:
         raise WireError("a blob ends inside a number", field.start)
-    return np.frombuffer(data, dtype, count, field.start)
+    return Run(field.start, count, dtype, dtype.itemsize)
 
 
 def _damaged(path: Path, error: WireError, hint: str, layer: str = "") -> ModelError:
@@ -180,7 +208,7 @@ def _damaged(path: Path, error: WireError, hint: str, layer: str = "") -> ModelE
 
 def _what_it_is(data: wire.Data) -> str:
     """The likely kind of a file that is not a .caffemodel."""
-    head = bytes(data[:200])
+    head = data[:200]
     if head.startswith(b"\x89HDF"):
         caffe = "let Caffe write a .caffemodel (snapshot_format: BINARYPROTO)"
         return f"this is an HDF5 file: if Caffe wrote it, {caffe}; if Keras did, name it as `definition`"

@@ -4,7 +4,6 @@ import io
 import math
 import os
 import shutil
-import tempfile
 import weakref
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +20,8 @@ from cnn_convertor.errors import ModelError, Origin
 from cnn_convertor.files.interruption import uninterrupted
 from cnn_convertor.files.isolation import IsolationError, isolated
 from cnn_convertor.files.limited import open_archive
+from cnn_convertor.files.temporary import LockedFolder
+from cnn_convertor.frontends.model_file import ModelFile
 from cnn_convertor.ir.constant import Array
 
 Index: TypeAlias = tuple[slice, ...]
@@ -109,12 +110,28 @@ class Hdf5Data:
         with self._open() as file:
             return question(file)
 
-    def map(self, dtype: np.dtype[Any], offset: int, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Contiguous numbers, mapped into memory."""
+    def contiguous(self, dtype: np.dtype[Any], offset: int, shape: tuple[int, ...], index: Index) -> NDArray[Any]:
+        """A part of an array whose numbers lie together, read in pieces."""
         try:
-            return np.memmap(self.path, dtype, "r", self.start + offset, shape)
-        except (OSError, ValueError) as error:
+            file = ModelFile(self.path)
+        except OSError as error:
             raise damaged(self.file, error) from None
+        offset += self.start
+        if not shape or not math.prod(shape):
+            return file.numbers(dtype, math.prod(shape), offset).reshape(shape)[index]
+        width = math.prod(shape[1:])
+        first, last, _ = index[0].indices(shape[0]) if index else (0, shape[0], 1)
+        at_a_time = max(1, BLOCK // (width * dtype.itemsize))
+        pieces = [
+            file.numbers(dtype, count * width, offset + start * width * dtype.itemsize).reshape(count, *shape[1:])[
+                (slice(None), *index[1:])
+            ]
+            for start in range(first, last, at_a_time)
+            for count in [min(at_a_time, last - start)]
+        ]
+        if len(pieces) == 1:
+            return pieces[0]
+        return np.concatenate([np.empty((0, *shape[1:]), dtype)[(slice(None), *index[1:])], *pieces])
 
 
 def _member(path: Path, name: str) -> Hdf5Data:
@@ -139,10 +156,9 @@ def _unpacked(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> 
         ratio = member.file_size // max(member.compress_size, 1)
         raise damaged(str(path), f"{member.filename} is compressed {ratio} times; weights never compress that much")
     with uninterrupted():
-        handle, name = tempfile.mkstemp(prefix="cnn_convertor_", suffix=".h5")
-        source = Hdf5Data(str(path), Path(name), 0, member.file_size)
-        weakref.finalize(source, Path(name).unlink, missing_ok=True)  # the temporary file lives as long as its source
-        os.close(handle)
+        folder = LockedFolder()
+        source = Hdf5Data(str(path), folder.path / "member.h5", 0, member.file_size)
+        weakref.finalize(source, folder.remove)  # the temporary file lives as long as its source
     with source.path.open("wb") as target, archive.open(member) as packed:
         shutil.copyfileobj(packed, target)
     return source
@@ -285,7 +301,7 @@ def _variable(source: Hdf5Data, path: str, dataset: _Dataset) -> Variable:
         return Variable(path, shape, lambda index: _read(source, path, index, shape), flaw)
     if not flaw and offset + math.prod(shape) * dtype.itemsize > source.size:
         flaw = "lies beyond the end of the file, which is cut short"
-    return Variable(path, shape, lambda index: _as_float32(source.map(dtype, offset, shape)[index]), flaw)
+    return Variable(path, shape, lambda index: _as_float32(source.contiguous(dtype, offset, shape, index)), flaw)
 
 
 def _read(source: Hdf5Data, path: str, index: Index, shape: tuple[int, ...]) -> Array:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from cnn_convertor.errors import ModelError, Origin
 from cnn_convertor.frontends import wire
-from cnn_convertor.frontends.mapped_file import MappedFile, check_file
+from cnn_convertor.frontends.model_file import ModelFile, check_file
 from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.frontends.onnx.tensors import TensorFile, read_tensor
 from cnn_convertor.frontends.wire import Field, WireError, WireType
@@ -74,16 +74,16 @@ class OnnxModel:
 def read_model(path: Path) -> OnnxModel:
     """Raises ModelError when the file is not an ONNX model, or damaged."""
     check_file(path, "model")
-    mapped = MappedFile(path)
+    data = ModelFile(path)
     try:
-        return _Reader(path, mapped).model()
+        return _Reader(path, data).model()
     except WireError as error:
         problem = f"this is not an ONNX model, or a damaged one: {error}, at byte {error.offset:,}"
-        raise ModelError.of("DV201", problem, Origin(str(path)), _what_it_is(mapped.data)) from None
+        raise ModelError.of("DV201", problem, Origin(str(path)), _what_it_is(data)) from None
 
 
 def _what_it_is(data: wire.Data) -> str:
-    head = bytes(data[:64])
+    head = data[:64]
     if head.startswith(b"version https://git-lfs"):
         return "this is only the pointer of a Git LFS file; fetch the file itself (git lfs pull)"
     return "the file is cut short or damaged; export or download it again"
@@ -92,10 +92,10 @@ def _what_it_is(data: wire.Data) -> str:
 class _Reader:
     """Reads messages. The numbers are those of the fields in onnx.proto."""
 
-    def __init__(self, path: Path, mapped: MappedFile) -> None:
+    def __init__(self, path: Path, data: ModelFile) -> None:
         self._path = path
-        self._data = mapped.data
-        self._file = TensorFile(path, mapped)
+        self._data = data
+        self._file = TensorFile(path, data)
 
     def model(self) -> OnnxModel:
         opsets: dict[str, int] = {}
@@ -212,7 +212,7 @@ class _Reader:
     def _bytes(self, field: Field) -> bytes:
         if field.type != WireType.BYTES:
             raise WireError(f"field {field.number} is not a text", field.start)
-        return bytes(self._data[field.start : field.stop])
+        return self._data[field.start : field.stop]
 
     def _text(self, field: Field) -> str:
         return self._bytes(field).decode("utf-8", errors="replace")
@@ -223,7 +223,7 @@ class _Reader:
     def _floats(self, fields: list[Field]) -> tuple[float, ...]:
         numbers: list[float] = []
         for field in fields:
-            content = bytes(self._data[field.start : field.stop])
+            content = self._data[field.start : field.stop]
             if field.type not in (WireType.FIXED32, WireType.BYTES) or len(content) % 4:
                 raise WireError(f"field {field.number} does not hold numbers", field.start)
             numbers += struct.unpack(f"<{len(content) // 4}f", content)

@@ -12,7 +12,7 @@ import numpy as np
 
 from cnn_convertor.errors import ModelError, Origin
 from cnn_convertor.frontends import wire
-from cnn_convertor.frontends.mapped_file import MappedFile, check_file
+from cnn_convertor.frontends.model_file import ModelFile, check_file
 from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.onnx.stored import Numbers, Stored
 from cnn_convertor.frontends.wire import Field, WireError, WireType
@@ -54,10 +54,10 @@ class TensorFile:
     """The model's file, and the files of external data that have been opened."""
 
     path: Path
-    mapped: MappedFile
-    others: dict[str, MappedFile] = field(default_factory=dict)
+    data: ModelFile
+    others: dict[str, ModelFile] = field(default_factory=dict)
 
-    def external(self, location: str) -> MappedFile:
+    def external(self, location: str) -> ModelFile:
         """Raises ModelError when the file is missing, or not below the model's folder."""
         if location not in self.others:
             relative = PurePosixPath(location)
@@ -66,13 +66,13 @@ class TensorFile:
                 raise ModelError.of("DV201", problem, Origin(str(self.path)), "export the model again")
             path = self.path.parent / relative
             check_file(path, "weights")
-            self.others[location] = MappedFile(path)
+            self.others[location] = ModelFile(path)
         return self.others[location]
 
 
 def read_tensor(file: TensorFile, message: Field) -> tuple[str, Stored]:
     """The name and the array of a TensorProto. External data is opened when it is read."""
-    data = file.mapped.data
+    data = file.data
     dims: list[int] = []
     type, external, name = 0, False, ""
     by_number: dict[int, list[Field]] = {}
@@ -83,7 +83,7 @@ def read_tensor(file: TensorFile, message: Field) -> tuple[str, Stored]:
             case 2, WireType.VARINT:
                 type = inner.value
             case 8, WireType.BYTES:
-                name = bytes(data[inner.start : inner.stop]).decode("utf-8", errors="replace")
+                name = data[inner.start : inner.stop].decode("utf-8", errors="replace")
             case 14, WireType.VARINT:
                 external = inner.value == 1
             case number, _:
@@ -106,11 +106,11 @@ def read_tensor(file: TensorFile, message: Field) -> tuple[str, Stored]:
 
 
 def _external(file: TensorFile, dims: Dims, type: int, name: str, entries: list[Field]) -> Stored:
-    data = file.mapped.data
+    data = file.data
     entries_by_key: dict[str, str] = {}
     for entry in entries:
         texts = {
-            inner.number: bytes(data[inner.start : inner.stop]).decode("utf-8", errors="replace")
+            inner.number: data[inner.start : inner.stop].decode("utf-8", errors="replace")
             for inner in wire.fields(data, entry.start, entry.stop)
         }
         entries_by_key[texts.get(1, "")] = texts.get(2, "")
@@ -122,12 +122,11 @@ def _external(file: TensorFile, dims: Dims, type: int, name: str, entries: list[
         raise ModelError.of("DV201", "the place of external data is not a number", origin, "export it again") from None
 
     def read(start: int, stop: int) -> Numbers:
-        mapped = file.external(entries_by_key.get("location", ""))
-        if offset < 0 or length != count * size or offset + length > len(mapped.data):
+        outer = file.external(entries_by_key.get("location", ""))
+        if offset < 0 or length != count * size or offset + length > len(outer):
             problem = f"{entries_by_key.get('location')} does not hold {count:,} numbers at byte {offset:,}"
             raise ModelError.of("DV201", problem, origin, "the file is cut short or of another model; export it again")
-        mapped.forget_pages()
-        return _numbers(mapped.data, offset, start, stop, type)
+        return _numbers(outer, offset, start, stop, type)
 
     return Stored(dims, _dtype(type), read)
 
@@ -135,7 +134,7 @@ def _external(file: TensorFile, dims: Dims, type: int, name: str, entries: list[
 def _embedded(
     file: TensorFile, dims: Dims, type: int, name: str, message: Field, fields: Mapping[int, list[Field]]
 ) -> Stored:
-    count, data = math.prod(dims), file.mapped.data
+    count, data = math.prod(dims), file.data
     packed = fields.get(PACKED.get(type, 0), [])
     raw = fields.get(9) or [field for field in packed if len(packed) == 1 and field.type == WireType.BYTES]
     if raw:
@@ -146,7 +145,6 @@ def _embedded(
             )
 
         def read(start: int, stop: int) -> Numbers:
-            file.mapped.forget_pages()
             return _numbers(data, first.start, start, stop, type)
 
         return Stored(dims, _dtype(type), read)
@@ -156,7 +154,6 @@ def _embedded(
         raise _wasteful(file, name, f"of {count:,} numbers takes {size >> 20:,} MiB, far more than in the file")
 
     def converted() -> Numbers:
-        file.mapped.forget_pages()
         values, at = np.empty(min(count, message.stop - message.start), _dtype(type)), 0
         for number in sorted(fields):
             for entry in fields[number]:
@@ -176,19 +173,19 @@ def _wasteful(file: TensorFile, name: str, problem: str) -> ModelError:
     return ModelError.of("DV201", f"the array {name!r} {problem}", Origin(str(file.path), name), hint)
 
 
-def _typed(data: wire.Data, field: Field) -> Iterator[Numbers]:
+def _typed(data: ModelFile, field: Field) -> Iterator[Numbers]:
     """The numbers of one field, packed or not, in pieces; none of a field that does not hold numbers."""
     if field.number in FIXED and field.type != WireType.VARINT:
         dtype = FIXED[field.number]
         if (field.stop - field.start) % dtype.itemsize:
             raise WireError("an array ends inside a number", field.start)
-        yield np.frombuffer(data, dtype, (field.stop - field.start) // dtype.itemsize, field.start)
+        yield data.numbers(dtype, (field.stop - field.start) // dtype.itemsize, field.start)
     elif field.number in VARIABLE and field.type == WireType.VARINT:
         yield np.array(wire.varints(data, field), np.int64)
     elif field.number in VARIABLE:
         start = field.start
         while start < field.stop:
-            octets = np.frombuffer(data, np.uint8, min(field.stop - start, PIECE), start)
+            octets = data.numbers(np.dtype(np.uint8), min(field.stop - start, PIECE), start)
             stops = np.flatnonzero(octets < 0x80) + 1
             if not len(stops):
                 raise WireError("a number does not end", start)
@@ -219,13 +216,9 @@ def _converted(values: Numbers, type: int) -> Numbers:
     return values.astype(TYPES[type])
 
 
-def _numbers(data: wire.Data, offset: int, start: int, stop: int, type: int) -> Numbers:
+def _numbers(data: ModelFile, offset: int, start: int, stop: int, type: int) -> Numbers:
     dtype = TYPES[type]
-    values = (
-        np.frombuffer(data, dtype, max(stop - start, 0), offset + start * dtype.itemsize)
-        if stop > start
-        else np.empty(0, dtype)
-    )
+    values = data.numbers(dtype, max(stop - start, 0), offset + start * dtype.itemsize)
     return _from_bfloat16(values) if type == BFLOAT16 else values
 
 

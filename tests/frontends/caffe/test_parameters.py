@@ -83,11 +83,6 @@ def test_a_blob_without_shape_is_one_number(tmp_path: Path) -> None:
     assert blob.numbers(0, 1) == 2.5
 
 
-def test_packed_numbers_are_not_copied(tmp_path: Path) -> None:
-    (blob,) = saved(tmp_path / "w", FORMS["packed"]).blobs("a")
-    assert np.shares_memory(blob.numbers(0, 6), blob.numbers(2, 4))
-
-
 @pytest.mark.parametrize("v1", [False, True])
 def test_what_is_written_is_read(v1: bool, tmp_path: Path) -> None:
     arrays = [NUMBERS, np.arange(5.0), np.zeros((0, 3))]
