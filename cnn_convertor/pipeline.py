@@ -305,12 +305,14 @@ def _quantize(
         return Quantized(finish(program), options)
     samples, calibration, budget = samples_of(graph, request), None, None
     if request.calibrate is not None:
-        from cnn_convertor.palettes.calibration import calibrate  # here, as most conversions do without
+        # Here, as most conversions do without.
+        from cnn_convertor.palettes.calibration import calibrate, fitting_and_judging
 
         progress("calibrate", 0, 1)
         unfused = plan(graph, request.name, options._replace(fusion=Fusion.NONE))
         if calibrated := calibrate(graph, program, samples, unfused=unfused, device=device, progress=progress, on=on):
             program, calibration = calibrated
+            samples = fitting_and_judging(samples)[1]
     if sqnr is not None:
         progress("measure outputs", 0, 1)
         from cnn_convertor.palettes.output_budget import keep_outputs  # here, as most conversions do without

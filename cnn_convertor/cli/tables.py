@@ -115,12 +115,16 @@ def weights(network: str, layers: Sequence[StoredWeights]) -> list[Item]:
 
 def calibration(network: str, result: CalibrationEffect, *, with_layers: bool) -> list[Item]:
     """What sample inputs improved: the outputs, and each layer if requested."""
-    tables = [("output", result.outputs), *([("layer", result.layers)] if with_layers else [])]
     samples = f"{numbered(result.samples, 'sample')} ({result.source})"
-    lines: list[Item] = [f"{network}: palettes calibrated with {samples}, against FP16 weights on the same"]
-    for title, improvements in tables:
-        rows = [[i.name, _decibels(i.before), _decibels(i.after)] for i in improvements]
-        lines += [Grid.of(title, ("dB before", "dB after"), rows)] if rows else []
+    judges = f"{result.judges} others" if result.judges else "the same"
+    lines: list[Item] = [f"{network}: palettes calibrated with {samples}, against FP16 weights on {judges}"]
+    rows = [[each.name, _decibels(each.before), _decibels(each.after)] for each in result.outputs]
+    lines += [Grid.of("output", ("dB before", "dB after"), rows)] if rows else []
+    if with_layers and result.layers:
+        rows = [[each.name, *map(_decibels, (each.before, each.after, each.limit))] for each in result.layers]
+        lines.append(Grid.of("layer alone", ("dB before", "dB after", "limit"), rows))
+        worst = min(result.layers, key=lambda each: each.after)
+        lines.append(f'  FP16 weights would pay most in "{worst.name}", which loses most by itself')
     return lines
 
 

@@ -21,7 +21,8 @@ from cnn_convertor.emulation.variants import Variants, judged_layers, variants_o
 from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.palettes.calibration import parts, refuse_custom_layers
+from cnn_convertor.palettes.calibration import refuse_custom_layers
+from cnn_convertor.palettes.layer_inputs import parts
 from cnn_convertor.quantize.palette_layers import Effect, Layers, select
 from cnn_convertor.samples import Samples
 
@@ -102,7 +103,11 @@ def _without(program: Program, layers: frozenset[str]) -> Program:
     def chosen(weights: Weights) -> Choice:
         assert weights.choice is not None
         gives_up = weights.layer in layers and _is_open(weights)
-        return weights.choice._replace(palette=None, bias=None, reason=Reason.MISSED) if gives_up else weights.choice
+        return (
+            weights.choice._replace(palette=None, kernels=None, bias=None, reason=Reason.MISSED)
+            if gives_up
+            else weights.choice
+        )
 
     return with_choices(program, [chosen(weights) for weights in program.weights])
 

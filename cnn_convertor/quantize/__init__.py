@@ -95,7 +95,7 @@ def fit(counts: Counts, means: Real | None = None) -> Palette:
     palettes of 0.0 and 255 FP16 numbers. Deterministic on all machines.
     """
     line = _distinct(Counted(counts, means))
-    return _palette(line.values if line.values.size <= FREE else divide(*line, FREE + 1))
+    return palette_of(line.values if line.values.size <= FREE else divide(*line, FREE + 1))
 
 
 def fit_all(layers: Iterable[Counted], apply: Apply = map) -> Iterator[Palette]:
@@ -111,9 +111,9 @@ def fit_all(layers: Iterable[Counted], apply: Apply = map) -> Iterator[Palette]:
 
     for centers in apply(_divide, many()):
         while (values := few.popleft()) is not None:
-            yield _palette(values)
-        yield _palette(centers)
-    yield from (_palette(values) for values in few if values is not None)
+            yield palette_of(values)
+        yield palette_of(centers)
+    yield from (palette_of(values) for values in few if values is not None)
 
 
 def processes_to_fit(sizes: Iterable[int]) -> int:
@@ -150,7 +150,7 @@ def _distinct(counted: Counted) -> Line:
     return Line(values[order], counted.counts[patterns[order]].astype(np.float64))
 
 
-def _palette(centers: Real) -> Palette:
+def palette_of(centers: Real) -> Palette:
     """The palette of centers, rounded to FP16. Each number maps to the nearest center; ties go to the lower one."""
     used = np.unique(centers.astype(np.float16).astype(np.float64))  # some numpy releases sort FP16 wrongly
     used = used[used != 0]

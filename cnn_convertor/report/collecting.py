@@ -297,7 +297,6 @@ def _stored(program: Program) -> Iterator[values.StoredWeights]:
 
 
 def _calibration(result: calibrations.Calibration) -> values.CalibrationEffect:
-    def improved(improvements: Sequence[calibrations.Improvement]) -> tuple[values.Gain, ...]:
-        return tuple(values.Gain(*each) for each in improvements)
-
-    return values.CalibrationEffect(result.samples, result.source, improved(result.outputs), improved(result.layers))
+    outputs = tuple(values.Gain(*each) for each in result.outputs)
+    layers = tuple(values.LayerGain(*each) for each in result.layers)
+    return values.CalibrationEffect(result.samples, result.judges, result.source, outputs, layers)

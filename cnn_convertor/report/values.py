@@ -279,13 +279,29 @@ class Gain(NamedTuple):
     after: float
 
 
+class LayerGain(NamedTuple):
+    """SQNR of one layer's own output in dB, apart from its mean, when all other layers have FP16 weights.
+
+    limit: about the most that any rounding to as many values would keep.
+    """
+
+    name: str
+    before: float
+    after: float
+    limit: float
+
+
 class CalibrationEffect(NamedTuple):
-    """What sample inputs did to the palettes. source: of the samples."""
+    """What sample inputs did to the palettes. samples: that palettes were fitted to. source: of the samples.
+
+    judges: the number of the others, on which all figures are measured; 0: one sample did both.
+    """
 
     samples: int
+    judges: int
     source: str
     outputs: tuple[Gain, ...]
-    layers: tuple[Gain, ...]
+    layers: tuple[LayerGain, ...]
 
 
 class KeptPrecision(NamedTuple):

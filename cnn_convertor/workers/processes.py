@@ -76,20 +76,33 @@ def gather(
     uses: Sequence[str] = (),
     finished: Callable[[int], None] = lambda _: None,
 ) -> list[R]:
-    """The results in the order of the items; as `spread`. finished: called with the number of finished items.
+    """The results in the order of the items; as `gathered`."""
+    return list(gathered(work, items, on=on, uses=uses, finished=finished))
 
+
+def gathered(
+    work: Callable[[T], Outcome[R]],
+    items: Sequence[Item[T]],
+    *,
+    on: Workers = HERE,
+    uses: Sequence[str] = (),
+    finished: Callable[[int], None] = lambda _: None,
+) -> Generator[R, None, None]:
+    """The results in the order of the items, each as early as possible; as `spread`.
+
+    finished: called with the number of finished items.
     Raises ConvertorError with the problems of the first item that fails, as soon as those before it have ended.
     """
     outcomes: dict[int, Outcome[R]] = {}
-    results: list[R] = []
+    following = 0
     finished(0)
     with closing(spread(work, items, on=on, uses=uses)) as arriving:
-        for number, outcome in arriving:
+        for done, (number, outcome) in enumerate(arriving, start=1):
             outcomes[number] = outcome
-            finished(len(outcomes))
-            while len(results) in outcomes:
-                results.append(_result(outcomes[len(results)]))
-    return results
+            finished(done)
+            while following in outcomes:
+                yield _result(outcomes.pop(following))
+                following += 1
 
 
 class _ElsewhereError(Exception):

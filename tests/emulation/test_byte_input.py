@@ -12,8 +12,9 @@ import pytest
 from cnn_convertor.audit import audit
 from cnn_convertor.codegen import render_selftest
 from cnn_convertor.config.request import Request, preparation_of
-from cnn_convertor.devices.dv700.byte_input import POLICIES
+from cnn_convertor.devices.dv700.byte_input import POLICIES, with_swapped_bytes
 from cnn_convertor.devices.dv700.profiles import DV700
+from cnn_convertor.devices.dv700.weights.palettes import with_choices
 from cnn_convertor.emulation import selftest
 from cnn_convertor.emulation.build import INCLUDE, device_library, find_compiler
 from cnn_convertor.emulation.execution import input_bytes
@@ -120,6 +121,16 @@ def test_bytes_in_the_opposite_order_of_channels_give_the_same(policy: str, quan
     np.testing.assert_array_equal(pixels[0], pixels[1][:, ::-1])
     np.testing.assert_array_equal(swapped.run(given).outputs[0], plain.run(given).outputs[0])
     assert audit(tmp_path / "u8_bgr" / "net_gen.cpp", tmp_path / "u8_bgr" / "net_weights.bin").findings == ()
+
+
+def test_calibrated_kernels_are_swapped_with_their_layer() -> None:
+    program = build(camera(), config(PATH, input="u8", quantization=True))
+    (weights,) = program.weights
+    assert weights.choice is not None
+    rounded = Constant.of(np.round(weights.kernels.load()))
+    swapped = with_swapped_bytes(with_choices(program, [weights.choice._replace(kernels=rounded)]))
+    np.testing.assert_array_equal(swapped.weights[0].stored_kernels.load(), rounded.load()[:, ::-1])
+    np.testing.assert_array_equal(swapped.weights[0].kernels.load(), weights.kernels.load()[:, ::-1])
 
 
 def test_the_order_that_the_network_has_anyway_changes_nothing() -> None:

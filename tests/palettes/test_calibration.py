@@ -22,14 +22,15 @@ from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.devices.dv700.weights.palette_report import Reason
 from cnn_convertor.devices.dv700.weights.palettes import without_palettes
 from cnn_convertor.emulation.execution import Maps
-from cnn_convertor.emulation.network import install
+from cnn_convertor.emulation.network import EmulatedNetwork, install
 from cnn_convertor.errors import ConvertorWarning, Origin, UsageError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
-from cnn_convertor.palettes import calibration
-from cnn_convertor.palettes.calibration import Calibrated, calibrate
+from cnn_convertor.palettes import calibration, layer_inputs
+from cnn_convertor.palettes.calibration import Calibrated, calibrate, fitting_and_judging
+from cnn_convertor.palettes.layer_inputs import Moments, measure
 from cnn_convertor.pipeline import build, plan
 from cnn_convertor.samples import Samples
 from verification.trials import config, network
@@ -98,6 +99,10 @@ def calibrated(
     return program, calibrate(graph, program, Samples({"x": inputs}, "samples", {}), unfused=unfused, device=DV700)
 
 
+def measured(network: EmulatedNetwork, samples: Samples, folder: Path) -> dict[int, Moments]:
+    return {i: inputs.moments for i, inputs in measure(network, samples, folder).items()}
+
+
 def has_own_bias(weights: Weights) -> bool:
     """Whether the weights have a bias that belongs to their palette."""
     return weights.choice is not None and weights.choice.bias is not None
@@ -115,7 +120,8 @@ def test_the_mean_error_of_each_channel_leaves(transposed: bool, tmp_path: Path)
     """This needs the right mean of the inputs at each element of the kernel, for every kind of window."""
     graph, inputs = every_kind(), images(6)
     before, result = calibrated(graph, inputs, tmp_path, transposed)
-    assert result is not None and result.effect.samples == 6
+    assert result is not None and (result.effect.samples, result.effect.judges) == (4, 2)
+    inputs = fitting_and_judging(Samples({"x": inputs}, "", {}))[0].inputs["x"]
     plain = without_palettes(before)
     made = {"plain": plain, "before": before, "after": result.program}
     outputs = {name: outputs_of(graph, program, inputs, tmp_path / name) for name, program in made.items()}
@@ -134,10 +140,10 @@ def test_variances_and_means_are_those_of_the_channels(
     at_a_time: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The number of samples in a part does not change the result."""
-    monkeypatch.setattr(calibration, "_AT_A_TIME", at_a_time)
+    monkeypatch.setattr(layer_inputs, "_AT_A_TIME", at_a_time)
     graph, inputs = graph_of(KINDS["1x1"]), images(10)
     samples = Samples({"x": inputs}, "", {})
-    moments = calibration.measure(network(graph, tmp_path), samples)
+    moments = measured(network(graph, tmp_path), samples, tmp_path)
     assert set(moments) == {0}
     flat = inputs.astype(np.float64).reshape(-1, 16)
     np.testing.assert_allclose(moments[0].mean[:, 0, 0], flat.mean(axis=0), rtol=1e-5)
@@ -148,7 +154,7 @@ def test_what_a_later_layer_reads_is_measured_behind_the_activation(tmp_path: Pa
     first = ops.Conv2d(normal(40, 16, 1, 1), None, window((1, 1)), activation=ops.Relu())
     graph, inputs = graph_of(first, then=ops.Conv2d(normal(24, 40, 3, 3), None, window((3, 3)))), images(5)
     made = network(graph, tmp_path, fusion="none")
-    moments = calibration.measure(made, Samples({"x": inputs}, "", {}))
+    moments = measured(made, Samples({"x": inputs}, "", {}), tmp_path)
     kernels = normal(40, 16, 1, 1).load()[:, :, 0, 0].astype(np.float16).astype(np.float64)
     maps = np.maximum(inputs @ kernels.T, 0)
     for y, x in np.ndindex(3, 3):
@@ -196,7 +202,7 @@ def test_convolutions_of_groups_are_measured_on_their_channels(transposed: bool,
     made = network(graph, tmp_path, transpose_weight=transposed, fusion="none", device=slow)
     commands = [layer for layer in made.program.layers if layer.runs]
     assert len(commands) == 4, "the case has a command for each group"
-    moments = calibration.measure(made, Samples({"x": inputs}, "", {}))
+    moments = measured(made, Samples({"x": inputs}, "", {}), tmp_path)
     kernels = weight.load()[:, :, 0, 0].astype(np.float64)
     middle = np.concatenate([inputs[..., :64] @ kernels[:64].T, inputs[..., 64:] @ kernels[64:].T], axis=3)
     parts = [inputs[..., :64], inputs[..., 64:], middle[..., :64], middle[..., 64:]]
@@ -231,6 +237,19 @@ def test_a_palette_that_loses_nothing_is_left_alone(tmp_path: Path) -> None:
     assert result.effect.outputs[0].before == result.effect.outputs[0].after == np.inf
 
 
+@pytest.mark.parametrize(("count", "judges"), [(1, 0), (2, 1), (3, 1), (4, 1), (5, 2), (8, 2), (64, 16)])
+def test_a_quarter_of_the_samples_judges(count: int, judges: int) -> None:
+    numbers = np.arange(count, dtype=np.float32).reshape(-1, 1, 1, 1)
+    fitting, judging = (s.inputs["x"].reshape(-1) for s in fitting_and_judging(Samples({"x": numbers}, "", {})))
+    assert len(judging) == (judges or 1) and judging[-1] == count - 1
+    assert not judges or sorted([*fitting, *judging]) == list(range(count))
+
+
+def test_one_sample_that_judges_is_enough_for_a_dense_layer(tmp_path: Path) -> None:
+    _, result = calibrated(graph_of(KINDS["dense"]), images(4), tmp_path)
+    assert result is not None and [has_own_bias(weights) for weights in result.program.weights] == [True]
+
+
 def test_inputs_that_never_change_tell_nothing(tmp_path: Path) -> None:
     before, result = calibrated(graph_of(KINDS["1x1"]), np.ones((3, *SHAPE), np.float32), tmp_path)
     assert result is not None and result.program == before
@@ -243,8 +262,8 @@ def test_without_palettes_there_is_nothing_to_do(tmp_path: Path) -> None:
 
 
 def test_palettes_that_are_not_better_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    corrected = calibration._corrected_bias  # noqa: SLF001
-    monkeypatch.setattr(calibration, "_corrected_bias", lambda *given: Constant.of(corrected(*given).load() + 1))
+    own = calibration._bias  # noqa: SLF001
+    monkeypatch.setattr(calibration, "_bias", lambda weights: own(weights) + 1)
     with pytest.warns(ConvertorWarning, match="DV717: calibration does not improve the outputs"):
         before, result = calibrated(graph_of(KINDS["3x3 padded"]), images(2), tmp_path)
     assert result is not None and result.program is before
@@ -281,7 +300,10 @@ def test_the_command_line_calibrates_and_tells(tmp_path: Path, capsys: pytest.Ca
             assert cli.main(["-v", str(ini), *options]) == 0
         weights.append((tmp_path / "out/d/d_weights.bin").read_bytes())
         said = capsys.readouterr().out
-        assert ("d: palettes calibrated with 10 samples (10 files of digits_samples)" in said) == bool(options)
+        assert (
+            "d: palettes calibrated with 7 samples (10 files of digits_samples), against FP16 weights on 3 others"
+            in said
+        ) == bool(options)
         assert "d: weights\n" in said
     assert weights[0] != weights[1] == weights[2] and len(weights[0]) == len(weights[1])
     assert cli.main([str(ini), "--calibrate", str(tmp_path / "nowhere")]) == 2

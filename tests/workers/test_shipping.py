@@ -16,7 +16,7 @@ import pytest
 from cnn_convertor import cli
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.frontends.onnx import importer
-from cnn_convertor.palettes import calibration
+from cnn_convertor.palettes import layer_inputs
 from cnn_convertor.workers import cluster
 from cnn_convertor.workers.cluster import Cluster
 from cnn_convertor.workers.outcomes import Item, Outcome
@@ -118,7 +118,7 @@ def test_verifications(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 def test_calibrations(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibration, "_AT_A_TIME", 1 << 16)
+    monkeypatch.setattr(layer_inputs, "_AT_A_TIME", 1 << 16)
     network(here / "net", "digits_keras", "quantization = 1\n")
     np.save("samples.npy", np.random.default_rng(0).random((40, 8, 8, 1), np.float32))
     found = []

@@ -72,10 +72,16 @@ def _swapped(run: Run) -> Run | None:
     convolution = run.convolution
     if convolution is None or convolution.kind.is_depthwise:
         return None
-    kernels = convolution.weights.kernels
-    swapped = Constant(kernels.shape, lambda rows: kernels.read(rows)[:, ::-1])
-    weights = replace(convolution.weights, kernels=swapped)
+    weights = convolution.weights
+    choice = weights.choice
+    if choice is not None and choice.kernels is not None:
+        choice = choice._replace(kernels=_reversed(choice.kernels))
+    weights = replace(weights, kernels=_reversed(weights.kernels), choice=choice)
     return replace(run, convolution=replace(convolution, weights=weights))
+
+
+def _reversed(kernels: Constant) -> Constant:
+    return Constant(kernels.shape, lambda rows: kernels.read(rows)[:, ::-1])
 
 
 def _reasons(program: Program, values: NDArray[np.float32]) -> Iterator[str]:

@@ -87,6 +87,11 @@ class Weights:
         return "" if self.where is None else self.where.layer
 
     @property
+    def stored_kernels(self) -> Constant:
+        """The kernels in the weight buffer, but for what rounding to FP16 and to the palette changes."""
+        return self.kernels if self.choice is None or self.choice.kernels is None else self.choice.kernels
+
+    @property
     def stored_bias(self) -> Constant | None:
         """The bias in the weight buffer."""
         return self.bias if self.choice is None or self.choice.bias is None else self.choice.bias

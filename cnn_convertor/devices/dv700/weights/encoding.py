@@ -63,19 +63,23 @@ def _encode(
     slopes = check.halve(weights.slopes.load(), "PReLU slope") if weights.slopes else None
 
     # Packing brings the channels in order: it moves less than half the bytes, and only once.
-    stored, order = weights.kernels.before_take_columns
+    own, order = weights.kernels.before_take_columns
+    rounded = None if weights.stored_kernels is weights.kernels else weights.stored_kernels
+    if rounded is not None:
+        own, order = weights.kernels, None
 
     def checked(rows: slice) -> Half:
-        kernels = stored.load(rows)
+        kernels = own.load(rows)
         if observe is not None:
             observe(weights, kernels)
-        return check.halve(kernels, "weight")
+        half = check.halve(kernels, "weight")
+        return half if rounded is None else to_half(rounded.load(rows))
 
     read: CodeReader = checked
     if weights.packed.dilated:  # these are read once for each tap, and checked before
-        for rows in ranges(stored):
+        for rows in ranges(own):
             checked(rows)
-        read = half_codes(stored.load)
+        read = half_codes((rounded or own).load)
     palette = _palette(weights) if weights.packed.palette else None
     yield from pack(
         weights.packed,

@@ -28,12 +28,14 @@ class Reason(Enum):
 class Choice(NamedTuple):
     """palette: None for FP16. quality: what a palette does to the weights, where one was fitted.
 
-    bias: the one that corrects the mean error of a calibrated palette; None for the layer's own.
+    kernels, bias: those of a calibrated palette, which has all values of the kernels; None for the layer's own, of which each
+    weight becomes the nearest value of the palette.
     """
 
     palette: Palette | None
     quality: Quality | None
     reason: Reason
+    kernels: Constant | None = None
     bias: Constant | None = None
 
 

@@ -116,7 +116,7 @@ def _decoded(plain: Weights, stored: Weights) -> Weights:
     if stored.choice is None or stored.choice.palette is None:
         return plain
     centers, index = stored.choice.palette.centers, stored.choice.palette.index
-    kernels = plain.kernels.map_rows(lambda w: centers[index[to_half(w).view(np.uint16)]].astype(np.float32))
+    kernels = stored.stored_kernels.map_rows(lambda w: centers[index[to_half(w).view(np.uint16)]].astype(np.float32))
     return replace(plain, kernels=kernels, bias=stored.stored_bias)
 
 

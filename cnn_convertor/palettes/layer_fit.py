@@ -1,0 +1,230 @@
+"""Fits the palette of one layer to what the layer reads, and rounds its weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.devices.dv700.weights.palettes import count_importance
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.palettes.layer_inputs import Kept, read_files
+from cnn_convertor.quantize import Palette, fit, palette_of
+from cnn_convertor.quantize.rounding import (
+    Rounded,
+    damped,
+    descend,
+    factors,
+    nearest,
+    nearest_plane,
+    refit,
+)
+from cnn_convertor.workers.outcomes import Outcome, attempted
+
+Real: TypeAlias = NDArray[np.float64]
+
+_COLUMNS = 1152  # of a Hessian: a kernel with more inputs has several, as if those of different ones were independent
+_MEANS = (
+    1 / 8
+)  # of the number of places: what the error of a sample's mean counts more, since later layers average over places
+_REFITS = 2
+_SWEEPS = 2
+_SPHERES = 1 / (
+    2 * math.pi * math.e
+)  # of a cell's squared width: the mean squared error of the best lattice, in many dimensions
+
+
+class LayerTask(NamedTuple):
+    """A layer, as a value for any process.
+
+    kernels: a file of (M, C, ky, kx). own: its palette. places: of the kernel in a sample. fitted, judged: files of its inputs, of the samples that the palette is
+    fitted to and of others, which judge.
+    """
+
+    kernels: Path
+    own: Palette
+    is_depthwise: bool
+    places: int
+    fitted: tuple[Path, ...]
+    judged: tuple[Path, ...]
+
+
+class FittedLayer(NamedTuple):
+    """entries: of the palette, uint8 (M, C, ky, kx). SQNR of the layer's output in dB, apart from its mean, on the samples that judge:
+
+    before: with its own palette, after: with this one, limit: about the most that any rounding to as many values would keep.
+    """
+
+    palette: Palette
+    entries: NDArray[np.uint8]
+    before: float
+    after: float
+    limit: float
+
+    @property
+    def kernels(self) -> Constant:
+        """The values that the device multiplies with."""
+        centers, entries = self.palette.centers.astype(np.float32), self.entries
+        return Constant(entries.shape, lambda rows: centers[entries[rows]])
+
+
+def fit_layer(task: LayerTask) -> Outcome[FittedLayer]:
+    """The palette and the rounding that keep most of the layer's output on the samples that judge."""
+    return attempted(lambda: _fitted(task))
+
+
+def _fitted(task: LayerTask) -> FittedLayer:
+    kernels = np.load(task.kernels)
+    shape = _Shape(kernels.shape, task.is_depthwise, task.places)
+    seen = read_files(task.fitted)
+    middle = seen.means.mean(axis=0)
+    weights = shape.columns(kernels)
+    hessians = damped(_hessians(shape, seen, middle))
+    judge = _Judge(shape, read_files(task.judged), middle)
+    values = _values(task.own)
+    best = Rounded(values, nearest(values, weights))
+    first = noise = judge.noise(weights, best)
+    for rounded in _roundings(shape, kernels, weights, hessians):
+        if (its := judge.noise(weights, rounded)) < noise:
+            best, noise = rounded, its
+    palette = palette_of(best.values)
+    entries = palette.index[shape.kernels(best.weights).astype(np.float16).view(np.uint16)]
+    signal = judge.power(weights)
+    limit = _limit(weights, hessians, best)
+    return FittedLayer(palette, entries, *(decibels(signal, each) for each in (first, noise, limit)))
+
+
+def _roundings(shape: _Shape, kernels: NDArray[np.float32], weights: Real, hessians: Real) -> Iterator[Rounded]:
+    """To the nearest value of a palette, by second order, and with a palette refitted to that."""
+    constant = Constant.of(kernels)
+    variances = np.diagonal(hessians, axis1=1, axis2=2)
+    values = _values(fit(*count_importance(constant, shape.importance(variances))))
+    yield Rounded(values, nearest(values, weights))
+    factored = factors(hessians)
+    values = _values(fit(*count_importance(constant, shape.importance(factored.importance))))
+    rounded = nearest_plane(weights, factored, values)
+    yield rounded
+    for _ in range(_REFITS):
+        rounded = refit(weights, hessians, descend(weights, hessians, rounded, sweeps=_SWEEPS))
+        yield rounded
+
+
+def _values(palette: Palette) -> Real:
+    """All values of a palette, ascending, with 0.0."""
+    return np.unique(palette.centers.astype(np.float64))
+
+
+def _limit(weights: Real, hessians: Real, rounded: Rounded) -> float:
+    """About the least noise of any rounding: that of cells that are spheres, with the volume of the palette's.
+
+    Their volume is the product of the widths of the values' ranges and of the factors' roots.
+    """
+    values = rounded.values
+    middles = (values[1:] + values[:-1]) / 2
+    widths = np.diff(middles, prepend=middles[0], append=middles[-1])
+    widths[0], widths[-1] = values[1] - values[0], values[-1] - values[-2]
+    powers = np.linalg.slogdet(hessians)[1].sum() * weights.shape[2]
+    logarithm = powers + 2 * np.log(widths[rounded.codes]).sum()
+    return float(weights.size * _SPHERES * np.exp(logarithm / weights.size))
+
+
+def decibels(signal: float, noise: float) -> float:
+    if noise == 0:
+        return math.inf
+    return 10 * math.log10(signal / noise) if signal else -math.inf
+
+
+# --- columns -------------------------------------------------------------------------------------------------------------
+
+
+class _Shape(NamedTuple):
+    """The kernels (M, C, ky, kx) of a layer as rows of groups, and back."""
+
+    shape: tuple[int, ...]
+    is_depthwise: bool
+    places: int
+
+    @property
+    def size(self) -> int:
+        """Of a kernel."""
+        return math.prod(self.shape[1:])
+
+    @property
+    def groups(self) -> tuple[int, int]:
+        """The number of groups and of columns. Those of a kernel with many inputs are filled up with zeros."""
+        if self.is_depthwise:
+            return self.shape[0], self.size
+        count = -(-self.size // _COLUMNS)
+        return count, -(-self.size // count)
+
+    def columns(self, kernels: NDArray[np.floating]) -> Real:
+        """(groups, columns, rows)"""
+        rows = kernels.reshape(self.shape[0], -1).astype(np.float64)
+        if self.is_depthwise:
+            return rows[:, :, np.newaxis]
+        return self._filled(rows).reshape(self.shape[0], *self.groups).transpose(1, 2, 0).copy()
+
+    def kernels(self, columns: Real) -> Real:
+        """The inverse of `columns`."""
+        rows = columns.transpose(2, 0, 1).reshape(1 if self.is_depthwise else self.shape[0], -1)
+        kernels: Real = rows[:, : self.shape[0] * self.size if self.is_depthwise else self.size].reshape(self.shape)
+        return kernels
+
+    def importance(self, columns: Real) -> Real:
+        """(groups, columns) as a weight for each element: (M or 1, C, ky, kx)."""
+        if self.is_depthwise:
+            return columns.reshape(self.shape)
+        return columns.reshape(-1)[: self.size].reshape(1, *self.shape[1:])
+
+    def inputs(self, values: NDArray[np.floating]) -> Real:
+        """Inputs (places, C, ky * kx) as (groups, places, columns)."""
+        wide = values.astype(np.float64)
+        if self.is_depthwise:
+            return np.ascontiguousarray(wide.swapaxes(0, 1))
+        rows = self._filled(wide.reshape(len(wide), -1))
+        return np.ascontiguousarray(rows.reshape(len(wide), *self.groups).swapaxes(0, 1))
+
+    def _filled(self, rows: Real) -> Real:
+        return np.pad(rows, ((0, 0), (0, math.prod(self.groups) - self.size)))
+
+
+# --- errors --------------------------------------------------------------------------------------------------------------
+
+
+def _parts(shape: _Shape, inputs: Kept, middle: Real) -> Iterator[tuple[Real, float]]:
+    """The inputs less their mean as (groups, places, columns), and the weight of each place: some inputs, and samples' means."""
+    kept = inputs.kept.reshape(-1, *inputs.kept.shape[2:]) - middle
+    yield shape.inputs(kept), 1 / len(kept)
+    yield shape.inputs(inputs.means - middle), _MEANS * shape.places / len(inputs.means)
+
+
+def _hessians(shape: _Shape, inputs: Kept, middle: Real) -> Real:
+    """(groups, columns, columns), rounded to FP32 so that they do not depend on the order of the sums."""
+    columns = shape.groups[1]
+    total: Real = np.zeros((shape.groups[0], columns, columns))
+    for x, weight in _parts(shape, inputs, middle):
+        total += (x.swapaxes(1, 2) @ x) * weight
+    return total.astype(np.float32).astype(np.float64)
+
+
+class _Judge:
+    """Measures errors on samples that nothing was fitted to."""
+
+    def __init__(self, shape: _Shape, inputs: Kept, middle: Real) -> None:
+        self._sums = not shape.is_depthwise
+        self._parts = list(_parts(shape, inputs, middle))
+
+    def noise(self, weights: Real, rounded: Rounded) -> float:
+        return self.power(weights - rounded.weights)
+
+    def power(self, weights: Real) -> float:
+        """Of what kernels (groups, columns, rows) make of the inputs."""
+        total = 0.0
+        for inputs, weight in self._parts:
+            outputs = inputs @ weights
+            total += weight * float(np.square(outputs.sum(axis=0) if self._sums else outputs).sum())
+        return total

@@ -1,0 +1,224 @@
+"""Measures what the layers of a network read: means, variances, and some of the inputs themselves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial as bind
+from itertools import accumulate
+from pathlib import Path
+from typing import NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.devices.dv700.encode.half import to_half
+from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Tensor
+from cnn_convertor.devices.dv700.weights.palettes import convolutions_of
+from cnn_convertor.emulation.execution import Maps, as_maps, count_of, from_memory, to_memory
+from cnn_convertor.emulation.network import EmulatedNetwork
+from cnn_convertor.progress import Progress, silent
+from cnn_convertor.samples import Samples, part_name, split
+from cnn_convertor.workers.outcomes import Item, Outcome, attempted
+from cnn_convertor.workers.processes import HERE, Workers, gathered
+
+Real: TypeAlias = NDArray[np.float64]
+Half: TypeAlias = NDArray[np.float16]
+T = TypeVar("T")
+
+_AT_A_TIME = 1 << 24  # elements of all layers, over the samples that are in memory
+_KEPT = 1 << 23  # inputs of a layer that are kept, over all samples
+_MOST_PLACES = 1 << 16  # of them that meet one element of a kernel
+_LEAST_PLACES = 2  # of them, for each element of a kernel
+
+
+class Moments(NamedTuple):
+    """Mean and variance of the inputs that each element of a kernel meets: (C, ky, kx) both."""
+
+    mean: Real
+    variance: Real
+
+
+class LayerInputs(NamedTuple):
+    """What a convolution reads. files: as `read_files` reads them, for the samples in their order."""
+
+    moments: Moments
+    files: tuple[Path, ...]
+
+
+class SamplesPart(NamedTuple):
+    """Samples for some networks, as a value for any process: input name -> (N, H, W, C). whole: the number of all samples."""
+
+    networks: tuple[EmulatedNetwork, ...]
+    inputs: Mapping[str, Maps]
+    whole: int
+
+    def layers(self) -> Iterator[tuple[Maps, ...]]:
+        """The maps of each network."""
+        for network in self.networks:
+            yield network.built().run(self.inputs, layers=True).layers
+
+
+class _Measured(NamedTuple):
+    """What one convolution reads. number: its index.
+
+    means: of the inputs of its kernel, (N, C, ky, kx). square: the mean of their squares, (C, ky, kx). kept: (N, places, C, ky * kx)
+    """
+
+    number: int
+    means: Real
+    square: Real
+    kept: Half
+
+
+def measure(
+    network: EmulatedNetwork, samples: Samples, folder: Path, progress: Progress = silent, *, on: Workers = HERE
+) -> dict[int, LayerInputs]:
+    """What each convolution reads, by its index, if it lies in memory and is finite. folder: for some of the inputs."""
+    sums: dict[int, tuple[Real, Real]] = {}
+    files: dict[int, list[Path]] = {}
+    measured = each_part(_measured, (network,), samples, bind(progress, "calibrate: measure"), on)
+    for number, (count, layers) in enumerate(measured):
+        share = count / samples.count
+        for index, means, square, kept in layers:
+            before = sums.get(index, (np.zeros_like(square), np.zeros_like(square)))
+            sums[index] = before[0] + share * means.mean(axis=0), before[1] + share * square
+            files.setdefault(index, []).append(folder / f"{index}-{number}.npz")
+            np.savez(files[index][-1], kept=kept, means=means)
+    moments = {i: _moments(*both) for i, both in sums.items()}
+    return {i: LayerInputs(known, tuple(files[i])) for i, known in moments.items() if known is not None}
+
+
+class Kept(NamedTuple):
+    """Inputs of a convolution. kept: FP16 inputs at some places of the kernel, (N, places, C, ky * kx).
+
+    means: over all places, (N, C, ky * kx).
+    """
+
+    kept: Half
+    means: Real
+
+
+def read_files(files: Sequence[Path]) -> Kept:
+    """What `measure` kept of a convolution's inputs."""
+    kept, means = [], []
+    for path in files:
+        with np.load(path) as arrays:
+            kept.append(arrays["kept"])
+            means.append(arrays["means"])
+    return Kept(np.concatenate(kept), np.concatenate(means).reshape(-1, *kept[0].shape[2:]))
+
+
+def each_part(
+    work: Callable[[SamplesPart], Outcome[T]],
+    networks: tuple[EmulatedNetwork, ...],
+    samples: Samples,
+    progress: Callable[[int, int], None],
+    on: Workers,
+) -> Iterator[T]:
+    """The results of work on each part of the samples, in their order.
+
+    progress: called with the number of finished samples and of all samples.
+    """
+    each = parts(networks[0].program, samples)
+    files = tuple(path for network in networks for path in network.files)
+    items = [
+        Item(SamplesPart(networks, inputs, samples.count), part_name(i, len(each)), files)
+        for i, inputs in enumerate(each)
+    ]
+    ends = [0, *accumulate(count_of(inputs) for inputs in each)]
+    return gathered(work, items, on=on, finished=lambda done: progress(ends[done], samples.count))
+
+
+def _measured(part: SamplesPart) -> Outcome[tuple[int, list[_Measured]]]:
+    """The number of samples, and what each convolution reads that begins a command."""
+
+    def work() -> tuple[int, list[_Measured]]:
+        (layers,) = part.layers()
+        return count_of(part.inputs), list(_each_layer(part, layers))
+
+    return attempted(work)
+
+
+def _each_layer(part: SamplesPart, layers: tuple[Maps, ...]) -> Iterator[_Measured]:
+    program, index = part.networks[0].program, 0
+    for layer in program.layers:
+        first = layer.runs[0].convolution if layer.runs else None
+        if first is not None:
+            maps = _read(program, layer, layers, part.inputs)
+            yield _measured_layer(index, first, maps, part.whole)
+        index += len(convolutions_of(layer))
+
+
+def _measured_layer(index: int, convolution: Convolution, maps: Maps, samples: int) -> _Measured:
+    shape = (maps.shape[3], *convolution.kernel)
+    means, square = np.zeros((len(maps), *shape)), np.zeros(shape)
+    places = _places(convolution, maps.shape[3], samples)
+    kept = np.empty((len(maps), places.size, *shape), np.float16)
+    for (y, x), tap in _taps(maps, convolution):
+        means[..., y, x] = tap.mean(axis=(1, 2), dtype=np.float64)
+        square[:, y, x] = np.square(tap).mean(axis=(0, 1, 2), dtype=np.float64)
+        kept[..., y, x] = tap.reshape(len(maps), -1, maps.shape[3])[:, places]
+    return _Measured(index, means, square, kept.reshape(*kept.shape[:3], -1))
+
+
+def _places(convolution: Convolution, channels: int, samples: int) -> NDArray[np.intp]:
+    """Which outputs of a sample show what the kernel meets: all, or as many as there is room for, at random."""
+    size = channels * convolution.kernel.height * convolution.kernel.width
+    wanted = min(_MOST_PLACES, max(_KEPT // size, 0 if convolution.kind.is_depthwise else _LEAST_PLACES * size))
+    there = convolution.output.height * convolution.output.width
+    if samples * there <= wanted:
+        return np.arange(there)
+    each = max(1, wanted // samples)
+    return np.sort(np.random.default_rng(0).choice(there, each, replace=False))
+
+
+def _moments(mean: Real, square: Real) -> Moments | None:
+    """None for FP16 overflows. Rounding to FP32 makes the result independent of the accumulation order."""
+    mean = mean.astype(np.float32).astype(np.float64)
+    variance = np.maximum(square.astype(np.float32) - mean**2, 0.0)
+    return Moments(mean, variance) if math.isfinite(float(variance.sum())) else None
+
+
+def parts(program: Program, samples: Samples) -> list[dict[str, Maps]]:
+    """The samples, in parts whose layers fit memory."""
+    elements = sum(layer.output.shape.size for layer in program.layers)
+    return split(samples.inputs, max(1, _AT_A_TIME // elements))
+
+
+def _read(program: Program, layer: Layer, layers: tuple[Maps, ...], inputs: Mapping[str, Maps]) -> Maps:
+    """The input of a layer's first run: (N, H, W, C). It may be some channels of the map that was written."""
+    shape, source, address = layer.runs[0].input, layer.sources[0], layer.inputs[0]
+    if source is None:
+        name, tensor = next((name, tensor) for name, tensor in program.inputs if _holds(tensor, address))
+        memory = to_memory(to_half(inputs[name]).astype(np.float32), transposed=program.transposed)
+        return from_memory(_part(memory, tensor, address), shape, transposed=program.transposed)
+    writer = program.layers[source]
+    return as_maps(_part(layers[source], writer.output, address), writer, shape, transposed=program.transposed)
+
+
+def _holds(whole: Tensor, part: Tensor) -> bool:
+    return whole.offset <= part.offset < whole.offset + whole.nbytes
+
+
+def _part(memory: Maps, whole: Tensor, part: Tensor) -> Maps:
+    """The elements of one map, (N, size), in the memory of another that holds it."""
+    assert _holds(whole, part)
+    first = (part.offset - whole.offset) // whole.type.value
+    return memory[:, first : first + part.shape.size]
+
+
+def _taps(maps: Maps, convolution: Convolution) -> Iterator[tuple[tuple[int, int], Maps]]:
+    """For each element (y, x) of the kernel, the inputs it meets: (N, H, W, C) of the output's size."""
+    samples, height, width, channels = maps.shape
+    stride, dilation, padding = convolution.stride, convolution.dilation, convolution.padding
+    step_y, step_x = stride
+    if convolution.kind.is_transposed:  # a convolution with stride 1 over pixels with zeros between them
+        spread = np.zeros((samples, (height - 1) * step_y + 1, (width - 1) * step_x + 1, channels), maps.dtype)
+        spread[:, ::step_y, ::step_x] = maps
+        maps, step_y, step_x = spread, 1, 1
+    maps = np.pad(maps, ((0, 0), (padding.top, padding.bottom), (padding.left, padding.right), (0, 0)))
+    rows, columns = (convolution.output.height - 1) * step_y + 1, (convolution.output.width - 1) * step_x + 1
+    for y, x in np.ndindex(*convolution.kernel):
+        top, left = y * dilation.height, x * dilation.width
+        yield (y, x), maps[:, top : top + rows : step_y, left : left + columns : step_x]

@@ -1,0 +1,104 @@
+"""The palette of a layer fits what it reads, and never judges worse than the palette of its weights alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cnn_convertor.devices.dv700.encode.half import to_half
+from cnn_convertor.devices.dv700.weights.palettes import count
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.palettes import layer_fit
+from cnn_convertor.palettes.layer_fit import FittedLayer, LayerTask, fit_layer
+from cnn_convertor.quantize import Palette, fit
+
+Array = NDArray[np.float32]
+KERNELS = {"ordinary": (20, 12, 3, 3), "depthwise": (30, 1, 3, 3), "dense": (10, 150, 1, 1)}
+PLACES = {"ordinary": 40, "depthwise": 40, "dense": 1}
+
+
+def own_palette(kernels: Array) -> Palette:
+    return fit(*count(Constant.of(kernels)))
+
+
+def inputs_of(kind: str, path: Path, samples: int, seed: int) -> tuple[Path, ...]:
+    """Correlated inputs, each sample with a mean of its own."""
+    kernels = KERNELS[kind]
+    channels, taps = kernels[0] if kind == "depthwise" else kernels[1], kernels[2] * kernels[3]
+    mixing = np.random.default_rng(7).normal(size=(6, channels * taps))
+    random = np.random.default_rng(seed)
+    kept = random.normal(size=(samples, PLACES[kind], 6)) @ mixing + random.normal(size=(samples, 1, 6)) @ mixing
+    kept = (kept + 0.1 * random.normal(size=kept.shape) + 1).reshape(samples, PLACES[kind], channels, taps)
+    np.savez(path, kept=kept.astype(np.float16), means=kept.mean(axis=1).reshape(samples, channels, *kernels[2:]))
+    return (path,)
+
+
+def fitted(kind: str, folder: Path, samples: int = 40) -> tuple[Array, Palette, FittedLayer]:
+    kernels = np.random.default_rng(0).normal(size=KERNELS[kind]).astype(np.float32)
+    np.save(folder / "kernels.npy", kernels)
+    own = own_palette(kernels)
+    files = (inputs_of(kind, folder / f"{i}.npz", samples, seed) for i, seed in ((0, 1), (1, 2)))
+    task = LayerTask(folder / "kernels.npy", own, kind == "depthwise", PLACES[kind], *files)
+    result = fit_layer(task).result
+    assert result is not None
+    return kernels, own, result
+
+
+def keeps(kind: str, folder: Path, kernels: Array, stored: Array) -> float:
+    """dB of a layer's outputs, apart from their mean, with the samples that judge."""
+    with np.load(folder / "1.npz") as arrays, np.load(folder / "0.npz") as others:
+        inputs = arrays["kept"].astype(np.float64) - others["means"].mean(axis=0).reshape(
+            1, 1, *arrays["kept"].shape[2:]
+        )
+    formula = "npck,ck->npc" if kind == "depthwise" else "npck,mck->npm"
+    maps = [
+        np.einsum(
+            formula,
+            inputs,
+            weights.astype(np.float64).reshape(
+                *inputs.shape[2:] if kind == "depthwise" else (len(weights), *inputs.shape[2:])
+            ),
+        )
+        for weights in (kernels, stored - kernels)
+    ]
+    signal, noise = (np.square(each).sum() for each in maps)
+    return float(10 * np.log10(signal / noise))
+
+
+@pytest.mark.parametrize("kind", KERNELS)
+def test_a_layer_keeps_more_of_its_output(kind: str, tmp_path: Path) -> None:
+    kernels, own, result = fitted(kind, tmp_path)
+    stored = result.kernels.load()
+    plain = own.centers[own.index[to_half(kernels).view(np.uint16)]].astype(np.float32)
+    before, after = (keeps(kind, tmp_path, kernels, weights) for weights in (plain, stored))
+    assert after > before + 1
+    assert result.before < result.after
+
+
+@pytest.mark.parametrize("kind", KERNELS)
+def test_what_is_stored_are_entries_of_the_palette(kind: str, tmp_path: Path) -> None:
+    kernels, _, result = fitted(kind, tmp_path)
+    centers, index = result.palette.centers, result.palette.index
+    stored = result.kernels.load()
+    assert result.entries.shape == kernels.shape and result.entries.dtype == np.uint8
+    np.testing.assert_array_equal(stored, centers[result.entries].astype(np.float32))
+    np.testing.assert_array_equal(centers[index[to_half(stored).view(np.uint16)]], stored.astype(np.float16))
+    assert np.abs(stored - kernels).max() < 0.5, "each entry is at its own weight"
+
+
+def test_a_kernel_with_many_inputs_has_several_hessians(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layer_fit, "_COLUMNS", 25)  # 108 inputs: 5 groups of 22 columns, of which 2 are empty
+    kernels, _, result = fitted("ordinary", tmp_path)
+    assert np.abs(result.kernels.load() - kernels).max() < 0.5 and result.after > result.before
+
+
+def test_what_does_not_judge_better_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layer_fit, "_roundings", lambda *_: iter(()))
+    kernels, own, result = fitted("ordinary", tmp_path)
+    values = np.unique(own.centers.astype(np.float64))
+    nearest = values[np.abs(kernels[..., None] - values).argmin(axis=-1)]
+    np.testing.assert_array_equal(result.kernels.load(), nearest.astype(np.float32))
+    assert result.before == result.after
