@@ -65,5 +65,5 @@ def test_an_archive_that_is_compressed_too_well_is_refused(tmp_path: Path) -> No
     np.save(stream, np.zeros(1 << 24, np.float64))
     with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.npy", stream.getvalue())
-    with pytest.raises(ValueError, match="compressed"):
+    with pytest.raises(ValueError, match=r"compressed 1\d{3} times"):
         load_arrays(tmp_path / "a.npz")
