@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -47,7 +48,14 @@ def _page(name: str) -> str:
 
 def _files() -> dict[str, Path]:
     folder = place_of("docs")
-    return {path.stem: path for path in (*sorted(folder.glob("*.md")), *sorted(folder.glob("*/*.md")))}
+    parts = (*["ja"] * _is_japanese(), ".", "internals")
+    return {path.stem: path for part in parts for path in sorted((folder / part).glob("*.md"))}
+
+
+def _is_japanese() -> bool:
+    """Whether the locale asks for messages in Japanese."""
+    names = (os.environ.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
+    return next(filter(None, names), "").startswith("ja")
 
 
 def _title(text: str) -> str:

@@ -16,9 +16,19 @@ CODES = re.findall(r"^\| (DV\d{3})", MESSAGES, re.MULTILINE)
 
 
 def test_every_page_of_the_folder_is_listed_with_its_title() -> None:
-    assert sorted(pages.names()) == sorted(path.stem for path in (ROOT / "docs").rglob("*.md"))
+    english = (path for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "ja")
+    assert sorted(pages.names()) == sorted(path.stem for path in english)
     assert list(pages.names())[-1] == "security"
     assert pages.names()["messages"] == "Errors and warnings"
+
+
+def test_a_japanese_locale_shows_pages_in_japanese(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "ja_JP.UTF-8")
+    assert next(iter(pages.names().items())) == ("start", "はじめに")
+    assert "変換" in pages.text_of("start")
+    monkeypatch.setenv("LC_ALL", "en_US.UTF-8")
+    monkeypatch.setenv("LANG", "ja_JP.UTF-8")
+    assert "start" not in pages.names()
 
 
 def test_a_page_is_found_by_its_name_file_or_path() -> None:
