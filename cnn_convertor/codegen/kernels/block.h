@@ -14,6 +14,13 @@
 
 namespace dv700_cpu {
 
+// Whether the machine converts FP16, so that vectors are faster than results that are kept.
+#if defined(__F16C__) || (defined(__ARM_NEON) && defined(__ARM_FP16_FORMAT_IEEE) && (__ARM_FP & 2))
+typedef int Preferred;
+#else
+typedef long Preferred;
+#endif
+
 // A register of floats, and what has the size of one. The compiler makes the best of both on any target.
 #if defined(__F16C__)
 typedef float Floats __attribute__((vector_size(32)));

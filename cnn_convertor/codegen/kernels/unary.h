@@ -123,7 +123,7 @@ struct BoundedRelu {
   }
 };
 
-// y = f(x), element by element, of maps that lie alike: functions that are templates work on vectors.
+// y = f(x), element by element, of maps that lie alike: functions that are templates work on vectors if that is preferred.
 template <class F>
 auto UnaryElements(const Tensor &x, const Tensor &y, F f, int) -> decltype(f(Floats()), void()) {
   Transform(Elements(x, 0), Elements(y, 0), y.Size(), f);
@@ -153,7 +153,7 @@ void UnaryElements(const Tensor &x, const Tensor &y, F f, long) {
 template <class F>
 void Unary(const Tensor &x, const Tensor &y, F f) {
   if (x.LiesLike(y)) {
-    UnaryElements(x, y, f, 0);
+    UnaryElements(x, y, f, Preferred(0));
   } else {
     y.ForEach([&](int h, int w, int c) { y.Set(h, w, c, f(x.Get(h, w, c))); });
   }

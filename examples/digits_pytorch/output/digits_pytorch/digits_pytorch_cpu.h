@@ -160,6 +160,13 @@ class Tensor {
   std::size_t row_, column_;  // pixels from one row, or column, to the next
 };
 
+// Whether the machine converts FP16, so that vectors are faster than results that are kept.
+#if defined(__F16C__) || (defined(__ARM_NEON) && defined(__ARM_FP16_FORMAT_IEEE) && (__ARM_FP & 2))
+typedef int Preferred;
+#else
+typedef long Preferred;
+#endif
+
 // A register of floats, and what has the size of one. The compiler makes the best of both on any target.
 #if defined(__F16C__)
 typedef float Floats __attribute__((vector_size(32)));
@@ -614,7 +621,7 @@ struct BoundedRelu {
   }
 };
 
-// y = f(x), element by element, of maps that lie alike: functions that are templates work on vectors.
+// y = f(x), element by element, of maps that lie alike: functions that are templates work on vectors if that is preferred.
 template <class F>
 auto UnaryElements(const Tensor &x, const Tensor &y, F f, int) -> decltype(f(Floats()), void()) {
   Transform(Elements(x, 0), Elements(y, 0), y.Size(), f);
@@ -644,7 +651,7 @@ void UnaryElements(const Tensor &x, const Tensor &y, F f, long) {
 template <class F>
 void Unary(const Tensor &x, const Tensor &y, F f) {
   if (x.LiesLike(y)) {
-    UnaryElements(x, y, f, 0);
+    UnaryElements(x, y, f, Preferred(0));
   } else {
     y.ForEach([&](int h, int w, int c) { y.Set(h, w, c, f(x.Get(h, w, c))); });
   }
