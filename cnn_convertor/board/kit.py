@@ -91,6 +91,7 @@ def write_kit(
         "board.h": (DEVICE / "board.h").read_text(encoding="utf-8"),
         "runner.cpp": (DEVICE / "runner.cpp").read_text(encoding="utf-8"),
         "Makefile": render_text("kit.mk.j2", model, values),
+        "README.txt": render_text("kit_readme.txt.j2", model, values),
     }
     contents = {**own, **_callbacks(sources, {*own, HEADER})}
     written = replacing.replace_all(folder, contents, later=[_header(tuple(network), model, values)])

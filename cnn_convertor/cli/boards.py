@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -89,3 +90,6 @@ def kit(
     with console.progress(config.name, verbose=config.verbose) as progress:
         written = write_kit(config, folder, Inputs(inputs, samples, seed), sources=sources, progress=progress)
     console.note(f"{config.name} with {numbered(written.samples, 'sample')} in {folder}")
+    console.note(
+        f"next: build and run it on the board, as {folder / 'README.txt'} says; then `cnn-convertor verify {shlex.quote(str(ini))} --board RESULTS`"
+    )

@@ -168,6 +168,8 @@ def test_the_same_network_has_the_same_kit(tmp_path: Path) -> None:
 def test_the_command_line(kit: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["board", "kit", str(INI), "--samples", "2", "--seed", "3", "-o", str(tmp_path / "kit")]) == 0
     assert (tmp_path / "kit" / "kit.h").read_text() == (kit / "kit.h").read_text()
+    assert f"README.txt says; then `cnn-convertor verify {INI} --board RESULTS`" in capsys.readouterr().err
+    assert "which takes 2 samples" in (tmp_path / "kit" / "README.txt").read_text()
     assert main(["verify", str(INI), "--board", str(run(kit, tmp_path / "good"))]) == 0
     judged = capsys.readouterr().out
     assert "pass: the board does what the emulated device does" in judged
