@@ -122,9 +122,9 @@ def calibration(network: str, result: CalibrationEffect, *, with_layers: bool) -
     lines += [Grid.of("output", ("dB before", "dB after"), rows)] if rows else []
     if with_layers and result.layers:
         rows = [[each.name, *map(_decibels, (each.before, each.after, each.limit))] for each in result.layers]
-        lines.append(Grid.of("layer alone", ("dB before", "dB after", "limit"), rows))
+        lines.append(Grid.of("layer alone", ("dB before", "dB after", "estimated limit"), rows))
         worst = min(result.layers, key=lambda each: each.after)
-        lines.append(f'  FP16 weights would pay most in "{worst.name}", which loses most by itself')
+        lines.append(f'  FP16 weights probably pay most in "{worst.name}", which loses most by itself')
     return lines
 
 

@@ -56,7 +56,7 @@ class Improvement(NamedTuple):
 class LayerImprovement(NamedTuple):
     """SQNR of one layer's output in dB, apart from its mean, when all others have FP16 weights: before and after calibration.
 
-    limit: about the most that any rounding to a palette would keep.
+    limit: an estimate of what the best rounding would keep, if weights lay evenly between the palette's values.
     """
 
     name: str

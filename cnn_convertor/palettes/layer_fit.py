@@ -56,7 +56,8 @@ class LayerTask(NamedTuple):
 class FittedLayer(NamedTuple):
     """entries: of the palette, uint8 (M, C, ky, kx). SQNR of the layer's output in dB, apart from its mean, on the samples that judge:
 
-    before: with its own palette, after: with this one, limit: about the most that any rounding to as many values would keep.
+    before: with its own palette, after: with this one.
+    limit: an estimate of what the best rounding would keep, if weights lay evenly between the palette's values.
     """
 
     palette: Palette
@@ -119,7 +120,7 @@ def _values(palette: Palette) -> Real:
 
 
 def _limit(weights: Real, hessians: Real, rounded: Rounded) -> float:
-    """About the least noise of any rounding: that of cells that are spheres, with the volume of the palette's.
+    """About the noise of the best rounding of weights that lie evenly: that of cells that are spheres, as large as the palette's.
 
     Their volume is the product of the widths of the values' ranges and of the factors' roots.
     """

@@ -282,7 +282,7 @@ class Gain(NamedTuple):
 class LayerGain(NamedTuple):
     """SQNR of one layer's own output in dB, apart from its mean, when all other layers have FP16 weights.
 
-    limit: about the most that any rounding to as many values would keep.
+    limit: an estimate of what the best rounding would keep, if weights lay evenly between the palette's values.
     """
 
     name: str
