@@ -44,8 +44,9 @@ class Commands(click.Group):
     def _renamed(self, args: list[str]) -> list[str]:
         """The arguments with the names of now; notes say what was renamed."""
         found = current(args)
+        is_quiet = {"-q", "--quiet"}.intersection(args) or problems.requested_format(args) in problems.DOCUMENTS
         for note in found.notes:
-            Console(-1 if {"-q", "--quiet"}.intersection(args) else 0).note(note)
+            Console(-1 if is_quiet else 0).note(note)
         return found.arguments
 
     def _look_for_misspelling(self, ctx: click.Context, word: str = "") -> None:
