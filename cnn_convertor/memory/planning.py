@@ -5,19 +5,26 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.memory.budget import WORK, Budget
 from cnn_convertor.memory.buffer import Buffer
 from cnn_convertor.memory.searching import Piece, SearchStatus, search_blocks
 from cnn_convertor.memory.validity import check
 
 NODES = 2_000  # node limit of the complete search: about a second
-_REPAIRS = 20  # repair rounds of a greedy plan per order; fewer with more than
-_MANY = 200  # pieces
+_REPAIRS = 20  # repair rounds of a greedy plan per order
+_LOOK = 300  # steps of looking for a free offset, beside one for each pair of pieces
 _STEPS = 32  # steps with a birth, looked at together when a free offset is searched
 _SHOWN = 4  # names of a peak's buffers in messages
+
+
+Numbers: TypeAlias = NDArray[np.int64]
 
 
 class Peak(NamedTuple):
@@ -75,9 +82,6 @@ class Block(NamedTuple):
         """Bytes times steps."""
         return sum(piece.size * (piece.last - piece.first + 1) for piece in self.pieces)
 
-    def mirrored(self) -> Block:
-        return self._replace(pieces=tuple(p._replace(at=self.size - p.at - p.size) for p in self.pieces))
-
 
 # First-fit orders. The best one reaches the lower bound for nearly all networks; the earlier order, and within an order
 # the earlier block, wins ties, so the result is deterministic.
@@ -90,21 +94,25 @@ _ORDERS: tuple[Callable[[Block], tuple[int, ...]], ...] = (
 )
 
 
-def plan(buffers: Sequence[Buffer], *, alignment: int, nodes: int = NODES, enough: int = 0) -> Plan:
+def plan(
+    buffers: Sequence[Buffer], *, alignment: int, nodes: int = NODES, enough: int = 0, budget: Budget | None = None
+) -> Plan:
     """Offsets for all buffers, multiples of `alignment`; sizes are rounded up to it.
 
     nodes: limit of the complete search, which runs if no greedy order reaches the lower bound; it counts states, so the plan
-    does not depend on the machine. enough: a plan of this size need not be improved.
+    does not depend on the machine. enough: a plan of this size need not be improved. budget: for all improvements, by default
+    as large as that of a conversion, or in proportion to more nodes.
     Raises ValueError for a part that does not fit into its container, overlaps another part, or is not aligned.
     """
     rounded = [b._replace(size=-(-b.size // alignment) * alignment) for b in buffers]
     nesting = Nesting(rounded, alignment)
     blocks = nesting.blocks
     peak = find_peak(nesting.pieces)
-    offsets = _greedily(blocks, max(peak.size, enough))
+    budget = budget or Budget(WORK * max(nodes, NODES) // NODES)
+    offsets = _greedily(blocks, max(peak.size, enough), budget)
     size, bound = _end(blocks, offsets), peak.size
     if size > max(bound, enough):
-        offsets, bound = _completely(blocks, offsets, bound, nodes, enough)
+        offsets, bound = _completely(blocks, offsets, bound, nodes, enough, budget)
         size = _end(blocks, offsets)
     placed = nesting.offsets(offsets)
     check([(b, placed[b.name]) for b in rounded], size=size, alignment=alignment)
@@ -177,11 +185,16 @@ class Nesting:
 
     def _cut(self, family: Sequence[Buffer]) -> list[Buffer]:
         """Cuts a block into pieces with a common live range. Buffers that share bytes must be nested."""
-        spans = [(self._start(b)[1], self._start(b)[1] + b.size, b) for b in family if b.size]
-        cuts = sorted({offset for start, end, _ in spans for offset in (start, end)})
+        ends = {b.name: self._start(b)[1] + b.size for b in family if b.size}
+        starting: dict[int, list[Buffer]] = {}
+        for b in family:
+            if b.size:
+                starting.setdefault(self._start(b)[1], []).append(b)
         pieces = []
-        for start, end in pairwise(cuts):
-            there = sorted((b for low, high, b in spans if low <= start < high), key=self._depth, reverse=True)
+        there: list[Buffer] = []
+        for start, end in pairwise(sorted({*starting, *ends.values()})):
+            there = [b for b in there if ends[b.name] > start] + starting.get(start, [])
+            there.sort(key=self._depth, reverse=True)
             if len(there) > self._depth(there[0]):
                 raise ValueError(f"{there[0].name} shares bytes with {there[1].name}, which it does not lie inside of")
             lives = [(b.first, b.last) for b in there if b.lives]
@@ -213,7 +226,7 @@ def _joined(pieces: Sequence[Buffer]) -> tuple[Buffer, ...]:
 
 
 def _completely(
-    blocks: Sequence[Block], offsets: dict[str, int], bound: int, nodes: int, enough: int
+    blocks: Sequence[Block], offsets: dict[str, int], bound: int, nodes: int, enough: int, budget: Budget
 ) -> tuple[dict[str, int], int]:
     """The smallest plan and the highest bound found within `nodes`, starting from the known ones."""
     real = [b for b in blocks if b.pieces]
@@ -221,8 +234,10 @@ def _completely(
     unit = math.gcd(*(n for those in pieces for p in those for n in (p.at, p.size)))  # divides all ends
     size, failed = _end(blocks, offsets), bound - unit  # failed: the largest capacity without a plan
     capacity = max(bound, enough)  # try the bound first, then bisect
-    while failed + unit < size > enough and nodes > 0:
-        result = search_blocks(pieces, capacity, limit=(nodes + 1) // 2)
+    while failed + unit < size > enough and nodes > 0 and not budget.is_spent:
+        part = budget.part(2)
+        result = search_blocks(pieces, capacity, limit=(nodes + 1) // 2, budget=part)
+        budget.take_back(part)
         nodes -= max(result.nodes, 1)
         match result.status:
             case SearchStatus.FOUND:
@@ -239,31 +254,36 @@ def _completely(
 # --- greedy orders -------------------------------------------------------------------------------------------------------
 
 
-def _greedily(blocks: Sequence[Block], bound: int) -> dict[str, int]:
+def _greedily(blocks: Sequence[Block], bound: int, budget: Budget) -> dict[str, int]:
     """The best greedy plan; stops at the first one that reaches the bound."""
     best: dict[str, int] = {}
     for position, order in enumerate(_ORDERS):
-        offsets = _first_fit(sorted(blocks, key=order))
+        if position and budget.is_spent:
+            return best
+        offsets = _first_fit(sorted(blocks, key=order), budget)
         if position == 0 or _end(blocks, offsets) < _end(blocks, best):
             best = offsets
         if _end(blocks, best) <= bound:
             return best
-    if (plan_from_ends := _from_both_ends(sorted(blocks, key=lambda b: b.first), bound)) is not None:
+    if (plan_from_ends := _from_both_ends(sorted(blocks, key=lambda b: b.first), bound, budget)) is not None:
         return plan_from_ends
-    return _repaired(blocks, best, bound)
+    part = budget.part(4)
+    repaired = _repaired(blocks, best, bound, part)
+    budget.take_back(part)
+    return repaired
 
 
-def _first_fit(blocks: Sequence[Block]) -> dict[str, int]:
+def _first_fit(blocks: Sequence[Block], budget: Budget) -> dict[str, int]:
     """Each block in turn at the lowest free offset."""
-    placed = _Placed(blocks)
+    placed = _Placed(blocks, budget)
     for block in blocks:
         placed.add(block, placed.lowest_offset(block))
     return placed.offsets
 
 
-def _from_both_ends(blocks: Sequence[Block], size: int) -> dict[str, int] | None:
+def _from_both_ends(blocks: Sequence[Block], size: int, budget: Budget) -> dict[str, int] | None:
     """Blocks alternately at the lowest and the highest offset within `size` bytes, best for chains; None if one does not fit."""
-    placed = _Placed(blocks)
+    placed = _Placed(blocks, budget)
     for position, block in enumerate(blocks):
         offset = placed.lowest_offset(block) if position % 2 == 0 else placed.highest_offset(block, size)
         if offset < 0 or offset + block.size > size:
@@ -272,15 +292,15 @@ def _from_both_ends(blocks: Sequence[Block], size: int) -> dict[str, int] | None
     return placed.offsets
 
 
-def _repaired(blocks: Sequence[Block], best: dict[str, int], bound: int) -> dict[str, int]:
+def _repaired(blocks: Sequence[Block], best: dict[str, int], bound: int, budget: Budget) -> dict[str, int]:
     """Repeats first fit from each order, with blocks that end too high moved to the front."""
-    pieces = sum(len(block.pieces) for block in blocks)
-    rounds = min(_REPAIRS, _REPAIRS * _MANY**2 // max(pieces, 1) ** 2)
     for first in _ORDERS:
         order = sorted(blocks, key=first)
         urgency = {block.name: 0 for block in blocks}
-        for _ in range(rounds):
-            offsets = _first_fit(order)
+        for _ in range(_REPAIRS):
+            if budget.is_spent:
+                return best
+            offsets = _first_fit(order, budget)
             if _end(blocks, offsets) < _end(blocks, best):
                 best = offsets
             if _end(blocks, best) <= bound:
@@ -291,72 +311,70 @@ def _repaired(blocks: Sequence[Block], best: dict[str, int], bound: int) -> dict
     return best
 
 
-class _Taken(NamedTuple):
-    """The bytes from low up to high, which are live from step first to step last."""
-
-    low: int
-    high: int
-    first: int
-    last: int
-
-
 class _Placed:
     """The offsets of placed blocks, and their pieces by the steps at which they are live: few meet a block of a long chain.
 
     blocks: all that will be placed. The work depends on how many steps they begin at, not on how far these lie apart.
     """
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
+    def __init__(self, blocks: Sequence[Block], budget: Budget) -> None:
         self.offsets: dict[str, int] = {}
+        self._budget = budget
         births = sorted({piece.first for block in blocks for piece in block.pieces})
         self._starts = births[::_STEPS]  # the first step of each stretch
-        self._begun: list[list[_Taken]] = [[] for _ in self._starts]  # per stretch: pieces that begin in it
-        self._going: list[list[_Taken]] = [[] for _ in self._starts]  # and those that were live before it
+        self._begun: list[list[int]] = [[] for _ in self._starts]  # per stretch: pieces that begin in it
+        self._going: list[list[int]] = [[] for _ in self._starts]  # and those that were live before it
+        count = sum(len(block.pieces) for block in blocks)
+        self._taken = np.empty((count, 4), np.int64)  # of each piece: lowest byte, exclusive end, first and last step
+        self._count = 0
 
     def add(self, block: Block, offset: int) -> None:
         self.offsets[block.name] = offset
         for piece in block.pieces:
             low = offset + piece.at
-            taken = _Taken(low, low + piece.size, piece.first, piece.last)
+            self._taken[self._count] = low, low + piece.size, piece.first, piece.last
             begin, end = self._stretches(piece)
-            self._begun[begin].append(taken)
+            self._begun[begin].append(self._count)
             for stretch in range(begin + 1, end):
-                self._going[stretch].append(taken)
+                self._going[stretch].append(self._count)
+            self._count += 1
 
     def lowest_offset(self, block: Block) -> int:
         """The lowest offset without overlap with a placed piece that is live at the same time."""
-        return _lowest_free(
-            (other.low - own.at - own.size, other.high - own.at)  # exclusive ends
-            for own in block.pieces
-            for other in self._live_with(own)
-        )
+        own, low, high = self._live_with(block)
+        return _lowest_free(low - own[:, 0] - own[:, 1], high - own[:, 0])
 
     def highest_offset(self, block: Block, size: int) -> int:
         """The highest such offset within `size` bytes; negative if there is none."""
-        from_end = _lowest_free(
-            (size - other.high - own.at - own.size, size - other.low - own.at)
-            for own in block.mirrored().pieces
-            for other in self._live_with(own)
-        )
-        return size - from_end - block.size
+        own, low, high = self._live_with(block)
+        end = size - block.size + own[:, 0]
+        return size - block.size - _lowest_free(end - high, end + own[:, 1] - low)
 
-    def _live_with(self, piece: Buffer) -> Iterator[_Taken]:
-        """The placed pieces that are live at the same time."""
-        begin, end = self._stretches(piece)
-        for other in chain(self._going[begin], *self._begun[begin:end]):
-            if piece.first <= other.last and other.first <= piece.last:
-                yield other
+    def _live_with(self, block: Block) -> tuple[Numbers, Numbers, Numbers]:
+        """Pairs of a piece of the block (start, size) and a placed one that is live at the same time (lowest byte, end)."""
+        own: list[Numbers] = []
+        others: list[Numbers] = []
+        for piece in block.pieces:
+            begin, end = self._stretches(piece)
+            known = np.array([*self._going[begin], *chain(*self._begun[begin:end])], np.intp)
+            self._budget.spend(_LOOK + len(known))
+            taken = self._taken[known]
+            taken = taken[(taken[:, 2] <= piece.last) & (taken[:, 3] >= piece.first)]
+            others.append(taken)
+            own.append(np.broadcast_to(np.array([piece.at, piece.size], np.int64), (len(taken), 2)))
+        if not own:
+            return np.empty((0, 2), np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
+        low, high, *_ = np.concatenate(others).T
+        return np.concatenate(own), low, high
 
     def _stretches(self, piece: Buffer) -> tuple[int, int]:
         """The stretch that the piece begins in, and the first one after its last step."""
         return bisect_right(self._starts, piece.first) - 1, bisect_right(self._starts, piece.last)
 
 
-def _lowest_free(taken: Iterable[tuple[int, int]]) -> int:
-    """The lowest offset outside of all ranges, whose ends are exclusive."""
-    offset = 0
-    for low, high in sorted(taken):
-        if offset <= low:
-            break
-        offset = max(offset, high)
-    return offset
+def _lowest_free(low: Numbers, high: Numbers) -> int:
+    """The lowest offset outside of all ranges, from low up to high, both exclusive."""
+    order = np.argsort(low)
+    reached = np.maximum.accumulate(np.concatenate([[0], high[order]]))  # by the ranges before each, and by all
+    free = np.flatnonzero(reached[:-1] <= low[order])
+    return int(reached[free[0] if len(free) else -1])

@@ -11,9 +11,12 @@ from functools import reduce
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
+from cnn_convertor.memory.budget import Budget
+
 Tasks: TypeAlias = int  # a set of tasks: bit i is the task at position i
 NODES = 5_000  # limit of the exact search, in sets of done tasks
 BEAM = 32  # width of the beam search, used if the exact search gives up
+_TRY = 30  # steps of the budget for a task that could run next
 READY = 64  # tasks that can run next, on average; with more, both searches take long
 
 
@@ -40,15 +43,16 @@ def schedule(
     kept: Collection[str] = (),
     before: Collection[tuple[int, int]] = (),
     nodes: int = NODES,
+    budget: Budget | None = None,
 ) -> Schedule:
     """The order with the least peak; the given order if none is better.
 
     A buffer is live from its first task to its last; `inputs` from the start, `kept` buffers to the end. Writers precede
     readers; `before` lists further ordered pairs of tasks. The exact search visits at most `nodes` sets of tasks, so the
-    result does not depend on the machine; beyond that, a beam search tries to improve the order. Where more than READY tasks
+    result does not depend on the machine; beyond that, a beam search tries to improve the order. Both end when the budget is spent. Where more than READY tasks
     can run next, as in a map of hundreds of tiles, the given order is kept.
     """
-    needs = _Needs(tasks, sizes, inputs, kept, before)
+    needs = _Needs(tasks, sizes, inputs, kept, before, budget or Budget())
     same = tuple(range(len(tasks)))
     peak = needs.peak(same)
     if peak == needs.least:
@@ -93,7 +97,9 @@ class _Needs:
         inputs: Collection[str],
         kept: Collection[str],
         before: Collection[tuple[int, int]],
+        budget: Budget,
     ) -> None:
+        self.budget = budget
         self.all: Tasks = (1 << len(tasks)) - 1
         self._sizes = sizes
         names_of = [{*task.reads, *task.writes} for task in tasks]
@@ -161,6 +167,7 @@ class _Needs:
         A task that stays within `limit` and does not add live bytes runs at once: delaying it cannot lower the peak.
         """
         candidates = []
+        self.budget.spend(_TRY * state.ready.bit_count())
         for task in _members(state.ready):
             during, after = self.does(task, state.done, state.live)
             if during <= limit and after <= state.live:
@@ -241,7 +248,7 @@ def _exactly(needs: _Needs, peak: int, nodes: int) -> tuple[tuple[int, ...] | No
         if state.done == needs.all:
             return _way_to(state.done, last), True
         nodes -= 1
-        if nodes < 0:
+        if nodes < 0 or needs.budget.is_spent:
             return None, False
         for task, during, after in needs.next(state, max(so_far, needs.least)):
             now, done = max(so_far, during), state.done | 1 << task
@@ -289,7 +296,7 @@ class _Ways:
     def exists(self, state: _State) -> bool:
         """Also False if the node limit is reached."""
         stack = [(state, iter(self.needs.next(state, self.limit)))]
-        while stack and self.nodes > 0:
+        while stack and self.nodes > 0 and not self.needs.budget.is_spent:
             here, choices = stack[-1]
             if here.done in self.known:
                 stack.pop()
@@ -311,6 +318,8 @@ def _by_beam(needs: _Needs, peak: int) -> tuple[int, ...] | None:
     """An order with a peak below `peak`, or None: beam search."""
     beam = [_Way(needs.start, _State(0, needs.first, needs.start))]
     for _ in range(needs.all.bit_count()):
+        if needs.budget.is_spent:
+            return None
         reached: dict[Tasks, tuple[int, int, int, int, _Way]] = {}
         for place, way in enumerate(beam):
             for task, during, after in needs.next(way.state, max(way.peak, needs.least)):

@@ -22,12 +22,25 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cnn_convertor.memory.budget import Budget
+
 Numbers: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 Choices: TypeAlias = int  # a set of choices: bit i for the one at depth i of the search
 PLACED = 1 << 60  # the "floor" of a placed buffer
 NOTHING = -1  # the choice to leave the floor of a section empty
 FIRST_ROUND = 250  # nodes per attempt; doubles each round
+
+
+# What parts of the search cost, in steps of the budget.
+_PAIRS = 4  # pairs of pieces, whose relations are stored
+_NODE = 2_000
+_CELLS = 10  # cells of a crowd
+_TIGHT = 200
+
+
+class _SpentError(Exception):
+    """The budget is spent."""
 
 
 class SearchStatus(Enum):
@@ -53,21 +66,28 @@ class Piece(NamedTuple):
     last: int
 
 
-def search_blocks(blocks: Sequence[Sequence[Piece]], capacity: int, *, limit: int) -> Result:
+def search_blocks(
+    blocks: Sequence[Sequence[Piece]], capacity: int, *, limit: int, budget: Budget | None = None
+) -> Result:
     """Offsets for which all pieces end within `capacity`, or a proof that there are none.
 
-    Sizes are positive, and no block is empty. Gives up after `limit` nodes. Deterministic on all machines.
+    Sizes are positive, and no block is empty. Gives up after `limit` nodes, or when the budget is spent. Deterministic on all
+    machines.
     """
+    budget = budget or Budget(PLACED)  # without one: no end but that of nodes
+    budget.spend(sum(map(len, blocks)) ** 2 // _PAIRS)
+    if budget.is_spent:
+        return Result(SearchStatus.GAVE_UP, (), 0)
     table = _Table(blocks)
     nodes, share = 0, FIRST_ROUND
     while True:
         for rank, prefer in product(table.ranks, _PREFERENCES):
-            attempt = _Attempt(table, capacity, rank, prefer)
+            attempt = _Attempt(table, capacity, rank, prefer, budget)
             status = attempt.run(min(share, limit - nodes))
             nodes += attempt.nodes
             if status is SearchStatus.FOUND:
                 return Result(status, attempt.offsets, nodes)
-            if status is SearchStatus.IMPOSSIBLE or nodes >= limit:
+            if status is SearchStatus.IMPOSSIBLE or nodes >= limit or budget.is_spent:
                 return Result(status, (), nodes)
         share *= 2
 
@@ -195,6 +215,7 @@ class _Attempt:
     capacity: int
     rank: Sequence[int]
     prefer: _Preference
+    budget: Budget
     nodes: int = 0
     frames: list[_Frame] = field(default_factory=list)
 
@@ -208,6 +229,12 @@ class _Attempt:
         return tuple(offsets)
 
     def run(self, limit: int) -> SearchStatus:
+        try:
+            return self._run(limit)
+        except _SpentError:
+            return SearchStatus.GAVE_UP
+
+    def _run(self, limit: int) -> SearchStatus:
         state = self._begin()
         while state is not None:
             frame = self._open(state)
@@ -223,6 +250,7 @@ class _Attempt:
                 if self.nodes >= limit:
                     return SearchStatus.GAVE_UP
                 self.nodes += 1
+                self.budget.spend(_NODE)
                 frame.chosen = frame.choices.pop()
                 state, conflict = self._tried(frame)
                 frame.conflict |= conflict
@@ -383,10 +411,13 @@ class _Attempt:
         """Raise floors as far as implied. Returns the conflicting choices if a section has too little room."""
         while changed.any():
             crowd = _Crowd(self.table, state, np.flatnonzero(changed))
+            self.budget.spend(crowd.here.size // _CELLS)
+            if self.budget.is_spent:
+                raise _SpentError
             if (conflict := crowd.overflow(state, self.capacity)) is not None:
                 return conflict
             raised: list[int] = []
-            for b, floor, because in crowd.raised(state, self.capacity):
+            for b, floor, because in crowd.raised(state, self.capacity, self.budget):
                 if floor > state.floors[b]:
                     if (conflict := self._raise(state, b, floor, because)) is not None:
                         return conflict
@@ -427,13 +458,16 @@ class _Crowd:
         section = over[row].argmax()
         return state.reasons(self.buffers[row:][self.here[row:, section]].tolist())
 
-    def raised(self, state: _State, capacity: int) -> list[tuple[int, int, Choices]]:
+    def raised(self, state: _State, capacity: int, budget: Budget) -> list[tuple[int, int, Choices]]:
         """Higher floors for buffers that cannot lie on theirs, as too many others would have to lie above."""
         ends = self.ends[self.by_end]
         later = np.zeros((len(ends) + 1, len(self.sections)), np.int64)  # bytes of those from the nth end on
         later[:-1] = self.bytes[self.by_end][::-1].cumsum(axis=0)[::-1]
         tight = (self.floors[:, None] + later[np.searchsorted(ends, self.floors, "right")] > capacity) & self.here
         raised = []
+        budget.spend(_TIGHT * int(tight.sum()))
+        if budget.is_spent:
+            raise _SpentError
         for row in np.flatnonzero(tight.any(axis=1)).tolist():
             best = 0
             for section in np.flatnonzero(tight[row]).tolist():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cnn_convertor.memory import Buffer, Peak, Plan, plan
+from cnn_convertor.memory import Budget, Buffer, Peak, Plan, plan
 from cnn_convertor.memory.validity import check
 
 
@@ -189,3 +189,25 @@ def test_the_search_ends_with_a_plan_that_is_small_enough() -> None:
     easy = plan(buffers, alignment=16, nodes=0, enough=2 * least.size)
     assert least.size <= easy.size <= 2 * least.size
     assert plan(buffers, alignment=16, enough=least.size).size == least.size
+
+
+def test_a_spent_budget_ends_the_improvements_and_not_the_plan() -> None:
+    buffers = [Buffer(str(i), 16 + 16 * (i * 7 % 5), i % 30, i % 30 + 1 + i % 7) for i in range(200)]
+    spent = Budget(0)
+    made = plan(buffers, alignment=16, budget=spent)
+    assert made.size >= plan(buffers, alignment=16).size
+    assert spent.left < 0
+
+
+@pytest.mark.parametrize("count", [100, 400])
+def test_the_work_grows_with_the_budget_and_not_with_the_table(count: int) -> None:
+    """Four times the buffers of random lives, which no greedy order packs: not one order more than the budget has."""
+    numbers = random.Random(count)
+    lives = [(numbers.randrange(count), numbers.randrange(1, 20), numbers.randrange(1, 100)) for _ in range(count)]
+    budget = Budget(3_000_000)
+    plan(
+        [Buffer(str(i), size, first, first + more) for i, (first, more, size) in enumerate(lives)],
+        alignment=1,
+        budget=budget,
+    )
+    assert budget.left > -1_000_000

@@ -9,7 +9,7 @@ from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
 from cnn_convertor.devices.dv700.program import ElementType, LayerType
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import ArraySoftmax, ChannelSlice, Concat, Custom, OnCpu
-from cnn_convertor.memory import NODES, Buffer, Plan, Task, plan, schedule
+from cnn_convertor.memory import NODES, Budget, Buffer, Plan, Task, plan, schedule
 
 ALIGNMENT = 16  # bytes
 
@@ -64,18 +64,20 @@ def schedule_and_allocate(graph: Graph, steps: Sequence[Command]) -> MemorySched
     A concatenation in place becomes a copy on the CPU where that makes the plan smaller. A plan that is proven smallest cannot
     gain from it, since at no single step does a copy need fewer bytes.
     """
-    commands = tuple(steps)
-    ordered = _in_best_order(graph, commands)
-    best = MemorySchedule(ordered, place(graph, ordered))
+    commands, budget = tuple(steps), Budget()
+    part = budget.part(2)
+    ordered = _in_best_order(graph, commands, part)
+    budget.take_back(part)
+    best = MemorySchedule(ordered, place(graph, ordered, budget=budget))
     if ordered != commands:  # the maps of a smaller peak may fit together worse
-        best = _smaller(best, MemorySchedule(commands, place(graph, commands, nodes=0)))
+        best = _smaller(best, MemorySchedule(commands, place(graph, commands, nodes=0, budget=budget)))
     for index, step in enumerate(best.steps):
-        if best.placement.plan.proven:
+        if best.placement.plan.proven or budget.is_spent:
             break
         if step.type is LayerType.CONCAT and can_be_copied(graph, step):
             apart = step._replace(type=LayerType.COPY_CONCAT)
             tried = (*best.steps[:index], apart, *best.steps[index + 1 :])
-            best = _smaller(best, MemorySchedule(tried, place(graph, tried, nodes=0)))
+            best = _smaller(best, MemorySchedule(tried, place(graph, tried, nodes=0, budget=budget)))
     return best
 
 
@@ -88,11 +90,11 @@ def _smaller(one: MemorySchedule, other: MemorySchedule) -> MemorySchedule:
     return other if other.placement.plan.size < one.placement.plan.size else one
 
 
-def place(graph: Graph, steps: Sequence[Command], *, nodes: int = NODES) -> Placement:
+def place(graph: Graph, steps: Sequence[Command], *, nodes: int = NODES, budget: Budget | None = None) -> Placement:
     """Offsets of all maps.
 
     Inputs live from the start, outputs until the end. A concatenation in place is one buffer that holds its parts; each part
-    lives from the step that writes it. nodes: the limit of the search for a plan.
+    lives from the step that writes it. nodes, budget: limits of the search for a plan.
     """
     maps = _Maps(graph, steps)
     born = dict.fromkeys(maps.inputs, 0)
@@ -102,22 +104,21 @@ def place(graph: Graph, steps: Sequence[Command], *, nodes: int = NODES) -> Plac
             born.setdefault(name, index)
             dies[name] = index
     dies |= dict.fromkeys(maps.outputs, len(steps))
-    planned = plan(_buffers(maps, born, dies), alignment=ALIGNMENT, nodes=nodes)
+    planned = plan(_buffers(maps, born, dies), alignment=ALIGNMENT, nodes=nodes, budget=budget)
     homes = maps.homes.items()
     offsets = {name: planned.offsets[home] + at for name, (home, at) in homes if home in planned.offsets}
     return Placement(offsets, planned)
 
 
-def _in_best_order(graph: Graph, steps: Sequence[Command]) -> tuple[Command, ...]:
+def _in_best_order(graph: Graph, steps: Sequence[Command], budget: Budget) -> tuple[Command, ...]:
     """The steps in the best order. The first step stays first, since its input is the network's; inputs keep their order."""
     maps = _Maps(graph, steps)
     tasks = [Task(() if step.type is LayerType.INPUT else maps.read(step), maps.written(step)) for step in steps]
     sizes = {name: -(-nbytes(graph, name) // ALIGNMENT) * ALIGNMENT for name in maps.leaves}
     inputs = [index for index, step in enumerate(steps) if step.type is LayerType.INPUT]
     before = [*((0, index) for index in range(1, len(steps))), *pairwise(inputs)]
-    return tuple(
-        steps[index] for index in schedule(tasks, sizes, inputs=maps.inputs, kept=maps.outputs, before=before).order
-    )
+    chosen = schedule(tasks, sizes, inputs=maps.inputs, kept=maps.outputs, before=before, budget=budget)
+    return tuple(steps[index] for index in chosen.order)
 
 
 class _Maps:
