@@ -143,6 +143,7 @@ def sweep(result: Sweep) -> list[Item]:
 _MEASURES = ("SQNR dB", "cosine", "max error", "mean error", "agreement", "largest")
 _ALONE = "alone dB"
 _BESIDE = ("FP16 dB", "palette dB", "FP16 agreement", "palette agreement", "same class")
+_MOST_WRONG = 5  # maps that are named
 _UNFUSED = "* compared with fusion = none: the configured fusion keeps this map out of memory"
 
 
@@ -211,6 +212,8 @@ def _by_cause(layer: LayerResult, causes: Sequence[Cause]) -> list[str]:
 
 
 def _verdict(result: Verification) -> Iterator[str]:
+    from cnn_convertor.verification.results import LEAST_FP16
+
     jump = "" if result.first_jump is None else f'; the error jumps at the layer "{result.first_jump}"'
     for output in result.outputs:
         if output.doubt:
@@ -220,12 +223,29 @@ def _verdict(result: Verification) -> Iterator[str]:
         yield f'not compared: "{layer.layer}": {layer.reason}'
     if result.sensitivity and (best := result.sensitivity[0]).sqnr > result.least_sqnr:
         yield f'FP16 weights in "{best.layer}" alone help most: {_decibels(best.sqnr)} dB at the worst output'
+    for excess in result.wrong_maps[:_MOST_WRONG]:
+        part = "" if excess.channel is None else f", channel {excess.channel}"
+        yield (
+            f'"{excess.layer}"{part}: {_decibels(excess.sqnr)} dB on the framework\'s inputs, though rounding to FP16 leaves '
+            f"{_decibels(excess.allowed)} or more"
+        )
+    lowered = [each for each in result.outputs if each.sqnr < result.min_sqnr and each.reaches(result.min_sqnr)]
+    for output in lowered:
+        yield f'"{output.name}": rounding to FP16 alone leaves no more, so {_decibels(output.allowed or 0.0)} dB are enough'
     if result.passed:
-        yield f"pass: every output has {result.min_sqnr:g} dB or more{jump}"
+        maps = f"; {numbered(result.judged_maps, 'map')} lose only what rounding to FP16 takes"
+        yield f"pass: every output has {result.min_sqnr:g} dB or more{', or what FP16 allows' * bool(lowered)}{maps}{jump}"
+    elif result.wrong_packing:
+        yield f"fail: {', '.join(result.wrong_packing)}: not the values of the palettes"
+    elif result.failed_fp16:
+        yield f"fail: {_names(result.failed_fp16)} below {LEAST_FP16:g} dB with FP16 weights{jump}"
     elif result.failed:
         yield f"fail: {_names(result.failed)} below {result.min_sqnr:g} dB{jump}"
         if not any(layer.causes for layer in result.layers):
             yield "--attribute shows the causes of each layer's error; docs/verify.md says what to do about them"
+    elif result.wrong_maps:
+        layers = list(dict.fromkeys(excess.layer for excess in result.wrong_maps))
+        yield f'fail: "{layers[0]}" computes something else{f", and {len(layers) - 1} more" * (len(layers) > 1)}{jump}'
     elif result.stale_files:
         names = ", ".join(each.file for each in result.stale_files)
         yield f"not verified: files of the output folder are not what was compared: {names}"

@@ -1,33 +1,37 @@
 """Compares converted networks with their framework."""
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import DeviceOptions, Request
 from cnn_convertor.conversion.checking import on_disk
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.devices.dv700.weights.palettes import has_palettes, with_weights_of, without_palettes
-from cnn_convertor.emulation.execution import Outputs
+from cnn_convertor.devices.dv700.weights.palettes import decoded, has_palettes, with_weights_of, without_palettes
+from cnn_convertor.emulation.execution import Maps, Outputs
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.variants import variants_of
-from cnn_convertor.errors import Origin, Problem, warn
+from cnn_convertor.errors import ConvertorWarning, Origin, Problem, warn
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import Quantized, plan, quantize, read_whole
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import SAMPLES, Given, Samples, axes_of, random_samples, samples_of, shapes_of
 from cnn_convertor.trials.labels import read_classes
 from cnn_convertor.trials.run import Load, compiled
+from cnn_convertor.verification.bounds import judge_maps
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.inner_maps import alone, causes_of, compare_layers, held_layers
 from cnn_convertor.verification.outputs import accuracies, beside, compare_outputs, sensitivities, unjudged_layers
 from cnn_convertor.verification.reference import first_samples, run_both, run_device
 from cnn_convertor.verification.results import (
-    Beside,
+    LEAST_FP16,
     Cause,
     Comparison,
     LayerResult,
@@ -36,10 +40,22 @@ from cnn_convertor.verification.results import (
     Unjudged,
     Verification,
 )
+from cnn_convertor.verification.rounding import rerounded_maps, with_rerounded_weights
 from cnn_convertor.verification.unpooling import unpoolings
 from cnn_convertor.workers.processes import HERE, Workers
 
-MIN_SQNR = {False: 40.0, True: 20.0}  # palette? -> dB that every output must reach
+MIN_SQNR = {False: LEAST_FP16, True: 20.0}  # palette? -> dB that every output must reach
+_OUTPUT_MARGIN: Final = 15.0  # dB by which the rounding of one run may exceed that of another, as few dice may decide
+_LEAST_USEFUL: Final = 20.0  # dB of an output: what rounding alone brings below proves nothing
+
+
+class _Twin(NamedTuple):
+    """A network with FP16 weights that has run, and its outputs compared with the framework's."""
+
+    network: EmulatedNetwork
+    device: Outputs
+    reference: Reference
+    outputs: tuple[Comparison, ...]
 
 
 class _Trial(NamedTuple):
@@ -113,6 +129,12 @@ def verify(
         progress("compare", 0, 1)
         stale = on_disk(request, quantized, None if disk else network.own_files)
         outputs = compare_outputs(network, device, reference)
+        twin = _twin(trial) if palette else _Twin(network, device, reference, outputs)
+        other = loaded(with_rerounded_weights(twin.network.program))
+        twin = _with_allowances(twin, other, test_samples.inputs)
+        judged_maps, wrong_maps = judge_maps(twin.network, other, test_samples.inputs, twin.reference)
+        if not palette and min_sqnr is None:
+            outputs = twin.outputs
         result = Verification(
             network=request.name,
             framework=reference.framework,
@@ -122,25 +144,49 @@ def verify(
             transposed=request.options.transposed,
             min_sqnr=MIN_SQNR[palette] if min_sqnr is None else min_sqnr,
             outputs=outputs,
-            beside=_beside(trial, outputs) if palette else (),
+            beside=beside(trial.device, twin.device, outputs, twin.outputs, graph.output_names) if palette else (),
             accuracies=() if classes is None else accuracies(graph, device, reference, classes),
             unjudged=unjudged_layers(network, reference, outputs),
             stale_files=tuple(StaleFile(each.file.name, each.lines) for each in stale),
+            judged_maps=judged_maps,
+            wrong_maps=wrong_maps,
+            wrong_packing=_wrong_packing(trial) if palette else (),
         )
         if sensitivity or (attribute and palette):
             progress("sensitivity", 0, 1)
             result = replace(result, sensitivity=_sensitivity(trial))
-        if layers or attribute or result.failed:
+        if layers or attribute or result.failed or result.failed_fp16 or result.wrong_maps:
             progress("compare layers", 0, 1)
             result = _with_layers(result, trial, unfused=layers or attribute, attribute=attribute)
         return result
 
 
-def _beside(trial: _Trial, outputs: tuple[Comparison, ...]) -> tuple[Beside, ...]:
-    """The outputs of the same commands with FP16 weights beside those with palettes."""
+def _twin(trial: _Trial) -> _Twin:
+    """The same commands with FP16 weights."""
     plain = trial.loaded(without_palettes(trial.program))
     device, reference = _run_beside(trial, plain)
-    return beside(plain, device, trial.device, outputs, reference)
+    return _Twin(plain, device, reference, compare_outputs(plain, device, reference))
+
+
+def _with_allowances(twin: _Twin, other: EmulatedNetwork, inputs: Mapping[str, Maps]) -> _Twin:
+    """The twin; outputs that are below the usual threshold have what rounding allows. other: with other dice."""
+    if all(output.reaches(LEAST_FP16) for output in twin.outputs):
+        return twin
+    theirs = other.run(inputs if other.program.byte_input else rerounded_maps(inputs), layers=True, exact=True)
+    own = replace(twin.reference, outputs=dict(enumerate(twin.device.outputs)), layers={}, maxima=())
+    limits = {each.name: each.sqnr - _OUTPUT_MARGIN for each in compare_outputs(other, theirs, own)}
+    allowed = {each.name: max(_LEAST_USEFUL, limits[each.name]) for each in twin.outputs if each.name in limits}
+    return twin._replace(outputs=tuple(replace(each, allowed=allowed.get(each.name)) for each in twin.outputs))
+
+
+def _wrong_packing(trial: _Trial) -> tuple[str, ...]:
+    """The layers whose maps are not, bit for bit, those of FP16 weights with the values of the palettes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvertorWarning)  # of small weights, which the network itself has given
+        exact = trial.loaded(decoded(trial.program))
+    expected = exact.run(first_samples(trial.samples.inputs), layers=True).layers
+    layers = zip(trial.program.layers, trial.device.layers, expected, strict=True)
+    return tuple(layer.name for layer, mine, theirs in layers if not np.array_equal(mine, theirs, equal_nan=True))
 
 
 def _run_beside(trial: _Trial, network: EmulatedNetwork) -> tuple[Outputs, Reference]:

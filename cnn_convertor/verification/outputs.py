@@ -162,17 +162,20 @@ def accuracies(graph: Graph, device: Outputs, reference: Reference, classes: NDA
 
 
 def beside(
-    plain: EmulatedNetwork, fp16: Outputs, device: Outputs, outputs: Sequence[Comparison], reference: Reference
+    device: Outputs,
+    fp16: Outputs,
+    outputs: Sequence[Comparison],
+    fp16_outputs: Sequence[Comparison],
+    names: Sequence[str],
 ) -> tuple[Beside, ...]:
-    """The outputs with FP16 weights beside those with palettes. fp16, device: the results of the two networks."""
-    each = compare_outputs(plain, fp16, reference)
+    """The outputs with FP16 weights beside those with palettes. device, fp16: the results of the two networks."""
     direct = {
         name: compare(name, mine, theirs)
-        for name, mine, theirs in zip(plain.graph.output_names, device.outputs, fp16.outputs, strict=True)
+        for name, mine, theirs in zip(names, device.outputs, fp16.outputs, strict=True)
     }
     return tuple(
         Beside(one, other, direct[one.name].agreement if one.name in direct else None)
-        for one, other in zip(each, outputs, strict=True)
+        for one, other in zip(fp16_outputs, outputs, strict=True)
     )
 
 

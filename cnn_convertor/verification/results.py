@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module
+from typing import Final
 
 from cnn_convertor.files.codec import to_json
+
+LEAST_FP16: Final = 40.0  # dB
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +21,8 @@ class Comparison:
     name: of the framework's layer. sqnr: dB; infinite when all values are equal, minus infinite when some are not finite.
     agreement: share of the samples whose largest element is the same one (vectors only). largest: the largest magnitude on
     either side, to be compared with FP16's 65504. doubt: why the map proves nothing at any SQNR; empty if it does.
-    evidence_for: the doubtful output in whose place this map, which leads to it, is compared.
+    evidence_for: the doubtful output in whose place this map, which leads to it, is compared. allowed: dB that are enough, where
+    rounding to FP16 alone takes more than the usual threshold; None elsewhere.
     """
 
     name: str
@@ -31,6 +35,11 @@ class Comparison:
     largest: float
     doubt: str = ""
     evidence_for: str = ""
+    allowed: float | None = None
+
+    def reaches(self, threshold: float) -> bool:
+        """Whether it has that many dB, or what rounding leaves of them."""
+        return self.sqnr >= (threshold if self.allowed is None else min(threshold, self.allowed))
 
 
 class Cause(Enum):
@@ -115,6 +124,19 @@ class Beside:
 
 
 @dataclass(frozen=True, slots=True)
+class Excess:
+    """A map inside the network that loses more than rounding to FP16 explains, when its layer reads the framework's maps.
+
+    channel: the one that does; None: the whole map. sqnr: dB. allowed: dB that the least lucky rounding would leave.
+    """
+
+    layer: str
+    channel: int | None
+    sqnr: float
+    allowed: float
+
+
+@dataclass(frozen=True, slots=True)
 class StaleFile:
     """A file of the output folder that is not what was verified, and how it differs, as `check` says it."""
 
@@ -130,7 +152,9 @@ class Verification:
     than its inputs; None when there is none, or when layers were not compared. beside: for a network with palettes, each
     output with FP16 weights, too. sensitivity: of the layers with palettes, if it or the causes were asked for.
     accuracies: one for each vector, if labels were given. unjudged: layers that are not compared, since the framework has
-    no results of them. stale_files: files in the output folder that are not what was verified.
+    no results of them. stale_files: files in the output folder that are not what was verified. judged_maps:
+    how many maps were judged with FP16 weights by what rounding allows; wrong_maps: those that lose more. wrong_packing:
+    layers whose maps are not, bit for bit, those of FP16 weights with the values of the palettes.
     """
 
     network: str
@@ -148,11 +172,14 @@ class Verification:
     accuracies: tuple[Accuracy, ...] = ()
     unjudged: tuple[Unjudged, ...] = ()
     stale_files: tuple[StaleFile, ...] = ()
+    judged_maps: int = 0
+    wrong_maps: tuple[Excess, ...] = ()
+    wrong_packing: tuple[str, ...] = ()
     passed: bool = field(init=False)
 
     def __post_init__(self) -> None:
         is_complete = all(layer.is_verified for layer in self.unjudged)
-        object.__setattr__(self, "passed", not (self.failed or self.unverified or self.stale_files) and is_complete)
+        object.__setattr__(self, "passed", not self._refuted and is_complete)
 
     def _repr_html_(self) -> str:
         """The verdict and the table of outputs or layers, as Jupyter shows them."""
@@ -160,9 +187,20 @@ class Verification:
         return str(page.of_verification(self))
 
     @property
+    def _refuted(self) -> bool:
+        found = (self.failed, self.failed_fp16, self.unverified, self.stale_files, self.wrong_maps, self.wrong_packing)
+        return any(found)
+
+    @property
+    def failed_fp16(self) -> tuple[Comparison, ...]:
+        """With palettes: the outputs that are wrong with FP16 weights, too."""
+        fp16 = (each.fp16 for each in self.beside)
+        return tuple(output for output in fp16 if not output.reaches(LEAST_FP16))
+
+    @property
     def failed(self) -> tuple[Comparison, ...]:
         """The outputs below the threshold."""
-        return tuple(output for output in self.outputs if not output.sqnr >= self.min_sqnr)
+        return tuple(output for output in self.outputs if not output.reaches(self.min_sqnr))
 
     @property
     def unverified(self) -> tuple[Comparison, ...]:

@@ -35,7 +35,7 @@ FILES = {"definition": "digits.prototxt", "data": "digits.caffemodel"}
 def digits() -> Config:
     pytest.importorskip("cv2")
     """Without fusion: there are more maps to compare."""
-    return replace(Config.read(CAFFE_INI), quantization=False, fusion="none")
+    return replace(Config.read(CAFFE_INI), quantization=False, fusion="none", output_folder=Path("unconverted"))
 
 
 def in_source(change: Callable[[str], str]) -> Callable[[Path], None]:

@@ -1,0 +1,281 @@
+"""Changes single layers of networks, and counts which of the changes verify finds.
+
+python -m development.benchmarks.mutations [--count 50] [--seed 0] [--quantization 0|1] NET.ini|MODEL...
+
+Each change is made in the graph that is converted, and the framework computes the model as it is. A change counts if it alters an
+output by more than twice what rounding to FP16 does, in amplitude.
+"""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.config import Config
+from cnn_convertor.errors import ConvertorError
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.ops import Conv2d, Dense, Pair
+from cnn_convertor.pipeline import load
+from cnn_convertor.trials.verify import verify
+from cnn_convertor.verification.results import Verification
+
+Change = Callable[[Any, random.Random], Any]  # of an operator; raises ValueError where it does not apply
+LEAST_AMPLITUDE: Final = 2.0  # of the change of an output, over that of its rounding
+
+
+class Outcome(NamedTuple):
+    """change: its kind. matters: whether an output changes visibly. found: whether verify fails."""
+
+    change: str
+    matters: bool
+    found: bool
+    what: str
+
+
+def _weights(op: Any, change: Callable[[NDArray[np.float32]], NDArray[np.float32]]) -> Any:
+    if not isinstance(op, Conv2d | Dense | ops.ConvTranspose2d):
+        raise ValueError
+    return replace(op, weight=Constant.of(change(op.weight.load().copy())))
+
+
+def _bias(op: Any, change: Callable[[NDArray[np.float32]], NDArray[np.float32]]) -> Any:
+    if getattr(op, "bias", None) is None:
+        raise ValueError
+    return replace(op, bias=Constant.of(change(op.bias.load().copy())))
+
+
+def rotate_kernels(op: Any, _: random.Random) -> Any:
+    return _weights(op, lambda w: w[:, :, ::-1, ::-1] if max(w.shape[2:]) > 1 else _refuse())
+
+
+def transpose_kernels(op: Any, _: random.Random) -> Any:
+    return _weights(op, lambda w: w.swapaxes(2, 3) if w.shape[2] == w.shape[3] > 1 else _refuse())
+
+
+def swap_filters(op: Any, draw: random.Random) -> Any:
+    def swap(w: NDArray[np.float32]) -> NDArray[np.float32]:
+        first, second = draw.sample(range(len(w)), 2)
+        w[[first, second]] = w[[second, first]]
+        return w
+
+    return _weights(op, swap)
+
+
+def swap_input_channels(op: Any, draw: random.Random) -> Any:
+    def swap(w: NDArray[np.float32]) -> NDArray[np.float32]:
+        first, second = draw.sample(range(w.shape[1]), 2)
+        w[:, [first, second]] = w[:, [second, first]]
+        return w
+
+    return _weights(op, swap)
+
+
+def zero_filter(op: Any, draw: random.Random) -> Any:
+    def zero(w: NDArray[np.float32]) -> NDArray[np.float32]:
+        w[draw.randrange(len(w))] = 0
+        return w
+
+    return _weights(op, zero)
+
+
+def scale_filter(op: Any, draw: random.Random) -> Any:
+    def scale(w: NDArray[np.float32]) -> NDArray[np.float32]:
+        w[draw.randrange(len(w))] *= draw.choice([0.9, 0.99, 1.05])
+        return w
+
+    return _weights(op, scale)
+
+
+def change_weight(op: Any, draw: random.Random) -> Any:
+    def change(w: NDArray[np.float32]) -> NDArray[np.float32]:
+        w.reshape(-1)[draw.randrange(w.size)] *= -1
+        return w
+
+    return _weights(op, change)
+
+
+def scale_weights(op: Any, draw: random.Random) -> Any:
+    return _weights(op, lambda w: w * np.float32(draw.choice([0.99, 1.01, 1.002])))
+
+
+def zero_biases(op: Any, _: random.Random) -> Any:
+    return _bias(op, np.zeros_like)
+
+
+def zero_bias(op: Any, draw: random.Random) -> Any:
+    def zero(b: NDArray[np.float32]) -> NDArray[np.float32]:
+        b[draw.randrange(len(b))] = 0
+        return b
+
+    return _bias(op, zero)
+
+
+def swap_biases(op: Any, _: random.Random) -> Any:
+    return _bias(op, lambda b: np.roll(b, 1))
+
+
+def change_activation(op: Any, draw: random.Random) -> Any:
+    if not hasattr(op, "activation"):
+        raise ValueError
+    choices = [None, ops.Relu(), ops.Relu(0.1), ops.Relu6(), ops.Tanh(), ops.Sigmoid(), ops.Elu()]
+    return replace(op, activation=draw.choice([each for each in choices if each != op.activation]))
+
+
+def change_function(op: Any, draw: random.Random) -> Any:
+    if not isinstance(op, ops.Activation):
+        raise ValueError
+    choices: list[ops.Function] = [ops.Relu(), ops.Relu(0.1), ops.Relu6(), ops.Tanh(), ops.Sigmoid(), ops.Elu()]
+    return ops.Activation(draw.choice([each for each in choices if each != op.function]))
+
+
+def shift_window(op: Any, _: random.Random) -> Any:
+    if not hasattr(op, "window") or op.window.padding.top == op.window.padding.bottom == 0:
+        raise ValueError
+    top, bottom, left, right = op.window.padding
+    padding = ops.Padding(bottom, top, right, left) if (top, left) != (bottom, right) else _moved(op.window.padding)
+    return replace(
+        op,
+        window=replace(op.window, padding=padding)
+        if not hasattr(op.window, "_replace")
+        else op.window._replace(padding=padding),
+    )
+
+
+def _moved(padding: ops.Padding) -> ops.Padding:
+    top, bottom, left, right = padding
+    return ops.Padding(top - 1, bottom + 1, left, right)
+
+
+def other_pool(op: Any, _: random.Random) -> Any:
+    match op:
+        case ops.MaxPool2d():
+            return ops.AveragePool2d(op.window)
+        case ops.AveragePool2d():
+            return ops.MaxPool2d(op.window)
+        case _:
+            raise ValueError
+
+
+def change_norm(op: Any, draw: random.Random) -> Any:
+    if not isinstance(op, ops.BatchNorm):
+        raise ValueError
+    return replace(op, mean=Constant.of(op.mean.load() * np.float32(draw.choice([0.0, 1.1]))))
+
+
+def dilate(op: Any, _: random.Random) -> Any:
+    if not isinstance(op, Conv2d) or max(op.window.kernel) == 1 or op.window.dilation != Pair(1, 1):
+        raise ValueError
+    height, width = op.window.kernel
+    top, bottom, left, right = op.window.padding
+    more = ops.Padding(top + (height - 1) // 2, bottom + height // 2, left + (width - 1) // 2, right + width // 2)
+    return replace(op, window=op.window._replace(dilation=Pair(2, 2), padding=more))
+
+
+def _refuse() -> Any:
+    raise ValueError
+
+
+CHANGES: Final[Mapping[str, Change]] = {
+    "kernels rotated": rotate_kernels,
+    "kernels transposed": transpose_kernels,
+    "two filters exchanged": swap_filters,
+    "two input channels exchanged": swap_input_channels,
+    "a filter zeroed": zero_filter,
+    "a filter scaled": scale_filter,
+    "a weight negated": change_weight,
+    "all weights scaled": scale_weights,
+    "biases zeroed": zero_biases,
+    "a bias zeroed": zero_bias,
+    "biases moved": swap_biases,
+    "another activation": change_activation,
+    "another function": change_function,
+    "padding moved": shift_window,
+    "another pool": other_pool,
+    "another mean": change_norm,
+    "dilated": dilate,
+}
+
+
+def changed(graph: Graph, draw: random.Random) -> tuple[str, str, Graph]:
+    """The kind of a change, the layer, and the graph with it."""
+    while True:
+        kind, node = draw.choice([*CHANGES]), draw.choice(list(graph.nodes))
+        try:
+            op = CHANGES[kind](node.op, draw)
+            nodes = tuple(replace(each, op=op) if each is node else each for each in graph.nodes)
+            made = Graph(nodes, graph.outputs)
+            if all(made.shape(name) == graph.shape(name) for name in graph.outputs) and made.shape(
+                node.name
+            ) == graph.shape(node.name):
+                return kind, node.name, made
+        except (ValueError, AttributeError, TypeError, IndexError):
+            continue
+
+
+def measure(config: Config, count: int, seed: int, inputs: Path | None) -> tuple[Verification, list[Outcome]]:
+    """The verification of the network as it is, and the outcome of each change."""
+    graph, draw = load(config), random.Random(seed)
+    right = verify(config, graph=graph, inputs=inputs)
+    usual = {each.name: each.sqnr for each in [b.fp16 for b in right.beside] or right.outputs}
+    outcomes = []
+    for _ in range(count):
+        kind, layer, made = changed(graph, draw)
+        try:
+            result = verify(config, graph=made, inputs=inputs)
+        except ConvertorError as error:
+            outcomes.append(Outcome(kind, True, True, f"{layer}: {error.problems[0].code}"))
+            continue
+        now = {each.name: each.sqnr for each in [b.fp16 for b in result.beside] or result.outputs}
+        lost = [_alters(usual[name], sqnr) for name, sqnr in now.items() if name in usual]
+        outcomes.append(Outcome(kind, any(lost), not result.passed, f"{layer}: {min(now.values(), default=0):.1f} dB"))
+    return right, outcomes
+
+
+def _alters(usual: float, now: float) -> bool:
+    """Whether the change of an output has more than twice the amplitude of its rounding. Both in dB, of independent errors."""
+    return 10 ** (-now / 10) > 10 ** (-usual / 10) * (1 + LEAST_AMPLITUDE**2)
+
+
+@click.command()
+@click.argument("networks", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--count", default=50, show_default=True, help="Changes of each network.")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--quantization", type=click.IntRange(0, 1), default=0, show_default=True)
+@click.option("--inputs", type=click.Path(path_type=Path))
+def main(networks: tuple[Path, ...], count: int, seed: int, quantization: int, inputs: Path | None) -> None:
+    """Print the changes by kind, and each that verify misses."""
+    made, mattering, found, false = Counter[str](), Counter[str](), Counter[str](), 0
+    warnings.simplefilter("ignore")
+    for number, path in enumerate(networks):
+        config = replace(Config.of(path), quantization=bool(quantization), output_folder=Path("none"))
+        right, outcomes = measure(config, count, seed + number, inputs)
+        false += not right.passed
+        hits = sum(each.matters and each.found for each in outcomes)
+        verdict = "passes" if right.passed else "FAILS"
+        print(f"{path} {verdict}; {hits} of {sum(each.matters for each in outcomes)} changes are found", flush=True)
+        for outcome in outcomes:
+            made[outcome.change] += 1
+            mattering[outcome.change] += outcome.matters
+            found[outcome.change] += outcome.matters and outcome.found
+            if outcome.matters and not outcome.found:
+                print(f"  missed: {outcome.change}, {outcome.what}", flush=True)
+    print(f"right networks that fail: {false} of {len(networks)}")
+    print("| change | made | alter an output | found |")
+    for kind in CHANGES:
+        print(f"| {kind} | {made[kind]} | {mattering[kind]} | {found[kind]} |")
+    print(f"| all | {made.total()} | {mattering.total()} | {found.total()} |")
+
+
+if __name__ == "__main__":
+    main()

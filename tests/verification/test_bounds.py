@@ -1,0 +1,112 @@
+"""A map that loses more than rounding to FP16 takes is found, at any SQNR; a right one never is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.ops import Shape
+from cnn_convertor.trials.verify import verify
+from cnn_convertor.verification.results import Verification
+from cnn_convertor.verification.rounding import rerounded
+from reference import ir_reference
+from verification.test_mutations import Maker
+from verification.trials import change_files, config
+
+needs_compiler = pytest.mark.usefixtures("compiler")
+
+
+def test_other_dice_are_as_far_away_as_the_values_themselves() -> None:
+    values = np.random.default_rng(0).normal(size=100_000).astype(np.float32)
+    half = values.astype(np.float16).astype(np.float32)
+    other = rerounded(values, 1)
+    assert np.array_equal(other, other.astype(np.float16))
+    assert np.square(other - half).sum() == pytest.approx(np.square(values - half).sum(), rel=0.1)
+    assert (np.abs(other - values) <= np.abs(np.spacing(half.astype(np.float16)).astype(np.float32))).all()
+
+
+@pytest.mark.parametrize("values", [[0.0, -0.0, 1.0, -2048.0, 65504.0], [1e-9, np.inf, np.nan, -np.inf, 1e9]])
+def test_values_that_fp16_holds_or_cannot_hold_stay(values: list[float]) -> None:
+    given = np.array(values, np.float32)
+    with np.errstate(over="ignore"):
+        expected = given.astype(np.float16).astype(np.float32)
+    assert np.array_equal(rerounded(given, 1)[[0, 2, 3, 4]], expected[[0, 2, 3, 4]], equal_nan=True)
+
+
+def graph(scale: float = 1.0, *, quiet: float = 1.0) -> Graph:
+    """Three layers. scale: what is wrong with one filter of the first. quiet: makes one of its channels small."""
+    make = Maker()
+    make.add("image", ops.Input(Shape(12, 10, 8)))
+    weights = np.random.default_rng(3).normal(size=(16, 8, 3, 3)).astype(np.float32)
+    weights[5] *= quiet
+    weights[5] *= scale
+    window = ops.Window(ops.Pair(3, 3), padding=ops.Padding(1, 1, 1, 1))
+    make.add("conv", ops.Conv2d(Constant.of(weights), None, window, activation=ops.Relu()))
+    make.add("pool", ops.AveragePool2d(ops.Window(ops.Pair(2, 2), ops.Pair(2, 2))))
+    make.add("last", ops.Conv2d(make.weights(24, 16, 1, 1), make.weights(24), ops.Window(ops.Pair(1, 1))))
+    return Graph(tuple(make.nodes), ("last",))
+
+
+def verified(made: Graph, right: Graph, folder: Path, *, palette: bool = False) -> Verification:
+    """Compare a network with the results of the right one, of all its layers."""
+    inputs = {"image": np.random.default_rng(1).normal(size=(3, *right.shape("image"))).astype(np.float32)}
+    results = [ir_reference.run(right, {"image": image.astype(np.float64)}) for image in inputs["image"]]
+    names = [node.name for node in right.nodes if not isinstance(node.op, ops.Input)]
+    expected = {f"expected_{name}": np.stack([each[name] for each in results]).astype(np.float32) for name in names}
+    np.savez(folder / "given.npz", **inputs, **expected)  # type: ignore[arg-type]  # names are no keywords of numpy's
+    chosen = config(Path("graph.keras"), quantization=palette, output_folder=folder)
+    return verify(chosen, graph=made, inputs=folder / "given.npz")
+
+
+@needs_compiler
+@pytest.mark.parametrize("palette", [False, True])
+def test_a_right_network_is_as_exact_as_fp16_allows(palette: bool, tmp_path: Path) -> None:
+    result = verified(graph(), graph(), tmp_path, palette=palette)
+    assert result.passed and result.judged_maps >= 2
+
+
+@needs_compiler
+@pytest.mark.parametrize("palette", [False, True])
+@pytest.mark.parametrize(("scale", "quiet"), [(0.0, 0.04), (0.95, 0.3), (1.02, 1.0)])
+def test_a_wrong_filter_is_found_though_the_outputs_have_enough(
+    scale: float, quiet: float, palette: bool, tmp_path: Path
+) -> None:
+    result = verified(graph(scale, quiet=quiet), graph(quiet=quiet), tmp_path, palette=palette)
+    assert not result.failed and not result.failed_fp16, "the threshold of the outputs does not find it"
+    assert not result.passed and {each.layer for each in result.wrong_maps} <= {"conv", "pool"}
+    assert result.wrong_maps[0].sqnr < result.wrong_maps[0].allowed
+
+
+@needs_compiler
+def test_a_palette_of_other_values_than_its_bytes_is_found(tmp_path: Path) -> None:
+    def change(folder: Path) -> None:
+        path = folder / "net_weights.bin"
+        data = bytearray(path.read_bytes())
+        data[600] ^= 1  # an index of the first layer
+        path.write_bytes(data)
+
+    with pytest.MonkeyPatch.context() as patch:
+        change_files(patch, change)
+        result = verified(graph(), graph(), tmp_path, palette=True)
+    assert not result.passed and result.wrong_packing and not result.failed
+
+
+@needs_compiler
+def test_an_output_that_rounding_spoils_passes_with_the_reason(tmp_path: Path) -> None:
+    """Numbers around 100 that cancel: what is left has few digits in FP16."""
+    random = np.random.default_rng(0)
+    make = Maker()
+    make.add("image", ops.Input(Shape(1, 1, 8)))
+    make.add("large", ops.Dense(Constant.of(random.normal(size=(6, 8, 1, 1))), Constant.of(np.full(6, 100.0))))
+    make.add("small", ops.Dense(Constant.of(np.eye(6).reshape(6, 6, 1, 1)), Constant.of(np.full(6, -100.0))))
+    made = Graph(tuple(make.nodes), ("small",))
+    result = verified(made, made, tmp_path)
+    (output,) = result.outputs
+    assert output.sqnr < 40 and output.allowed is not None and result.passed
+    assert not replace(result, min_sqnr=40.0, outputs=(replace(output, allowed=None),)).passed
