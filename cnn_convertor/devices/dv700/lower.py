@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cache
 
 from cnn_convertor.devices.dv700.commands import Command, buffer_owner, is_view, origins_of
+from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
 from cnn_convertor.devices.dv700.memory.placement import Placement, element_type, is_plain, place
 from cnn_convertor.devices.dv700.program import CustomCall, Layer, Program, Run, Tensor
 from cnn_convertor.ir.graph import Graph, Node
@@ -105,9 +106,10 @@ def is_from_device(graph: Graph, step: Command) -> bool:
 
 
 def in_device_order(graph: Graph, name: str) -> bool:
-    """Whether the whole map lies in the device's order."""
+    """Whether the whole map lies in the device's order. A view of a flattened map with several chunks of channels does."""
+    others = (Custom,) if is_chunked(graph.shape(name)) else (Custom, Reshape)
     return not any(
-        isinstance(node.op, Reshape | Custom) or is_plain(graph, node.name)
+        isinstance(node.op, others) or is_plain(graph, node.name)
         for node in writers(graph, name, 0, graph.shape(name).channels)
     )
 

@@ -227,6 +227,7 @@ def test_a_map_that_another_shape_was_written_of_is_not_copied() -> None:
 @settings(max_examples=50, deadline=None)
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 14))
 @example(seed=1062720, steps=2)  # joins vectors; one of them is a view of a map
+@example(seed=87, steps=8)  # flattens a map of chunks whose parts are views of a flattened map
 def test_layers_of_the_runtime_are_told_what_it_needs(transposed: bool, seed: int, steps: int) -> None:
     try:
         program = build(random_networks.network(seed, steps), transposed=transposed)
