@@ -242,7 +242,7 @@ def export(
     "--nodes",
     metavar="N",
     type=WholeNumber(0),
-    default=1_000_000,
+    default=20_000,
     show_default=True,
     help="Limit of the search, in nodes.",
 )

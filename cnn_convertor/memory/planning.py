@@ -18,6 +18,7 @@ from cnn_convertor.memory.searching import Piece, SearchStatus, search_blocks
 from cnn_convertor.memory.validity import check
 
 NODES = 2_000  # node limit of the complete search: about a second
+_NODES_OF_WORK = 10_000  # for which the work of a conversion is the budget; for more, in proportion
 _REPAIRS = 20  # repair rounds of a greedy plan per order
 _LOOK = 300  # steps of looking for a free offset, beside one for each pair of pieces
 _STEPS = 32  # steps with a birth, looked at together when a free offset is searched
@@ -108,7 +109,7 @@ def plan(
     nesting = Nesting(rounded, alignment)
     blocks = nesting.blocks
     peak = find_peak(nesting.pieces)
-    budget = budget or Budget(WORK * max(nodes, NODES) // NODES)
+    budget = budget or Budget(WORK * max(1, nodes // _NODES_OF_WORK))
     offsets = _greedily(blocks, max(peak.size, enough), budget)
     size, bound = _end(blocks, offsets), peak.size
     if size > max(bound, enough):

@@ -20,7 +20,7 @@ from cnn_convertor.verification.results import Excess
 from cnn_convertor.verification.rounding import rerounded, rerounded_maps
 
 _JUDGED: Final = 4  # samples: two runs more for each
-_JUDGED_OF_LARGE: Final = 2  # where maps have so many values that these decide
+_JUDGED_OF_LARGE: Final = 1  # where maps have so many values that these decide
 _LARGE: Final = 1 << 20  # values of all maps of a sample
 _COMPARABLE: Final = 20.0  # dB, element by element
 # dB that a right map may lose beyond the estimate, and the more, the fewer values decide it: from random networks, whose
