@@ -156,7 +156,7 @@
   function minimap(frame, picture, width, height, go) {
     const largest = Math.min(170, frame.clientWidth / 5), scale = Math.min(largest / width, largest / height);
     const add = (name, parent, values) => {
-      const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+      const made = document.createElementNS(picture.namespaceURI, name);
       for (const [key, value] of Object.entries(values)) made.setAttribute(key, value);
       parent.append(made);
       return made;

@@ -30,6 +30,7 @@ from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.inner_maps import alone, causes_of, compare_layers, held_layers
 from cnn_convertor.verification.outputs import accuracies, beside, compare_outputs, sensitivities, unjudged_layers
 from cnn_convertor.verification.reference import first_samples, run_both, run_device
+from cnn_convertor.verification.rerounding import rerounded_maps, with_rerounded_weights
 from cnn_convertor.verification.results import (
     LEAST_FP16,
     Cause,
@@ -40,7 +41,6 @@ from cnn_convertor.verification.results import (
     Unjudged,
     Verification,
 )
-from cnn_convertor.verification.rounding import rerounded_maps, with_rerounded_weights
 from cnn_convertor.verification.unpooling import unpoolings
 from cnn_convertor.workers.processes import HERE, Workers
 

@@ -16,8 +16,8 @@ from cnn_convertor.ir.ops import ArgMax, DetectionOutput, Floor, MaxUnpool, Roun
 from cnn_convertor.verification.compare import sqnr
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.inner_maps import ComparedMap, pairs
+from cnn_convertor.verification.rerounding import rerounded, rerounded_maps
 from cnn_convertor.verification.results import Excess
-from cnn_convertor.verification.rounding import rerounded, rerounded_maps
 
 _JUDGED: Final = 4  # samples: two runs more for each
 _JUDGED_OF_LARGE: Final = 1  # where maps have so many values that these decide

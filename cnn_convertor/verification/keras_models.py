@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from cnn_convertor.errors import ModelError, Origin, Problem
 from cnn_convertor.files.temporary import temporary_folder
-from cnn_convertor.frontends.keras.model_files import ModelFile, open_model
+from cnn_convertor.frontends.keras.model_files import OpenedModel, open_model
 from cnn_convertor.frontends.keras.versions import bilinear_sampling
 from cnn_convertor.frontends.keras.whole_model import write_whole_model
 from cnn_convertor.ir.ops import Sampling, Shape
@@ -92,7 +92,7 @@ def reason_of(error: Exception) -> str:
 
 
 def _load(
-    keras: ModuleType, opened: ModelFile, data: Path, size: tuple[int, int] | None, custom: Sequence[CustomLayer]
+    keras: ModuleType, opened: OpenedModel, data: Path, size: tuple[int, int] | None, custom: Sequence[CustomLayer]
 ) -> Tensor:
     """The model as one package reads it."""
     known = _known_layers(keras) | _placeholders(keras, custom)

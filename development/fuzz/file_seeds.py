@@ -148,6 +148,7 @@ def board_results() -> Iterator[bytes]:
         "conv_usec": 3,
         "fc_usec": 0,
         "cpu_usec": 1,
+        "between_usec": 1,
         **measured,
         "layers": layers,
     }

@@ -39,7 +39,7 @@ from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe.parameters import WeightsFile
 from cnn_convertor.frontends.keras import hdf5
 from cnn_convertor.frontends.keras import importer as keras
-from cnn_convertor.frontends.keras.model_files import ModelFile
+from cnn_convertor.frontends.keras.model_files import OpenedModel
 from cnn_convertor.frontends.onnx import importer as onnx
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import Shape
@@ -154,7 +154,7 @@ def keras_structure(data: bytes) -> None:
         use(keras.read(Path("model.keras"), None))
 
 
-def model_file(data: bytes) -> ModelFile:
+def model_file(data: bytes) -> OpenedModel:
     """The Keras file that an input describes: {"config", "writer", "version", "attributes", "arrays"}."""
     try:
         values = json.loads(data)
@@ -167,7 +167,9 @@ def model_file(data: bytes) -> ModelFile:
             for path, shape in values["arrays"].items()
         }
         contents = hdf5.Contents("model.keras", variables, groups)
-        return ModelFile(Path("model.keras"), values["config"], contents, str(values["writer"]), int(values["version"]))
+        return OpenedModel(
+            Path("model.keras"), values["config"], contents, str(values["writer"]), int(values["version"])
+        )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         raise OtherInputError from None
 
@@ -185,9 +187,9 @@ def keras_archive(data: bytes) -> None:
 
 
 def _known_contents(source: hdf5.Hdf5Data) -> hdf5.Contents:
-    """The example's contents, after the data have been mapped and read as far as the archive says that they go."""
+    """The example's contents, after the data have been read as far as the archive says that they go."""
     if source.size:
-        source.map(np.dtype(np.uint8), 0, (source.size,)).max()
+        source.contiguous(np.dtype(np.uint8), 0, (source.size,), ()).max()
     return _example_contents()
 
 

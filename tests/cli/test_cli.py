@@ -482,6 +482,7 @@ def test_a_signal_while_modules_load_ends_the_program_with_one_line(end: str) ->
     code = f"""
 import builtins, os, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
 from cnn_convertor.__main__ import run
 plain = builtins.__import__
 def slowly(name, *rest):
@@ -500,6 +501,7 @@ def test_a_signal_ends_the_work_with_its_cleanup_and_one_line(end: str, tmp_path
     code = f"""
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.__main__ import run
 def work(*_, **__):

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cnn_convertor.errors import ConvertorWarning
 from cnn_convertor.files import isolation
 from cnn_convertor.files.isolation import IsolationError, isolated
 from files.interruptions import at_each_line, children
@@ -93,3 +94,9 @@ def test_an_interruption_at_any_line_leaves_no_child_and_no_pipe() -> None:
     before = open_files(), children()
     for _ in at_each_line(lambda: isolated(lambda: 1, seconds=5, memory=MEMORY), isolation):
         assert (open_files(), children()) == before
+
+
+def test_without_fork_it_works_here_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "fork")
+    with pytest.warns(ConvertorWarning, match="DV138"):
+        assert isolated(lambda: 3, seconds=5, memory=1 << 30) == 3

@@ -13,8 +13,8 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Shape
 from cnn_convertor.trials.verify import verify
+from cnn_convertor.verification.rerounding import rerounded
 from cnn_convertor.verification.results import Verification
-from cnn_convertor.verification.rounding import rerounded
 from reference import ir_reference
 from verification.test_mutations import Maker
 from verification.trials import change_files, config

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from cnn_convertor.errors import ConvertorError
+from cnn_convertor.errors import ConvertorError, ConvertorWarning
 from cnn_convertor.workers.outcomes import Item, Outcome, attempted
-from cnn_convertor.workers.processes import gather
+from cnn_convertor.workers.processes import Processes, gather, spread
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLY = {3: "signal 9 (SIGKILL)", 4: "exit code 7"}
@@ -186,3 +186,14 @@ def test_an_ending_has_what_the_work_gave() -> None:
 
 def test_the_signals_that_end_programs_are_named() -> None:
     assert DEADLY[3] == f"signal {signal.SIGKILL.value} ({signal.SIGKILL.name})"
+
+
+def test_a_system_without_processes_works_in_one_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cnn_convertor.workers.processes.can_start_processes", lambda: False)
+    with pytest.warns(ConvertorWarning, match="DV140"):
+        outcomes = list(spread(_as_outcome, [Item(1, "a"), Item(2, "b")], on=Processes(2)))
+    assert [outcome.result for _, outcome in outcomes] == [1, 2]
+
+
+def _as_outcome(value: int) -> Outcome[int]:
+    return Outcome(value)

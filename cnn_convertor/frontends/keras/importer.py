@@ -23,7 +23,7 @@ from cnn_convertor.frontends.keras.axes import Axes, Value, map_axes
 from cnn_convertor.frontends.keras.custom import CustomLayer, load_custom_layers, read_custom
 from cnn_convertor.frontends.keras.inputs import AUGMENTATIONS, DROPOUTS
 from cnn_convertor.frontends.keras.model import KerasNetwork, LayerCall, LayerOutput, flatten, parse
-from cnn_convertor.frontends.keras.model_files import ModelFile, open_model
+from cnn_convertor.frontends.keras.model_files import OpenedModel, open_model
 from cnn_convertor.frontends.keras.operations import ARGUMENTS, operation_name
 from cnn_convertor.frontends.keras.parameters import LayerArrays, has_weights, match_weights
 from cnn_convertor.frontends.keras.reading import (
@@ -70,7 +70,7 @@ class _Assembly:
 
     def __init__(
         self,
-        opened: ModelFile,
+        opened: OpenedModel,
         network: KerasNetwork,
         weights: LayerArrays,
         size: tuple[int, int] | None,

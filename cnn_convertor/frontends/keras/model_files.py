@@ -24,7 +24,7 @@ DAMAGED = "the file may be cut short, or a text (a failed download, a Git LFS po
 
 
 @dataclass(frozen=True, slots=True)
-class ModelFile:
+class OpenedModel:
     """An opened file. config: the model's configuration as JSON, or None when the file holds only weights.
 
     writer: version of the Keras that saved it; empty where the file does not give it. version: its first number.
@@ -54,7 +54,7 @@ class ModelFile:
         raise ModelError.of("DV207", reason, Origin(str(self.path)), hint)
 
 
-def open_model(path: Path) -> ModelFile:
+def open_model(path: Path) -> OpenedModel:
     """Open a .h5, .hdf5 or .keras file, or the JSON of a model. Raises ModelError, with a way out, for any other."""
     try:
         if path.is_dir():
@@ -81,10 +81,10 @@ def open_model(path: Path) -> ModelFile:
         raise _error(path, f"the file cannot be read: {error.strerror or error}") from None
     text = contents.text("", "model_config")
     writer = contents.text("", "keras_version") or contents.text("model_weights", "keras_version") or ""
-    return ModelFile(path, None if text is None else _parse_json(path, text), contents, writer, _major(writer, 2))
+    return OpenedModel(path, None if text is None else _parse_json(path, text), contents, writer, _major(writer, 2))
 
 
-def _open_json(path: Path) -> ModelFile:
+def _open_json(path: Path) -> OpenedModel:
     """What Keras's model.to_json() gives."""
     try:
         config = _parse_json(path, contents_of(path, LARGEST_TEXT))
@@ -94,10 +94,10 @@ def _open_json(path: Path) -> ModelFile:
         raise _error(path, "the JSON is not a Keras model", "give what model.to_json() writes")
     writer, backend = (str(config.get(name) or "") for name in ("keras_version", "backend"))
     contents = Contents(str(path), {}, {"": {"backend": [backend]}})
-    return ModelFile(path, config, contents, writer, _major(writer, 3 if "module" in config else 2), is_json=True)
+    return OpenedModel(path, config, contents, writer, _major(writer, 3 if "module" in config else 2), is_json=True)
 
 
-def _open_archive(path: Path) -> ModelFile:
+def _open_archive(path: Path) -> OpenedModel:
     try:
         with open_archive(path) as archive:
             names = archive.namelist()
@@ -112,7 +112,7 @@ def _open_archive(path: Path) -> ModelFile:
         raise damaged(str(path), error) from None
     about = _parse_json(path, metadata)
     writer = str(about.get("keras_version", "")) if isinstance(about, dict) else ""
-    return ModelFile(path, _parse_json(path, config), contents, writer, _major(writer, 3))
+    return OpenedModel(path, _parse_json(path, config), contents, writer, _major(writer, 3))
 
 
 def _read_text(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:

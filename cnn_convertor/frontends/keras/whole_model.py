@@ -8,11 +8,11 @@ from pathlib import Path
 import h5py
 
 from cnn_convertor.frontends.keras.model import SEQUENTIAL
-from cnn_convertor.frontends.keras.model_files import CONFIG, METADATA, WEIGHTS, ModelFile, open_model
+from cnn_convertor.frontends.keras.model_files import CONFIG, METADATA, WEIGHTS, OpenedModel, open_model
 from cnn_convertor.frontends.keras.parameters import WeightsForm, form_of_weights
 
 
-def write_whole_model(opened: ModelFile, data: Path, folder: Path) -> Path:
+def write_whole_model(opened: OpenedModel, data: Path, folder: Path) -> Path:
     """Write a network as JSON and its weights into one file, as `model.save` does, since Keras reads such files without running code."""
     config = json.dumps(opened.config)
     if form_of_weights(open_model(data).contents) is WeightsForm.TREE:
