@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from cnn_convertor.devices.dv700.program import Layer, Program
 from cnn_convertor.emulation.execution import LARGEST_HALF, Maps, count_of, given_layers
 from cnn_convertor.emulation.network import EmulatedNetwork
+from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import ArgMax, DetectionOutput, Floor, MaxUnpool, Round, Threshold, Unary
 from cnn_convertor.verification.compare import sqnr
 from cnn_convertor.verification.framework_maps import Reference
@@ -39,8 +40,11 @@ def judge_maps(
     """How many maps are judged, and those that lose more than rounding explains.
 
     network: with FP16 weights. other: the same with weights that are rounded with other dice. Each layer reads the
-    framework's maps, so that no error of a layer hides in those before it. Layers that are not continuous stay out.
+    framework's maps, so that no error of a layer hides in those before it. Layers that are not continuous stay out, as do
+    networks whose framework rounds maps to 8 bits, which the device does not.
     """
+    if _rounds_to_bytes(network.graph):
+        return 0, ()
     program = network.program
     sizes = [layer.output.shape.size for layer in program.layers]
     most = _JUDGED if sum(sizes) <= _LARGE else _JUDGED_OF_LARGE
@@ -66,6 +70,11 @@ def judge_maps(
             number += 1
             found += _excesses(name, pair, compared[name], layers[name].shape[-1])
     return number, tuple(found)
+
+
+def _rounds_to_bytes(graph: Graph) -> bool:
+    types = {origin.type for node in graph.nodes for origin in node.origins}
+    return any(name in {"QuantizeLinear", "DynamicQuantizeLinear"} or name.startswith("QLinear") for name in types)
 
 
 def _is_held(maps: Maps) -> bool:

@@ -154,8 +154,9 @@ def _pair(program: Program, index: int, memory: Maps, reference: Maps, order: Or
     """Both maps in the order H, W, C, or in the order of a vector; None when the layer holds something else."""
     samples, *dims = reference.shape
     layer, shape = program.layers[index], Shape(*dims)
-    if shape.size != layer.output.shape.size:
-        return None
+    own = layer.output.shape
+    if shape.size != own.size or not (own.is_vector or shape.is_vector or own.channels == shape.channels):
+        return None  # a part of a map, or one with its axes in other places
     flat = reference.reshape(samples, -1)
     if is_plain(layer):
         return ComparedMap(index, memory, flat)

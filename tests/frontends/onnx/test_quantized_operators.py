@@ -89,7 +89,7 @@ def test_of_a_quantized_network_only_the_rounding_is_left_out(name: str, tmp_pat
 
 
 @pytest.mark.usefixtures("compiler")
-@pytest.mark.parametrize("name", ["QOperator", "dynamic"])
+@pytest.mark.parametrize("name", ["QOperator", "QDQ", "dynamic"])
 def test_a_quantized_network_on_the_device(name: str, tmp_path: Path) -> None:
     """The device has no such rounding, so results agree to about the steps of 8 bits."""
     form, options = FORMS[name]
