@@ -88,7 +88,8 @@ SMALLEST: list[tuple[Op, Shape]] = [  # the least that each rule takes -> its ou
 
 @pytest.mark.parametrize(("op", "output"), SMALLEST)
 def test_the_smallest_sizes_are_sizes(op: Op, output: Shape) -> None:
-    assert op.output_shape(X) == output
+    inputs = [X]
+    assert op.output_shape(*inputs) == output
 
 
 MISFITS: list[tuple[Op, list[Shape], str]] = [
