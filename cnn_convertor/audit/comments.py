@@ -1,4 +1,4 @@
-"""Compares the registers of a source of this project with the words beside them: two places that an edit seldom changes alike."""
+"""Compares the registers of a source of this project with their comments, which an edit of a register seldom changes, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A configuration from whatever a network is given as: a path, a configuration, or a model in memory."""
+"""The configuration of a network in any form: a path, a configuration, or a model in memory."""
 
 from __future__ import annotations
 

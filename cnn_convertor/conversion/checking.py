@@ -59,8 +59,8 @@ def check(config: Config, progress: Progress = silent) -> tuple[Difference, ...]
 def on_disk(request: Request, quantized: Quantized, fresh: Mapping[str, Path] | None) -> tuple[Difference, ...]:
     """How the files in the output folder differ from a program that is known; nothing if none of them is there.
 
-    fresh: file -> a file that it should be equal to, for the files of this program, and more. Those that a conversion makes of more than
-    the program (reports, a self-test) have the hashes of the manifest. None: all files have, and the manifest stays unchecked.
+    fresh: file -> a file that it should be equal to, for the files of this program; others are ignored.
+    Reports and self-tests must have the hashes of the manifest. None: all files have, and the manifest stays unchecked.
     """
     folder, name = request.folder, request.name
     manifest_name, listed = f"{name}.json", listed_digests(folder, name)
@@ -68,7 +68,7 @@ def on_disk(request: Request, quantized: Quantized, fresh: Mapping[str, Path] | 
     written = {*codegen.render(program, render_options(program, request)), f"{name}_weights.bin"}
     made = {} if fresh is None else {file: path for file, path in fresh.items() if file in written}
     if fresh is None and not listed:
-        return (Difference(folder / manifest_name, ("it is missing, or no manifest",)),)
+        return (Difference(folder / manifest_name, ("it is missing, or not a manifest",)),)
     if not any((folder / file).exists() for file in (*made, manifest_name)):
         return ()
     damaged = {file: damage(folder / file, digest) for file, digest in listed.items() if file not in made}

@@ -45,7 +45,7 @@ from cnn_convertor.verification.unpooling import unpoolings
 from cnn_convertor.workers.processes import HERE, Workers
 
 MIN_SQNR = {False: LEAST_FP16, True: 20.0}  # palette? -> dB that every output must reach
-_OUTPUT_MARGIN: Final = 15.0  # dB by which the rounding of one run may exceed that of another, as few dice may decide
+_OUTPUT_MARGIN: Final = 15.0  # dB by which the rounding of one run may exceed that of another: few values may decide
 _LEAST_USEFUL: Final = 20.0  # dB of an output: what rounding alone brings below proves nothing
 
 
@@ -169,7 +169,7 @@ def _twin(trial: _Trial) -> _Twin:
 
 
 def _with_allowances(twin: _Twin, other: EmulatedNetwork, inputs: Mapping[str, Maps]) -> _Twin:
-    """The twin; outputs that are below the usual threshold have what rounding allows. other: with other dice."""
+    """The twin; outputs that are below the usual threshold have what rounding allows. other: with stochastic rounding."""
     if all(output.reaches(LEAST_FP16) for output in twin.outputs):
         return twin
     theirs = other.run(inputs if other.program.byte_input else rerounded_maps(inputs), layers=True, exact=True)

@@ -39,7 +39,7 @@ def judge_maps(
 ) -> tuple[int, tuple[Excess, ...]]:
     """How many maps are judged, and those that lose more than rounding explains.
 
-    network: with FP16 weights. other: the same with weights that are rounded with other dice. Each layer reads the
+    network: with FP16 weights. other: the same with weights that are rounded stochastically. Each layer reads the
     framework's maps, so that no error of a layer hides in those before it. Layers that are not continuous stay out, as do
     networks whose framework rounds maps to 8 bits, which the device does not.
     """
@@ -131,7 +131,7 @@ def _excesses(name: str, mine: ComparedMap, other: ComparedMap, channels: int) -
 def _worst_channel(signal: Powers, error: Powers, noise: Powers, own: Powers) -> Iterator[tuple[int, float]]:
     """The channel furthest below what it is allowed, with that limit in dB, if one is below.
 
-    Few weights make the error of a channel, so what the dice gave counts as no less than the mean of all channels.
+    Few weights make the error of a channel, so the noise of a channel counts as no less than the mean of all channels.
     """
     powers, losses = signal.sum(axis=0), error.sum(axis=0)
     expected = np.maximum(np.maximum(noise, own).sum(axis=0), noise.sum() / signal.shape[1])

@@ -1,4 +1,4 @@
-"""Repeats the rounding to FP16 with other dice: how far apart two right runs of a network are, without its framework."""
+"""Rounds to FP16 stochastically, which shows how far apart two right runs of a network are without its framework."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def rerounded(values: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
 
 
 def with_rerounded_weights(program: Program) -> Program:
-    """A program with FP16 weights, whose weights are rounded with other dice."""
+    """A program with FP16 weights, whose weights are rounded stochastically."""
     count = 0
 
     def new(run: Run) -> Run:

@@ -22,7 +22,7 @@ from verification.trials import change_files, config
 needs_compiler = pytest.mark.usefixtures("compiler")
 
 
-def test_other_dice_are_as_far_away_as_the_values_themselves() -> None:
+def test_stochastic_rounding_is_as_far_away_as_the_values_themselves() -> None:
     values = np.random.default_rng(0).normal(size=100_000).astype(np.float32)
     half = values.astype(np.float16).astype(np.float32)
     other = rerounded(values, 1)

@@ -60,7 +60,6 @@ def legalization(
     device: Device, fusion: Fusion, transposed: bool, uses_sdk_softmax: bool, palettes: PaletteTargets
 ) -> tuple[Pass, ...]:
     """The rewrites for the device, in the order they run. palettes: the layers that are to have them."""
-
     limits = device.limits
 
     def each(rule: Rule) -> Rewrite:
