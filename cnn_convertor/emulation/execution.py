@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -157,15 +158,18 @@ def execute(
 def to_memory(values: Maps, *, transposed: bool) -> Maps:
     """Maps (N, H, W, C) in the order in which the device keeps them: (N, size)."""
     samples, *shape = values.shape
-    order = memory_order(Shape(*shape), transposed=transposed, order=Order.HWC)
-    return values.reshape(samples, -1)[:, order]
+    return values.reshape(samples, -1)[:, _order(Shape(*shape), transposed)]
 
 
 def from_memory(memory: Maps, shape: Shape, *, transposed: bool) -> Maps:
-    order = memory_order(shape, transposed=transposed, order=Order.HWC)
     values = np.empty_like(memory)
-    values[:, order] = memory
+    values[:, _order(shape, transposed)] = memory
     return values.reshape(len(memory), *shape)
+
+
+@lru_cache(maxsize=2)  # neighbors often have the same shape
+def _order(shape: Shape, transposed: bool) -> NDArray[np.intp]:
+    return memory_order(shape, transposed=transposed, order=Order.HWC)
 
 
 def is_plain(layer: Layer) -> bool:

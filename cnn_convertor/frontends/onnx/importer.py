@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,33 +92,36 @@ class _Importer:
         self._softmax_axes = _softmax_axes(model)
 
     def network(self) -> PartialGraph:
-        self._check_names()
+        self._check_names(())
         self._model = with_channels_first(self._model, self._channels_last)
         for info in self._model.inputs:
             if info.name not in self._model.initializers:
                 self._values[info.name] = self._input(info)
         self._check_size()
-        outputs = [info.name for info in self._model.outputs]
+        self._check_batch(self._read_nodes())
+        return self._builder.finish([self._output(info.name) for info in self._model.outputs])
+
+    def _read_nodes(self) -> Sequence[OnnxNode]:
         nodes, constants = spell_out(self._model, recognize_idioms(self._model))
         self._values.update(constants)
-        used = _used(nodes, outputs)
+        used = _used(nodes, [info.name for info in self._model.outputs])
         for error in (error for node in self._model.nodes for error in self._misplaced(node)):
             self._builder.report(error)
         for node in nodes:
             if not used.isdisjoint(node.outputs):
                 self._node(node, tuple(bool(name) and name in used for name in node.outputs))
-        self._check_batch(nodes)
-        return self._builder.finish([self._output(name) for name in outputs])
+        return nodes
 
     def _misplaced(self, node: OnnxNode) -> Iterator[ModelError]:
         return misplaced(node, self._model.opset) if node.domain in DOMAINS else iter(())
 
-    def _check_names(self) -> None:
+    def _check_names(self, outside: Collection[str]) -> None:
+        """outside: the values around a body."""
         model = self._model
         origin = Origin(str(model.path))
         if not model.outputs:
             raise ModelError.of("DV212", "the network has no output", origin, "export it again")
-        known = {*model.initializers, *(info.name for info in model.inputs)}
+        known = {*model.initializers, *(info.name for info in model.inputs), *outside}
         for node in model.nodes:
             for name in node.inputs:
                 if name and name not in known:
@@ -285,6 +289,8 @@ class _Importer:
         """The values of a node's outputs."""
         if node.domain not in DOMAINS or (node.type in INVENTED and node in self._model.nodes):
             raise self._unknown(node)
+        if node.type == "If" and isinstance(condition := inputs[0] if inputs else None, Stored):
+            return self._branch(node, condition)
         if node.type in ("Shape", "Size") and tensors:
             dims = tensors[0].dims
             return [Stored.of(shape_part(node, dims) if node.type == "Shape" else np.array(math.prod(dims), np.int64))]
@@ -314,6 +320,28 @@ class _Importer:
             integers = range_of(quantized.type)
             return [value._replace(integers=integers, quantized=quantized) for value in results]
         return results
+
+    def _branch(self, node: OnnxNode, condition: Stored) -> list[Value]:
+        """The values of the branch that is always taken."""
+        body = node.attributes.get("then_branch" if condition.size == 1 and condition.load().any() else "else_branch")
+        if condition.size != 1 or not isinstance(body, OnnxModel):
+            problem = "the node has no single condition, or lacks a branch"
+            raise ModelError.of("DV206", problem, node.where, "the file is damaged; export it again")
+        outside = self._model, self._values, self._names, self._softmax_axes
+        constants = {name: value for name, value in self._values.items() if isinstance(value, Stored)}
+        self._model = replace(body, initializers={**constants, **body.initializers})
+        self._values = {**self._values, **body.initializers}
+        self._names = self._names.union(name for inner in body.nodes for name in inner.outputs)
+        self._softmax_axes = _softmax_axes(body)
+        try:
+            self._check_names(outside[1])
+            self._read_nodes()
+            for info in body.outputs:
+                if info.name in self._uncomputed:
+                    raise self._uncomputed[info.name]
+            return [self._values[info.name] for info in body.outputs]
+        finally:
+            self._model, self._values, self._names, self._softmax_axes = outside
 
     def _unknown(self, node: OnnxNode) -> UnsupportedError:
         type = node.type if node.domain in DOMAINS else f"{node.domain}.{node.type}"

@@ -20,17 +20,20 @@ DOMAINS = frozenset({"", "ai.onnx"})
 OLDEST_OPSET = 7
 
 
-@dataclass(frozen=True, slots=True)
-class Subgraph:
-    """The body of a loop or a branch. It is not read."""
+DEEPEST = 16  # branches and loops inside each other
 
-
-Attribute: TypeAlias = float | int | bytes | Stored | Subgraph | tuple[float, ...] | tuple[int, ...] | tuple[bytes, ...]
+# An OnnxModel is the body of a loop or a branch.
+Attribute: TypeAlias = (
+    "float | int | bytes | Stored | OnnxModel | tuple[float, ...] | tuple[int, ...] | tuple[bytes, ...]"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnnxNode:
-    """A node. inputs: "" for one that is left out. where: named after the first output, since nodes need no names."""
+    """A node. inputs: "" for one that is left out; behind its own are the values from outside that its bodies read.
+
+    where: named after the first output, since nodes need no names.
+    """
 
     type: str
     domain: str
@@ -51,7 +54,7 @@ class ValueInfo:
 
 @dataclass(frozen=True, slots=True)
 class OnnxModel:
-    """A file's network. opset: the version of the standard operators."""
+    """A file's network, or a body of one of its nodes. opset: the version of the standard operators."""
 
     path: Path
     opset: int
@@ -64,11 +67,23 @@ class OnnxModel:
     def held(self) -> Iterator[Stored]:
         """The large arrays that the file, or those beside it, really hold."""
         attributes = (value for node in self.nodes for value in node.attributes.values())
-        for array in (*self.initializers.values(), *attributes):
-            if isinstance(array, Stored) and not array.is_small:
+        for value in (*self.initializers.values(), *attributes):
+            if isinstance(value, OnnxModel):
+                yield from value.held()
+            elif isinstance(value, Stored) and not value.is_small:
                 with suppress(ModelError):  # reading it for a layer reports it
-                    array.read(0, 1)
-                    yield array
+                    value.read(0, 1)
+                    yield value
+
+    def captured(self) -> tuple[str, ...]:
+        """The values from outside that a body reads."""
+        own = {
+            *self.initializers,
+            *(info.name for info in self.inputs),
+            *(n for node in self.nodes for n in node.outputs),
+        }
+        read = (*(n for node in self.nodes for n in node.inputs), *(info.name for info in self.outputs))
+        return tuple(name for name in dict.fromkeys(read) if name and name not in own)
 
 
 def read_model(path: Path) -> OnnxModel:
@@ -96,6 +111,9 @@ class _Reader:
         self._path = path
         self._data = data
         self._file = TensorFile(path, data)
+        self._opset = 1
+        self._functions = frozenset[str]()
+        self._depth = 0  # of the body that is being read
 
     def model(self) -> OnnxModel:
         opsets: dict[str, int] = {}
@@ -114,10 +132,11 @@ class _Reader:
                     functions.add(self._text(fields[1]) if 1 in fields else "")
         if graph is None:
             raise WireError("it holds no graph", 0)
-        opset = max((version for domain, version in opsets.items() if domain in DOMAINS), default=1)
-        return self._graph(graph, opset, frozenset(functions))
+        self._opset = max((version for domain, version in opsets.items() if domain in DOMAINS), default=1)
+        self._functions = frozenset(functions)
+        return self._graph(graph)
 
-    def _graph(self, graph: Field, opset: int, functions: frozenset[str]) -> OnnxModel:
+    def _graph(self, graph: Field) -> OnnxModel:
         nodes: list[OnnxNode] = []
         initializers: dict[str, Stored] = {}
         infos: dict[int, list[ValueInfo]] = {11: [], 12: []}
@@ -138,7 +157,15 @@ class _Reader:
                         "DV201", problem, Origin(str(self._path)), "export the model with dense weights"
                     )
         inputs, outputs = map(tuple, infos.values())
-        return OnnxModel(self._path, opset, tuple(nodes), initializers, inputs, outputs, functions)
+        return OnnxModel(self._path, self._opset, tuple(nodes), initializers, inputs, outputs, self._functions)
+
+    def _body(self, graph: Field) -> OnnxModel:
+        if self._depth == DEEPEST:
+            raise WireError(f"there are more than {DEEPEST} graphs inside each other", graph.start)
+        self._depth += 1
+        body = self._graph(graph)
+        self._depth -= 1
+        return body
 
     def _node(self, message: Field) -> OnnxNode:
         texts: dict[int, list[str]] = {number: [] for number in (1, 2, 3, 4, 7)}
@@ -153,7 +180,10 @@ class _Reader:
         inputs, outputs, names, types, domains = texts.values()
         type, domain = "".join(types[-1:]), "".join(domains[-1:])
         layer = next((name for name in (*outputs, *names) if name), "")
-        return OnnxNode(type, domain, tuple(inputs), tuple(outputs), attributes, Origin(str(self._path), layer, type))
+        bodies = (value for value in attributes.values() if isinstance(value, OnnxModel))
+        captured = dict.fromkeys(name for body in bodies for name in body.captured())
+        where = Origin(str(self._path), layer, type)
+        return OnnxNode(type, domain, (*inputs, *captured), tuple(outputs), attributes, where)
 
     def _attribute(self, message: Field) -> Iterator[tuple[str, Attribute]]:
         """The name and the value of an attribute. A value that the file leaves out is zero, as in protobuf."""
@@ -177,6 +207,8 @@ class _Reader:
                 yield name, self._bytes(values[-1]) if values else b""
             case 5 if values:
                 yield name, read_tensor(self._file, values[-1])[1]
+            case 6 if values:
+                yield name, self._body(values[-1])
             case 7:
                 yield name, self._floats(values)
             case 8:
@@ -184,7 +216,7 @@ class _Reader:
             case 9:
                 yield name, tuple(map(self._bytes, values))
             case _:
-                yield name, Subgraph()
+                yield name, _NOTHING
 
     def _info(self, message: Field) -> ValueInfo:
         fields = self._first(message)
@@ -230,6 +262,8 @@ class _Reader:
         return tuple(numbers)
 
 
+# What stands for values of no known type, and of types that no known attribute has.
+_NOTHING = OnnxModel(Path(), 1, (), {}, (), (), frozenset())
 KINDS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11)  # fields of an attribute that hold its value
 # The attribute's type -> that field.
 KINDS_OF_TYPES = {1: 2, 2: 3, 3: 4, 4: 5, 5: 6, 6: 7, 7: 8, 8: 9, 9: 10, 10: 11}

@@ -36,7 +36,11 @@ def spell_out(model: OnnxModel, nodes: Sequence[OnnxNode]) -> tuple[tuple[OnnxNo
 
     Warns of each feature map that is not rounded. A node of a form that has no such spelling stays as it is.
     """
-    names = {*model.initializers, *(info.name for info in model.inputs), *(n for node in nodes for n in node.outputs)}
+    names = {
+        *model.initializers,
+        *(info.name for info in model.inputs),
+        *(n for node in nodes for n in (*node.inputs, *node.outputs)),
+    }
     spelling = _Spelling(model, names)
     return tuple(part for node in nodes for part in spelling.of(node)), spelling.constants
 

@@ -14,7 +14,7 @@ from cnn_convertor.errors import ModelError, SettingsError, UnsupportedError
 from cnn_convertor.frontends import chw_nodes, nchw
 from cnn_convertor.frontends.builder import Builder
 from cnn_convertor.frontends.nchw import Dims
-from cnn_convertor.frontends.onnx.model import OnnxNode, Subgraph
+from cnn_convertor.frontends.onnx.model import OnnxModel, OnnxNode
 from cnn_convertor.frontends.onnx.quant_params import QuantParams
 from cnn_convertor.frontends.onnx.stored import Numbers, Stored
 from cnn_convertor.frontends.onnx.versions import is_known
@@ -122,7 +122,7 @@ class OnnxReading:
     def take(self, name: str, default: Any = None) -> Any:
         """An attribute, or else the default."""
         value = self.attributes.take(name, default)
-        if isinstance(value, Subgraph):
+        if isinstance(value, OnnxModel):
             raise self.unsupported(f"the attribute {name} cannot be converted")
         return value
 

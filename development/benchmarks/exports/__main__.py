@@ -39,11 +39,12 @@ DEFECTS: Final = (State.INACCURATE, State.FAILED)
 class Plan(NamedTuple):
     """results: folder of outcomes. models: folder that keeps exported models; None: each is deleted once it was compared.
 
-    python: with the libraries. commit: of the convertor, now. renew: whether outcomes of other commits are measured again.
+    exporters: that are measured. python: with the libraries. commit: of the convertor, now. renew: whether outcomes of other commits are measured again.
     """
 
     results: Path
     models: Path | None
+    exporters: tuple[str, ...]
     python: str
     commit: str
     renew: bool
@@ -52,7 +53,7 @@ class Plan(NamedTuple):
         return known(self.results, network, exporter, self.commit if self.renew else None)
 
     def missing(self, network: str) -> tuple[str, ...]:
-        return tuple(exporter for exporter in EXPORTERS if self.known(network, exporter) is None)
+        return tuple(exporter for exporter in self.exporters if self.known(network, exporter) is None)
 
 
 def run(network: str, plan: Plan) -> tuple[Outcome, ...]:
@@ -163,18 +164,26 @@ def _git(*arguments: str) -> str:
     "--results", type=click.Path(path_type=Path), default=CHECKOUT / "build" / "exports", help="Folder of the results."
 )
 @click.option("--models", type=click.Path(path_type=Path), help="Folder that keeps the exported models.")
+@click.option("--exporter", type=click.Choice(list(EXPORTERS)), help="Measure its exports alone.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Number of networks at a time.")
 @click.option("--renew", is_flag=True, help="Measure again what another commit has measured.")
 @click.option("--page", is_flag=True, help="Only write docs/networks.md, from the results so far.")
 def main(
-    names: tuple[str, ...], python: str, results: Path, models: Path | None, jobs: int, renew: bool, page: bool
+    names: tuple[str, ...],
+    python: str,
+    results: Path,
+    models: Path | None,
+    exporter: str | None,
+    jobs: int,
+    renew: bool,
+    page: bool,
 ) -> None:
     """Export networks of model libraries, convert them, compare them with onnxruntime, and keep docs/networks.md.
 
     Without names: every network. What the folder of results has is not measured again, so that a run goes on after an
     interruption. The page is written once every network has its results. Ends with 1 when an output is below 40 dB, or when the convertor fails in another way than with a reason.
     """
-    plan = Plan(results, models, python, current_commit(), renew)
+    plan = Plan(results, models, (exporter,) if exporter else tuple(EXPORTERS), python, current_commit(), renew)
     for folder in (results, models):
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
