@@ -3,6 +3,7 @@
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import BatchNorm, Identity, Input
 from cnn_convertor.passes import canonicalize
+from cnn_convertor.passes.average_products import average_products
 from cnn_convertor.passes.contract import Pass, PassObserver, for_no_node, run_passes, settled, settling
 from cnn_convertor.passes.drop_channels import drop_channels
 from cnn_convertor.passes.fold_activations import fold_activations
@@ -83,6 +84,13 @@ PASSES: tuple[Pass, ...] = (
         fold_products,
         "no product of matrices has a transpose next to it that it can do itself",
         "after transposes are folded into one",
+        requires=(NO_IDENTITIES,),
+    ),
+    settling(
+        "average-products",
+        average_products,
+        "no product whose quotient alone matters is a sum",
+        "when the transposes between the products are part of them",
         requires=(NO_IDENTITIES,),
     ),
     settling(

@@ -30,6 +30,7 @@ FLAT = Shape(1, 1, X.size)
 TURN = ops.TransposeReshape((3, 16, 16), (0, 2, 1), X, Order.CHW)
 PLANES = ops.Matrices(3, Axis.CHANNELS, Axis.HEIGHT, Axis.WIDTH)
 ONE = PLANES._replace(number=1)
+HALVES = (ops.Crop(Shape(0, 0, 0), Shape(16, 8, 3)), ops.Crop(Shape(0, 8, 0), Shape(16, 16, 3)))
 
 
 def part(channel: int) -> Op:
@@ -51,7 +52,7 @@ def line(*made: Op) -> Graph:
 
 
 class Place(NamedTuple):
-    """operators: those after all passes, with "+" before an activation; not so with the pass moved `to` the first or last place."""
+    """operators: those after all passes, with "+" before an activation, "*" before a factor; not so with the pass moved `to` the first or last place."""
 
     name: str
     to: str
@@ -81,6 +82,12 @@ PLACES = [
         "fold-products", "first",
         net("m", ("a", ops.Reshape(FLAT, Order.CHW), "x"), ("b", TURN, "a"), ("m", ops.MatMul(PLANES, PLANES, PLANES), "b x")),
         "MatMul",
+    ),
+    Place(
+        "average-products", "first",
+        net("d", ("a", ops.MatMul(PLANES, PLANES, PLANES), "x x"), ("b", TURN, "a"), ("m", ops.MatMul(PLANES, PLANES, PLANES), "b x"),
+            ("p", HALVES[0], "m"), ("q", HALVES[1], "m"), ("d", ops.Binary(ops.BinaryOp.DIVIDE), "p q")),
+        "MatMul*0.0625 MatMul Crop Crop Binary",
     ),
     Place(
         "sink-reshapes", "last",
@@ -123,7 +130,9 @@ def operators(graph: Graph) -> str:
     nodes = [node.op for node in graph.nodes if not isinstance(node.op, ops.Input)]
     functions = (getattr(op, "activation", None) for op in nodes)
     return " ".join(
-        type(op).__name__ + ("" if function is None else f"+{type(function).__name__}")
+        type(op).__name__
+        + ("" if function is None else f"+{type(function).__name__}")
+        + (f"*{op.factor:g}" if isinstance(op, ops.MatMul) and op.factor != 1 else "")
         for op, function in zip(nodes, functions, strict=True)
     )
 
