@@ -2,7 +2,9 @@
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from itertools import islice
+from pathlib import Path
 
 
 def near_names(word: str, known: Iterable[str], n: int = 1, *, strict: bool = False) -> list[str]:
@@ -27,6 +29,14 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The nearest name as the end of a message; empty if none is near."""
     hint = suggestion(word, known)
     return hint and f"; {hint}"
+
+
+def near_file(path: Path, suffixes: Collection[str] = ()) -> str:
+    """What the user may have meant by a missing file, as the end of a message. suffixes: of files that may be meant; none: all."""
+    if not path.parent.is_dir():
+        return f', since there is no folder "{path.parent}"'
+    files = (p for p in islice(path.parent.iterdir(), 1000) if p.is_file())
+    return did_you_mean(path.name, sorted(p.name for p in files if not suffixes or p.suffix.lower() in suffixes))
 
 
 def plain(name: str) -> str:

@@ -19,6 +19,7 @@ from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.files.numpy_files import load_array, load_arrays
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Input, Shape
+from cnn_convertor.near_names import near_file
 
 IMAGES = frozenset({".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 ARRAYS = frozenset({".npy", ".npz"})
@@ -130,6 +131,8 @@ def random_samples(shapes: Mapping[str, Shape], preparation: Preparation, *, sam
 
     Without mean and scale their values range from -1 to 1. The same seed gives the same images. Raises MemoryError for too many.
     """
+    if samples < 1:
+        raise UsageError.of("DV707", f"expected at least one sample, not {samples}", hint="samples=4")
     try:
         inputs = {name: np.empty((samples, *shape), np.float32) for name, shape in shapes.items()}
     except ValueError as error:  # more bytes than NumPy can count
@@ -163,6 +166,8 @@ def _random_image(random: np.random.Generator, shape: Shape) -> NDArray[np.float
 Arrays: TypeAlias = ArrayLike | Mapping[str, ArrayLike]  # of the only input, or input name -> its array
 Given: TypeAlias = str | os.PathLike[str] | Arrays  # a file, a folder, or arrays
 _ARRAYS: Final = Path("given arrays")  # in place of a file
+_ACCEPTED: Final = "give an image, a .npy or .npz file of numbers, or a folder of them"
+_AGAIN: Final = "copy or save the image again"
 
 
 def arrays_of(given: object) -> dict[str, NDArray[Any]]:
@@ -174,7 +179,10 @@ def arrays_of(given: object) -> dict[str, NDArray[Any]]:
             raise TypeError(
                 f"expected a path, an array, or input names with arrays, not a value of type {kind} for {name}"
             )
-    return {str(name): np.asarray(value) for name, value in named.items()}
+    try:
+        return {str(name): np.asarray(value) for name, value in named.items()}
+    except ValueError as error:  # rows of different lengths
+        raise TypeError(f"expected arrays: {error}") from None
 
 
 def samples_of(given: Given, shapes: Mapping[str, Shape], preparation: Preparation, axes: Mapping[str, str]) -> Samples:
@@ -196,7 +204,7 @@ def read_samples(
     own ones, which win where several fit. In a .npz they are named after the inputs; `expected_LAYER` holds known results of a layer. Raises UsageError for arrays that do not fit.
     """
     if not path.exists():
-        raise _unfit(path, "there is no such file or folder")
+        raise _unfit(path, f"there is no such file or folder{near_file(path, IMAGES | ARRAYS)}")
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.suffix.lower() in IMAGES | ARRAYS)
         if not files:
@@ -226,11 +234,11 @@ def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
     try:
         pixels = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE if shape.channels == 1 else cv2.IMREAD_COLOR)
     except cv2.error as error:  # more pixels than it takes
-        raise _unfit(path, f"OpenCV cannot read the image: {error.err or error.msg}") from None
+        raise _unfit(path, f"OpenCV cannot read the image: {error.err or error.msg}", _AGAIN) from None
     if pixels is None:
-        raise _unfit(path, "OpenCV cannot read the image")
+        raise _unfit(path, "OpenCV cannot read the image", _AGAIN)
     if _is_cut_off(path.read_bytes()):
-        raise _unfit(path, "the JPEG file ends before its image does", "copy the file again")
+        raise _unfit(path, "the JPEG file ends before its image does", _AGAIN)
     if not preparation.is_given:
         problem = "the ini file has neither mean nor scale, so the network's input is pixels from 0 to 255"
         warn(
@@ -240,7 +248,8 @@ def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
         )
     if not preparation.fits(shape.channels):
         counts = " and ".join(f"{count} numbers of {name}" for name, count in preparation.counts.items())
-        raise _unfit(path, f"the ini file has {counts}, the network's input {shape.channels} channels")
+        hint = "correct the ini file"
+        raise _unfit(path, f"the ini file has {counts}, the network's input {shape.channels} channels", hint)
     if pixels.shape[:2] != shape[:2]:
         smaller = pixels.shape[0] > shape.height
         pixels = cv2.resize(
@@ -283,7 +292,8 @@ def _samples(
     if len(inputs) == len(shapes) == 1:
         inputs = dict(zip(shapes, inputs.values(), strict=True))
     if set(inputs) != set(shapes):
-        raise _unfit(path, f"it holds {_listed(inputs)}, but the network's inputs are {_listed(shapes)}")
+        hint = f"leave out the others, or name known results {EXPECTED}LAYER"
+        raise _unfit(path, f"it holds {_listed(inputs)}, but the network's inputs are {_listed(shapes)}", hint)
     maps = {n: _fitted(path, n, inputs[n], shape, axes.get(n, "")) for n, shape in shapes.items()}
     samples = Samples(maps, path.name, expected)
     for name, values in expected.items():
@@ -292,7 +302,7 @@ def _samples(
             reason = (
                 f"{EXPECTED}{name} is {actual}; it needs real numbers, a row for each of the {samples.count} samples"
             )
-            raise _unfit(path, reason)
+            raise _unfit(path, reason, "leave it out, or write it again")
     return samples
 
 
@@ -301,7 +311,7 @@ def _joined(folder: Path, files: list[Samples]) -> Samples:
     common = set.intersection(*(set(file.expected) for file in files))
     for name in sorted(common):
         if len({file.expected[name].shape[1:] for file in files}) > 1:
-            raise _unfit(folder, f"the arrays {EXPECTED}{name} of its files have different shapes")
+            raise _unfit(folder, f"the arrays {EXPECTED}{name} of its files have different shapes", "write them again")
     expected = {name: np.concatenate([file.expected[name] for file in files]) for name in sorted(common)}
     return Samples(inputs, f"{len(files)} files of {folder.name}", expected)
 
@@ -316,9 +326,10 @@ def _load(path: Path) -> NDArray[np.floating]:
 def _fitted(path: Path, name: str, values: NDArray[np.floating], shape: Shape, axes: str) -> Maps:
     """An array as (N, H, W, C). axes: the framework's own."""
     if values.dtype.kind not in "biuf":
-        raise _unfit(path, f'the input "{name}" is an array of {values.dtype}, not of real numbers')
+        problem = f'the input "{name}" is an array of {values.dtype}, not of real numbers'
+        raise _unfit(path, problem, "convert it with .astype(numpy.float32)")
     if not values.size:
-        raise _unfit(path, f'there are no samples for the input "{name}"')
+        raise _unfit(path, f'there are no samples for the input "{name}"', "give at least one")
     for letters in _spellings(shape, axes):
         expected = tuple(shape["HWC".index(letter)] for letter in letters)
         if values.shape[-len(expected) :] == expected and values.ndim in (len(expected), len(expected) + 1):
@@ -330,7 +341,8 @@ def _fitted(path: Path, name: str, values: NDArray[np.floating], shape: Shape, a
                 raise _unfit(path, f'the input "{name}" holds NaN or infinity', hint)
             return np.ascontiguousarray(batch).reshape(-1, *shape)
     actual = "x".join(map(str, values.shape))
-    raise _unfit(path, f'an array of {actual} does not fit the input "{name}" of {shape} (height x width x channels)')
+    problem = f'an array of {actual} does not fit the input "{name}" of {shape} (height x width x channels)'
+    raise _unfit(path, problem, f"give arrays of the shape (N, {shape.height}, {shape.width}, {shape.channels})")
 
 
 def _spellings(shape: Shape, own: str) -> Iterator[str]:
@@ -359,5 +371,5 @@ def _listed(names: Mapping[str, object]) -> str:
     return ", ".join(f'"{name}"' for name in names) or "nothing"
 
 
-def _unfit(path: Path, problem: str, hint: str = "") -> UsageError:
+def _unfit(path: Path, problem: str, hint: str = _ACCEPTED) -> UsageError:
     return UsageError.of("DV707", problem, Origin(str(path)), hint)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from cnn_convertor.config import Config
 from cnn_convertor.config.given import Network, configured, kept
 from cnn_convertor.conversion import bulk, cache, inspection
 from cnn_convertor.conversion.bulk import ConversionJob, Converted
@@ -31,9 +32,9 @@ PathLike = str | os.PathLike[str]
 
 def convert(
     network: Network,
+    *,
     progress: Progress = silent,
     on: Workers = HERE,
-    *,
     cache_folder: PathLike | None = None,
     **options: Any,
 ) -> ConvertedNetwork:
@@ -57,6 +58,8 @@ def convert_all(
 
     on: where the work runs. strict: warnings are errors. Gives the outcome of each network, in their order.
     """
+    if isinstance(networks, str | os.PathLike | bytes | Config):
+        raise TypeError("expected a list of networks; `convert` takes one")
     folder = None if cache_folder is None else Path(cache_folder)
     with ExitStack() as stack:
         configs = [stack.enter_context(configured(network, options)) for network in networks]
@@ -152,6 +155,8 @@ def sweep(
 
     Nothing is written. on: where the work runs.
     """
+    if not isinstance(vary, Mapping) or any(isinstance(v, str) or not isinstance(v, Iterable) for v in vary.values()):
+        raise TypeError('expected a mapping of keys to lists of values, such as {"quantization": [0, 1]}')
     texts = [f"{key}={','.join(map(_as_in_file, values))}" for key, values in vary.items()]
     with configured(network, options) as config:
         source = Path(network) if isinstance(network, str | os.PathLike) else Path(config.definition.name)

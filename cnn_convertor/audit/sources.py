@@ -44,7 +44,7 @@ def read(path: Path) -> tuple[SourceNetwork, list[Problem]]:
         ) from None
     except OSError as error:
         message = f"cannot read the source: {error.strerror or error}"
-        raise ModelError.of("DV600", message, Origin(str(path)), "check the path") from error
+        raise ModelError.of("DV600", message, Origin(str(path)), hint("DV600")) from error
     return read_text(text, path.name)
 
 

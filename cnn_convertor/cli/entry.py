@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from cnn_convertor import __version__
 from cnn_convertor.cli import problems
@@ -30,16 +31,25 @@ class Commands(click.Group):
     default = "convert"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = {name for parameter in self.get_params(ctx) for name in parameter.opts}
+        known = {*own, *self.commands, *EARLIER_COMMANDS}
         if ctx.resilient_parsing:  # a shell completes a line that is not whole yet
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, args if not args or args[0] in known else [self.default, *args])
         if not args:
             ctx.fail("expected a NET.ini or a command")
-        own = {name for parameter in self.get_params(ctx) for name in parameter.opts}
-        if args[0] not in {*own, *self.commands, *EARLIER_COMMANDS}:
+        if args[0] not in known:
             self._look_for_misspelling(ctx, *args[:1])
             self._look_for_a_late_command(ctx, args)
             args = [self.default, *args]
         return super().parse_args(ctx, self._renamed(args))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The first word is a command, an option of the default command, or a file for it."""
+        command = self.commands[self.default]
+        found = super().shell_complete(ctx, incomplete)
+        if incomplete.startswith("-"):
+            return [*command.shell_complete(click.Context(command, ctx), incomplete), *found]
+        return found or [CompletionItem(incomplete, type="file")]
 
     def _renamed(self, args: list[str]) -> list[str]:
         """The arguments with the names of now; notes say what was renamed."""
@@ -122,6 +132,16 @@ def commands() -> None:
     """Turn trained Caffe, Keras and ONNX networks into C++ sources and packed weights for the DV700 accelerator."""
 
 
+def _words(arguments: Sequence[str]) -> Iterator[str]:
+    """The words of the command that arguments begin with."""
+    command: click.Command = commands
+    for word in arguments:
+        if not isinstance(command, click.Group) or word not in command.commands:
+            return
+        command = command.commands[word]
+        yield word
+
+
 def _print_cmake_folder(context: click.Context) -> None:
     click.echo(place_of("cmake"))
     context.exit()
@@ -136,8 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(commands.main(arguments, prog_name=program, standalone_mode=False) or DONE)
     except click.ClickException as error:
-        context = getattr(error, "ctx", None)
-        help_of = context.command_path if context else program
+        help_of = " ".join([program, *_words(sys.argv[1:] if arguments is None else arguments)])
         console = Console(0, form=problems.requested_format(sys.argv[1:] if arguments is None else arguments))
         console.complain("error", Problem("DV100", error.format_message(), hint=f"{help_of} --help"))
         console.close()

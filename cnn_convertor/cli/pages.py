@@ -48,8 +48,11 @@ def _page(name: str) -> str:
 
 def _files() -> dict[str, Path]:
     folder = place_of("docs")
-    parts = (*["ja"] * _is_japanese(), ".", "internals")
-    return {path.stem: path for part in parts for path in sorted((folder / part).glob("*.md"))}
+    files: dict[str, Path] = {}
+    for part in (*["ja"] * _is_japanese(), ".", "internals"):
+        for path in sorted((folder / part).glob("*.md")):
+            files.setdefault(path.stem, path)
+    return files
 
 
 def _is_japanese() -> bool:

@@ -91,7 +91,7 @@ def earlier_report(path: Path) -> Report:
         match values:  # first, as another form has other entries
             case {"schema": int(form)} if form != SCHEMA:
                 problem = f"the report has the form {form}, not {SCHEMA}"
-                raise UsageError.of("DV161", problem, Origin(str(path)), "make it again with this version")
+                raise UsageError.of("DV161", problem, Origin(str(path)), f"{hint} with this version")
         return from_values(Report, values)
     except ValueError as error:
         raise UsageError.of("DV161", f"this is not a report: {error}", Origin(str(path)), hint) from None

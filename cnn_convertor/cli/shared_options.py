@@ -145,13 +145,13 @@ def with_device(command: Callable[..., int]) -> Callable[..., int]:
     kernel = click.option(
         "--max-kernel-size",
         metavar="N",
-        type=int,
+        type=COUNT,
         help="Largest kernel in pixels, in place of the device's.",
     )
     buffer = click.option(
         "--ub-size",
         metavar="BYTES",
-        type=int,
+        type=COUNT,
         help="Size of the unified buffer, in place of the device's.",
     )
     return name(kernel(buffer(command)))

@@ -26,7 +26,7 @@ from cnn_convertor.cli.shared_options import (
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.device_file import NAMES
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.errors import UsageError
+from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.workers.processes import HERE, Workers
 
 
@@ -111,6 +111,9 @@ def run(
 
     config = Config.of(ini, **device)
     names = () if labels is None else read_labels(labels)
+    if output is not None and output.suffix not in {"", ".npz"}:
+        problem, hint = "--output writes arrays, in a .npz file", f"-o {output.with_suffix('.npz')}"
+        raise UsageError.of("DV100", problem, Origin(str(output)), hint)
     with console.progress(config.name, verbose=config.verbose) as progress:
         results = run_network(config, inputs, sources=sources, progress=progress)
     if labels is not None:

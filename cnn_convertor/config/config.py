@@ -75,7 +75,7 @@ class Config:
         """Fill in what the definition gives: the name, the folder of the outputs, the framework, the file of the weights.
 
         Every field may have the text of the ini file. Raises UsageError for values that a field cannot have, for a definition of
-        no known framework, for sizes that the device cannot have, for code that may not run, and for scale and std together.
+        no known framework, for sizes that the device cannot have, for a width without a height, for code that may not run, and for scale and std together.
         """
         path = Path(self.definition)
         where = Origin(str(path))
@@ -91,6 +91,10 @@ class Config:
         for name, value in values.items():
             object.__setattr__(self, name, value)
         assert self.profile
+        overrides = [name for name in ("width_override", "height_override") if getattr(self, name) is not None]
+        if len(overrides) == 1:
+            problem = f"[INPUT] {overrides[0]}: width_override and height_override must be given together"
+            raise UsageError.of("DV104", problem, self.lines.get(overrides[0], where), "add the other")
         if self.scale is not None and self.std is not None:
             problem = "[INPUT] std and scale are both set, and std = 1 / scale"
             where = self.lines.get("std", Origin(str(self.definition)))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from cnn_convertor.config.config import Config, checked_options, name_of
-from cnn_convertor.errors import Origin, UsageError
+from cnn_convertor.errors import ConvertorError, Origin, Problem, UsageError
 from cnn_convertor.files.temporary import temporary_folder
 
 
@@ -62,9 +62,27 @@ def configured(network: Network, options: Mapping[str, Any] = {}) -> Iterator[Co
             case _:
                 write, suffix, name = _written(network)
                 present = {"name": name, "output_folder": Path(), "generate_source": True, **present}
-                definition = stack.enter_context(temporary_folder()) / f"{present['name']}{suffix}"
-                write(definition)
-                yield Config(definition=definition, **present)
+                folder = stack.enter_context(temporary_folder())
+                definition = folder / f"{present['name']}{suffix}"
+                with _told_without(folder):
+                    write(definition)
+                    yield Config(definition=definition, **present)
+
+
+@contextmanager
+def _told_without(folder: Path) -> Iterator[None]:
+    """In errors, a model in memory has the name of its file, without a folder that the user does not know."""
+    try:
+        yield
+    except ConvertorError as error:
+        raise type(error)([_within(problem, folder) for problem in error.problems], error.notes) from error
+
+
+def _within(problem: Problem, folder: Path) -> Problem:
+    where = problem.where
+    if where is None or folder not in Path(where.file).parents:
+        return problem
+    return replace(problem, where=replace(where, file=Path(where.file).name))
 
 
 def kept(network: Network, options: Mapping[str, Any]) -> Config:
@@ -83,6 +101,7 @@ def _written(network: object) -> tuple[Callable[[Path], object], str, str]:
     if isinstance(network, OnnxProto) and type(network).__name__ == "ModelProto":
         return partial(_serialize, network), ".onnx", "network"
     hints = [f"; give {hint}" for foreign, hint in _FOREIGN.items() if foreign in package]
+    hints += ["; convert_all takes several"] * isinstance(network, list | tuple)
     raise TypeError(f"expected {ACCEPTED}, not {_described(network)}{''.join(hints)}")
 
 

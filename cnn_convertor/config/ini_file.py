@@ -5,20 +5,21 @@ from __future__ import annotations
 import glob
 import re
 import shlex
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cnn_convertor.config.keys import KEYS, LAYERS, OPTIONS, SECTIONS, Key
-from cnn_convertor.config.kinds import near_file
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.files.limited import TooLargeError, contents
 from cnn_convertor.frontends import FRONTENDS, recognize
 from cnn_convertor.frontends.frontend import Frontend
 from cnn_convertor.frontends.unsupported_formats import explain
-from cnn_convertor.near_names import did_you_mean
+from cnn_convertor.near_names import did_you_mean, near_file
 
 LARGEST = 1_000_000  # bytes of an ini file
 # A line without the blanks at its ends. No two loops in a row match the same characters, so the time is linear.
@@ -27,6 +28,7 @@ _BLANK = re.compile(_COMMENT)
 _SECTION = re.compile(r"\[([^\]]*)\]\s*" + _COMMENT)
 _NO_TEXT = re.compile("[\0\x80-\xa0\ue000-\uf8ff\ufffd]")  # what a code page has in place of undefined bytes
 _OPEN_SECTION = re.compile(r"\[\s*(\w+)\s*" + _COMMENT)
+_NEAR_SIGN = re.compile("[:\uff1d]")  # a colon, or the wide sign of a Japanese keyboard
 _SETTING = re.compile(r'([^=\[\]#;"]+)=(?:\s*"([^"]*)"\s*|([^"#;]*))' + _COMMENT)
 
 
@@ -123,10 +125,6 @@ class IniFile:
         if values.get("python_module") in taken:
             line = self._settings["OUTPUT", "python_module"].line
             self._wrong("DV106", "[OUTPUT] python_module: its source would replace the network's own file", line)
-        overrides = [name for name in ("width_override", "height_override") if values.get(name)]
-        if len(overrides) == 1:
-            problem = f"[INPUT] {overrides[0]}: width_override and height_override must be given together"
-            self._wrong("DV104", problem, self._settings["INPUT", overrides[0]].line)
         values["overrides"] = tuple(self._overrides())
         values["lines"] = {
             name: Origin(str(self._path), line=setting.line)
@@ -161,7 +159,7 @@ class IniFile:
             yield key.kind.parse(text, self._path.parent)
         except ValueError:
             actual = f'not "{text}"' if text else "found nothing"
-            self._wrong("DV106", f"{shown}: expected {key.kind.expected}, {actual}", line)
+            self._wrong("DV106", f"{shown}: expected {key.kind.expected}, {actual}", line, respelling(key, text))
         except UsageError as error:
             place = Origin(str(self._path), line=line)
             self.problems += [replace(problem, where=problem.where or place) for problem in error.problems]
@@ -217,7 +215,8 @@ class IniFile:
                 section = match[1].strip().upper()
                 first = self._sections.setdefault(section, line)
                 if first != line:
-                    self._wrong("DV103", f"[{section}] begins twice, here and in line {first}", line)
+                    problem = f"[{section}] begins twice, here and in line {first}"
+                    self._wrong("DV103", problem, line, f"move its lines up to the section of line {first}")
             elif match := _OPEN_SECTION.fullmatch(content):
                 section = match[1].upper()  # so that the next lines have a section
                 self._sections.setdefault(section, line)
@@ -232,7 +231,8 @@ class IniFile:
                 setting = _Setting(match[3].strip() if match[2] is None else match[2], line)
                 first = self._settings.setdefault((section, name), setting).line
                 if first != line:
-                    self._wrong("DV103", f"[{section}] {name} is set twice, here and in line {first}", line)
+                    problem = f"[{section}] {name} is set twice, here and in line {first}"
+                    self._wrong("DV103", problem, line, "keep one of the two lines")
             else:
                 problem = f"expected [SECTION], key = value or a comment, found: {content}"
                 hint = (
@@ -240,6 +240,10 @@ class IniFile:
                     if '"' in content
                     else ""
                 )
+                if match := _SETTING.fullmatch(_NEAR_SIGN.sub("=", content, count=1)):
+                    name, value = match[1].strip(), (match[3] or match[2] or "").strip()
+                    hint = f"{name} = {value}"
+                    self._settings.setdefault((section, name.lower()), _Setting(value, line))
                 self._wrong("DV102", problem, line, hint)
 
     def _look_for_unknown(self) -> None:
@@ -259,6 +263,16 @@ class IniFile:
         self.problems.append(Problem(code, message, Origin(str(self._path), line=line), hint))
 
 
+def respelling(key: Key, text: str) -> str:
+    """What was probably meant by a value that the key cannot have, as a hint; empty if nothing is near."""
+    for spelling in (unicodedata.normalize("NFKC", text), text.strip("[](){} "), *key.kind.spellings(text)):
+        with suppress(ValueError, UsageError, OSError):
+            if spelling and spelling != text:
+                key.kind.parse(spelling, Path())
+                return f"{key.name} = {spelling}"
+    return ""
+
+
 def _shortened(text: str) -> str:
     """A long path, abbreviated."""
     return text if len(text) <= 100 else f"{text[:50]}...{text[-40:]}"
@@ -272,16 +286,17 @@ def ini_files(paths: Iterable[Path]) -> tuple[Path, ...]:
     resolved: dict[Path, None] = {}
     files: list[Path] = []
     for path in paths:
+        found = [path]
         if path.is_dir() or (not path.exists() and glob.has_magic(str(path))):
-            inside = [*_inside(path)]
-            if not inside:
+            found = [*_inside(path)]
+            if not found:
                 kind = "the folder" if path.is_dir() else "the pattern"
-                raise UsageError.of("DV124", f"{kind} has no .ini file", Origin(str(path)), "check the path")
-            files += [file for file in inside if file.resolve() not in resolved]
-            resolved |= dict.fromkeys(file.resolve() for file in inside)
-        else:
-            files.append(path)
-            resolved[path.resolve()] = None
+                hint = f"`cnn-convertor init MODEL -o {shlex.quote(str(path / 'net.ini'))}` writes one"
+                raise UsageError.of(
+                    "DV124", f"{kind} has no .ini file", Origin(str(path)), hint if path.is_dir() else "check the path"
+                )
+        files += [file for file in found if file.resolve() not in resolved]
+        resolved |= dict.fromkeys(file.resolve() for file in found)
     return tuple(files)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import keyword
 import math
+import os
 import re
 from collections.abc import Callable
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from cnn_convertor.escaping import CPP_KEYWORDS
 from cnn_convertor.frontends import FRONTENDS
 from cnn_convertor.frontends.frontend import Frontend
 from cnn_convertor.frontends.unsupported_formats import explain
-from cnn_convertor.near_names import did_you_mean
+from cnn_convertor.near_names import near_file
 
 
 class Kind(NamedTuple):
@@ -27,10 +27,12 @@ class Kind(NamedTuple):
 
     expected: its description in messages. parse: (text, folder of the ini file) -> value; raises ValueError for other
     text, OSError (with a whole sentence) for wrong files and folders, UsageError for models of unsupported formats.
+    spellings: of a text that is none of this kind -> what it may mean.
     """
 
     expected: str
     parse: Callable[[str, Path], object]
+    spellings: Callable[[str], tuple[str, ...]] = lambda _: ()
 
 
 LONGEST_NAME = 200  # characters, so that file names derived from it are valid
@@ -58,6 +60,19 @@ def _flag(text: str, _: Path) -> bool:
     if text not in {"0", "1"}:
         raise ValueError
     return text == "1"
+
+
+def _named_flags(text: str) -> tuple[str, ...]:
+    meanings = {"yes": "1", "true": "1", "on": "1", "no": "0", "false": "0", "off": "0"}
+    return tuple(value for name, value in meanings.items() if name == text.lower())
+
+
+def _identifiers(text: str) -> tuple[str, ...]:
+    return (re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_"),)
+
+
+def _without_unit(text: str) -> tuple[str, ...]:
+    return (re.sub(r"\s*[a-z]+$", "", text, flags=re.IGNORECASE),)
 
 
 def _quantization(text: str, _: Path) -> Quantization:
@@ -97,7 +112,7 @@ def _origin(text: str, _: Path) -> Frontend | None:
 def _file(text: str, folder: Path) -> Path | None:
     if not text:
         return None
-    path = folder / text
+    path = _path(text, folder)
     if path.is_dir():
         raise IsADirectoryError(f'"{path}" is a folder, not a file')
     if not path.is_file():
@@ -105,21 +120,22 @@ def _file(text: str, folder: Path) -> Path | None:
     return path
 
 
-def near_file(path: Path) -> str:
-    """What the user may have meant by a missing file."""
-    if not path.parent.is_dir():
-        return f', since there is no folder "{path.parent}"'
-    return did_you_mean(path.name, sorted(p.name for p in islice(path.parent.iterdir(), 1000) if p.is_file()))
+def _path(text: str, folder: Path) -> Path:
+    if text.startswith("~"):
+        raise NotADirectoryError(f'"{text}" begins with ~, which no shell replaces here: write the whole path')
+    return folder / text
 
 
 def _model(text: str, folder: Path) -> Path | None:
-    if text and (problem := explain(folder / text)):
+    if text and (problem := explain(_path(text, folder))):
         raise UsageError(problem)
     return _file(text, folder)
 
 
 def _folder(text: str, folder: Path) -> Path:
-    path = folder / text
+    path = _path(text, folder)
+    if "\\" in text and os.sep == "/":
+        raise NotADirectoryError(f'"{text}" has backslashes, which separate no folders on this system: write /')
     there = next(p for p in (path, *path.parents) if p.exists())
     if not there.is_dir():
         raise NotADirectoryError(f'"{there}" is a file, not a folder')
@@ -181,13 +197,13 @@ def _channel_order(text: str, _: Path) -> str:
     return text.upper()
 
 
-NETWORK_NAME = Kind(f"a name of up to {LONGEST_NAME} letters, digits and underscores", _network_name)
-MODULE_NAME = Kind("the name of a Python module: an identifier that is not a keyword", _module_name)
-FLAG = Kind("0 or 1", _flag)
-QUANTIZATION = Kind("0, 1 or auto", _quantization)
-DECIBELS = Kind("a number of decibels", _decibels)
-OUTPUT_DECIBELS = Kind("a number of decibels", _output_decibels)
-PIXELS = Kind("a number of pixels, or -1 for the network's own", _pixels)
+NETWORK_NAME = Kind(f"a name of up to {LONGEST_NAME} letters, digits and underscores", _network_name, _identifiers)
+MODULE_NAME = Kind("the name of a Python module: an identifier that is not a keyword", _module_name, _identifiers)
+FLAG = Kind("0 or 1", _flag, _named_flags)
+QUANTIZATION = Kind("0, 1 or auto", _quantization, _named_flags)
+DECIBELS = Kind("a number of decibels", _decibels, _without_unit)
+OUTPUT_DECIBELS = Kind("a number of decibels", _output_decibels, _without_unit)
+PIXELS = Kind("a number of pixels, or -1 for the network's own", _pixels, _without_unit)
 _FRAMEWORKS = [frontend.name for frontend in FRONTENDS]
 ORIGIN = Kind(f"{', '.join(_FRAMEWORKS[:-1])} or {_FRAMEWORKS[-1]}", _origin)
 FILE = Kind("a file", _file)

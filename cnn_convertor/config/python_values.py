@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Final
 
+from cnn_convertor.config.ini_file import respelling
 from cnn_convertor.config.keys import Key
 from cnn_convertor.config.kinds import FILE, FOLDER, LAYER_NAMES, MODEL, STAGES
 from cnn_convertor.devices.dv700.profile import Profile
@@ -27,14 +28,20 @@ def field_value(key: Key, value: object, where: Origin) -> object:
     if value is None or isinstance(value, Profile | Frontend | Enum):
         return value  # not given, or what parsing gives
     if key.kind in _PATHS and isinstance(value, str | os.PathLike):
+        if os.fspath(value).startswith("~"):
+            problem = f'{key.name}: "{value}" begins with ~, which no shell replaces here'
+            raise UsageError.of("DV107", problem, where, "write the whole path, or Path(...).expanduser()")
         return Path(value)
+    if key.kind in _PATHS:
+        raise _wrong_type(key, value)
     if key.kind in _NAMES and not isinstance(value, str) and isinstance(value, Iterable):
         return _names(key, value)
     text = _text(key, value)
     try:
         return key.kind.parse(text, Path())
     except ValueError:
-        raise UsageError.of("DV106", f'{key.name}: expected {key.kind.expected}, not "{text}"', where) from None
+        problem = f'{key.name}: expected {key.kind.expected}, not "{text}"'
+        raise UsageError.of("DV106", problem, where, respelling(key, text)) from None
 
 
 def _names(key: Key, value: Iterable[object]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import errno
 import hashlib
 import logging
 import os
+import re
 import shlex
 import shutil
 import stat
@@ -50,7 +51,7 @@ def build(folder: Path, name: str, *, sources: Sequence[Path] = ()) -> Path:
     defines = (f'-DNETWORK_HEADER="{name}_gen.h"', f"-DNETWORK_CLASS=C{name}")
     options = [*NETWORK_FLAGS, *defines, f"-I{INCLUDE}", f"-I{SOURCES}", f"-I{folder}"]
     parts = [([*options, "-E", "-P", str(source)], source) for source in sources]
-    expanded = _compile(compiler, *parts) if parts else []
+    expanded = _compile(compiler, *parts, own=sources) if parts else []
     key = _key(compiler, (*NETWORK_FLAGS, *defines, library.stem, *expanded), files)
 
     def make(scratch: Path) -> Path:
@@ -58,7 +59,8 @@ def build(folder: Path, name: str, *, sources: Sequence[Path] = ()) -> Path:
         program = scratch / "program"
         joined = _joined(scratch / "network.cpp", [generated[1].name, RUNNER])
         inputs = [joined, *sources, library]
-        _compile(compiler, ([*options, *map(str, inputs), "-o", str(program)], generated[1]), scratch=scratch)
+        part = [*options, *map(str, inputs), "-o", str(program)], generated[1]
+        _compile(compiler, part, scratch=scratch, own=sources)
         return program
 
     return _cached(f"{name}-{key}", make)
@@ -137,10 +139,12 @@ def _joined(path: Path, parts: Sequence[str]) -> Path:
     return path
 
 
-def _compile(compiler: Compiler, *parts: tuple[Sequence[str], Path], scratch: Path | None = None) -> list[str]:
+def _compile(
+    compiler: Compiler, *parts: tuple[Sequence[str], Path], scratch: Path | None = None, own: Sequence[Path] = ()
+) -> list[str]:
     """Compile parts at the same time; returns what the compiler prints for each. Raises ConvertorError with its first errors.
 
-    parts: arguments, and the source to name in an error. scratch: where the compiler keeps its own files.
+    parts: arguments, and the source to name in an error. scratch: where the compiler keeps its own files. own: the user's.
     """
     environment = None if scratch is None else os.environ | {"TMPDIR": str(scratch)}
     results = run_all(
@@ -148,12 +152,16 @@ def _compile(compiler: Compiler, *parts: tuple[Sequence[str], Path], scratch: Pa
     )
     for result, (_, source) in zip(results, parts, strict=True):
         if result.returncode != 0:
-            raise _refusal(result.stderr, source)
+            raise _refusal(compiler, result.stderr, source, own)
     return [result.stdout for result in results]
 
 
-def _refusal(said: str, source: Path) -> ConvertorError:
-    """said: by the compiler."""
+def _refusal(compiler: Compiler, said: str, source: Path, own: Sequence[Path]) -> ConvertorError:
+    """said: by the compiler. own: files of the user's."""
+    where = Origin(str(source))
+    if not said.strip():
+        problem = f'the C++ compiler "{shlex.join(compiler.command)}" fails without a message'
+        return UsageError.of("DV701", problem, hint="name another compiler in the variable CXX, such as g++ or clang++")
     lines = [line for line in said.splitlines() if "error" in line or "undefined reference" in line]
     first = "\n".join((lines or said.splitlines())[:_SHOWN_ERRORS])
     hint = "unless the sources were changed, this is an error of the convertor: please report it"
@@ -161,7 +169,12 @@ def _refusal(said: str, source: Path) -> ConvertorError:
         hint = "name the C++ file that defines the callbacks of the custom layers with --source"
     if any(text in said for text in _MISSING_FILE):
         hint = "put the missing file beside the source that includes it, or name its folder in CPATH; on a cluster, on each computer"
-    return ConvertorError.of("DV702", f"the C++ compiler refuses the sources:\n{first}", Origin(str(source)), hint)
+    for path in own:
+        if not path.is_file():
+            where, hint = Origin(str(path)), "name a C++ file with --source"
+        elif match := re.search(rf"^{re.escape(str(path))}:(\d+):", said, re.MULTILINE):
+            where, hint = Origin(str(path), line=int(match[1])), "correct this file, which --source names"
+    return ConvertorError.of("DV702", f"the C++ compiler refuses the sources:\n{first}", where, hint)
 
 
 def _cached(name: str, make: Callable[[Path], Path]) -> Path:

@@ -52,4 +52,4 @@ def _hint(text: str, name: str) -> str:
         return "cldnn:os_is_yx_isv16_osv16,b_fs_yx_fsv16"
     if name in NVDLA:
         return f"{name}:{','.join(MODES)}, or some of these"
-    return (near_names(text, _FORMS) or [", ".join((*NVDLA, *_FORMS[-5:]))])[0]
+    return ", ".join(dict.fromkeys((*near_names(text, _FORMS), *NVDLA, *_FORMS[-5:])))

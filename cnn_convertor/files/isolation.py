@@ -89,8 +89,8 @@ def _run(function: Callable[[], Any], target: BinaryIO, seconds: int, memory: in
     for number in ENDS:
         signal.signal(number, signal.SIG_DFL)
     faulthandler.disable()  # the parent reports a crash in plain words
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+    _limit(resource.RLIMIT_CORE, 0, 0)
+    _limit(resource.RLIMIT_CPU, seconds, seconds + 1)
     _limit_memory(memory)
     answer = _answered(function)
     try:
@@ -107,4 +107,14 @@ def _limit_memory(memory: int) -> None:
     status = Path("/proc/self/statm")
     if status.exists():
         mapped = int(status.read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (mapped + memory,) * 2)
+        _limit(resource.RLIMIT_AS, mapped + memory, mapped + memory)
+
+
+def _limit(kind: int, soft: int, hard: int) -> None:
+    """Within what limits this process already."""
+    import resource
+
+    most = resource.getrlimit(kind)[1]
+    if most != resource.RLIM_INFINITY:
+        soft, hard = min(soft, most), min(hard, most)
+    resource.setrlimit(kind, (soft, hard))

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from errno import EACCES, EEXIST, EISDIR, ELOOP, ENOSYS, ENOTDIR, EXDEV
+from errno import EACCES, EDQUOT, EEXIST, EISDIR, ELOOP, ENOSPC, ENOSYS, ENOTDIR, EXDEV
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple, TypeAlias, TypedDict
 
@@ -81,7 +81,8 @@ def write(path: Path, contents: Contents) -> None:
             replace_all(path.parent, {path.name: contents})
     except UsageError as error:
         (problem,) = error.problems
-        wrong = replace(problem, where=Origin(str(path)), hint="name a file that can be written")
+        hint = problem.hint.replace("a folder that", "a file that")
+        wrong = replace(problem, where=Origin(str(path)), hint=hint)
         raise UsageError(wrong) from error
 
 
@@ -401,6 +402,7 @@ def _writing(folder: Path) -> Iterator[None]:
         reason = error.strerror or str(error)
         if error.errno in (EEXIST, ENOTDIR):
             reason = "there is a file in place of a folder"
-        raise UsageError.of(
-            "DV110", f"cannot write the outputs: {reason}", Origin(str(folder)), "name a folder that can be written"
-        ) from error
+        hint = "name a folder that can be written"
+        if error.errno in (ENOSPC, EDQUOT):
+            hint = f"make room on that disk, or {hint}"
+        raise UsageError.of("DV110", f"cannot write the outputs: {reason}", Origin(str(folder)), hint) from error

@@ -217,7 +217,9 @@ def shape_of(node: Node, shapes: Mapping[str, Shape]) -> Shape:
         if min(shape) < 1:
             raise ShapeError(f"a map of {shape} has no elements")
     except ShapeError as error:
-        raise ModelError.of("DV202", str(error), node.where, "check the sizes of the layer's inputs") from None
+        of_input = "give a smaller input (width_override and height_override change it)"
+        hint = "check the sizes of the layer's inputs" if node.inputs else of_input
+        raise ModelError.of("DV202", str(error), node.where, hint) from None
     return shape
 
 

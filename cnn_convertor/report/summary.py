@@ -53,7 +53,8 @@ def _estimated(report: Report) -> Iterator[tuple[str, str]]:
         yield "estimate", times(report)
         text = f"the commands on {report.device.name} move {report.traffic / 1e6:,.2f} MB"
         yield "estimate", f"{text}; {milliseconds(report.command_usec)} ms to start and end them"
-        yield "estimate", report.device.provenance
+        model, _, source = report.device.provenance.rpartition("; ")
+        yield from (("estimate", line) for line in (model, source) if line)
     if (board := report.board) is not None:
         usec = board.whole.usec
         commands = "not measured" if usec is None else f"{milliseconds(Interval.of(usec))} ms"

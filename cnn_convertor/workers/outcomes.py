@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import traceback
 import warnings
 from collections.abc import Callable
@@ -94,13 +95,24 @@ def attempted(work: Callable[[], T], *, strict: bool = False) -> Outcome[T]:
     return replace(attempt.outcome, result=result)
 
 
+_REMEDIES = {
+    errno.ENOSPC: "make room on that disk, or write to another",
+    errno.ENOENT: "check the path; the current folder may have been removed, too",
+    errno.EACCES: "check the permissions of the file and of its folders",
+    errno.EMFILE: "allow more open files: ulimit -n 1024",
+}
+
+
 def problems_of(error: Exception) -> tuple[Problem, ...]:
     """An exception as problems for the user."""
     match error:
         case ConvertorError() | ConvertorWarning():
             return error.problems
         case OSError(errno=int(), filename=name):
-            return (Problem("DV113", f"the system says: {error.strerror}", Origin(str(name)) if name else None),)
+            where = Origin(str(name)) if name else None
+            return (
+                Problem("DV113", f"the system says: {error.strerror}", where, _REMEDIES.get(int(error.errno or 0), "")),
+            )
         case MemoryError():
             hint = "use a smaller input of the network, fewer samples, or a computer with more memory"
             return (Problem("DV113", "there is not enough memory", hint=hint),)

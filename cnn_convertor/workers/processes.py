@@ -45,6 +45,8 @@ def spread(
     started: called with the number of each item that starts.
     If the caller stops early, processes are interrupted like by Ctrl-C, and the tasks of a cluster are canceled.
     """
+    if not isinstance(on, Processes | Cluster):
+        raise TypeError(f"on: expected Processes(N) or Cluster(address), not a value of type {type(on).__qualname__}")
     if isinstance(on, Processes) and on.jobs > 1 and not can_start_processes():
         warn(Problem("DV140", "this system cannot start processes as Linux does, so all work is done in one"))
         on = HERE

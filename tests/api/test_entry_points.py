@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import cnn_convertor
-from cnn_convertor import Config, ConvertorError, convert, convert_all, inspect, load, run, sweep, verify
+from cnn_convertor import Buffer, Config, ConvertorError, convert, convert_all, inspect, load, plan, run, sweep, verify
 from cnn_convertor.ir.constant import Constant
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -115,6 +115,7 @@ def test_a_network_of_pytorch_names_the_way(monkeypatch: pytest.MonkeyPatch) -> 
         ({"mean": object()}, "mean: expected a number"),
         ({"outputs": [1]}, "outputs: expected names of layers"),
         ({"scale": {"a": 1}}, "scale: expected a number"),
+        ({"output_folder": 5}, "output_folder: expected a folder, not a value of type int"),
     ],
 )
 def test_wrong_types_of_options(options: dict[str, Any], message: str, folder: Path) -> None:
@@ -127,7 +128,9 @@ def test_wrong_types_of_options(options: dict[str, Any], message: str, folder: P
     [
         ({"fusion": "fast"}, 'fusion: expected proven, documented, full or none, not "fast"'),
         ({"quantization": 2}, 'quantization: expected 0, 1 or auto, not "2"'),
-        ({"name": "a-b"}, "name: expected a name"),
+        ({"name": "a-b"}, "name: expected a name.*\n.*\n  try: name = a_b"),
+        ({"output_folder": "~/a"}, 'output_folder: "~/a" begins with ~'),
+        ({"width_override": 16}, "width_override and height_override must be given together"),
         ({"device": "zia"}, 'there is no device "zia"; did you mean "zia-c3"'),
         ({"mean": float("nan")}, "mean: expected a number"),
         ({"height_override": 2.5, "width_override": 2}, "height_override: expected a number of pixels"),
@@ -169,6 +172,40 @@ def test_samples_of_a_wrong_type(folder: Path) -> None:
             verify("net.ini", inputs=inputs)  # type: ignore[arg-type]
     with pytest.raises(ConvertorError, match="an array of 3 does not fit the input"):
         run("net.ini", {"other": np.zeros(3)})
+
+
+def test_an_error_in_a_model_in_memory_names_no_temporary_folder() -> None:
+    with pytest.raises(ConvertorError, match=r"DV201.*\n  --> network\.onnx\n"):
+        convert(b"no model")
+
+
+def test_arguments_of_a_wrong_form(folder: Path) -> None:
+    with pytest.raises(TypeError, match="expected a list of networks"):
+        convert_all("net.ini")
+    with pytest.raises(TypeError, match="not a value of type list; convert_all takes several"):
+        convert(["net.ini"])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"on: expected Processes\(N\) or Cluster"):
+        convert_all(["net.ini"], on=4)  # type: ignore[arg-type]
+    for vary in ({"quantization": 0}, {"device": "zia-c3"}, ["quantization"]):
+        with pytest.raises(TypeError, match="expected a mapping of keys to lists of values"):
+            sweep("net.ini", vary)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected arrays: "):
+        run("net.ini", [[1, 2], [3]])
+    with pytest.raises(ConvertorError, match="expected at least one sample, not 0"):
+        verify("net.ini", samples=0)
+
+
+@pytest.mark.parametrize(
+    ("buffers", "alignment", "message"),
+    [
+        ([Buffer("a", 1, 0, 1)] * 2, 1, "two buffers have the same name"),
+        ([Buffer("a", -1, 0, 1)], 1, "a has a negative size"),
+        ([Buffer("a", 1, 0, 1)], 0, "the alignment is at least 1, not 0"),
+    ],
+)
+def test_buffers_that_cannot_be(buffers: list[Buffer], alignment: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        plan(buffers, alignment=alignment)
 
 
 def test_many_networks_are_converted_and_one_may_fail(folder: Path) -> None:

@@ -44,6 +44,14 @@ def with_line(ini: Path, section: str, line: str) -> int:
             "inspect digits.keras",
         ),
         ("INPUT", "mean = 127,5", "DV106: [INPUT] mean: expected one number", "write decimals with a point"),
+        ("INPUT", "mean = [1, 2]", "DV106: [INPUT] mean: expected a number, or one for each channel", "mean = 1, 2"),
+        ("OUTPUT", "selftest = \uff11", "DV106: [OUTPUT] selftest", "selftest = 1"),
+        ("OUTPUT", "selftest = yes", 'DV106: [OUTPUT] selftest: expected 0 or 1, not "yes"', "selftest = 1"),
+        ("OUTPUT", "quantization_threshold = 40dB", "DV106: [OUTPUT]", "quantization_threshold = 40"),
+        ("OUTPUT", "python_module = a.b", "DV106: [OUTPUT] python_module", "python_module = a_b"),
+        ("OUTPUT", "report : 1", "DV102: expected [SECTION]", "report = 1"),
+        ("OUTPUT", "report\uff1d1", "DV102: expected [SECTION]", "report = 1"),
+        ("INPUT", "data = ~/a.h5", 'DV107: [INPUT] data: "~/a.h5" begins with ~', ""),
     ],
 )
 def test_a_message_names_the_line_of_the_ini_file(
@@ -53,7 +61,7 @@ def test_a_message_names_the_line_of_the_ini_file(
     assert cli.main([str(ini)]) != 0
     said = capsys.readouterr().err
     assert f"error {message}" in said and f"--> net.ini:{number}\n" in said
-    assert remedy in said.partition("try: ")[2]
+    assert remedy in said.partition(f"net.ini:{number}\n")[2]
 
 
 def test_an_input_of_an_unknown_size_names_the_line(ini: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,3 +119,55 @@ def test_check_gives_other_programs_the_place_of_each_file(ini: Path, capsys: py
     said = capsys.readouterr().err
     assert re.search(r"::error title=DV123,file=output/digits/digits_gen.cpp,line=2\d::this file would change", said)
     assert "file=output/digits/digits.dot::this file would change: it is missing" in said
+
+
+def test_the_same_ini_file_twice_is_converted_once(ini: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([str(ini), f"./{ini}"]) == 0
+    assert capsys.readouterr().out.count("device commands") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "remedy"),
+    [
+        (["run", "net.ini", "--inputs", "a.txt"], "DV707: this is not an image", "give an image, a .npy or .npz file"),
+        (["run", "net.ini", "--inputs", "one.npz"], "DV707: there is no such file or folder; did you mean", ""),
+        (["run", "net.ini", "--inputs", "ones.npz", "-o", "a.png"], "DV100: --output writes arrays", "-o a.npz"),
+        (["run", "net.ini", "--inputs", "two.npz"], 'DV707: it holds "image", "label"', "leave out the others"),
+        (["run", "net.ini", "--inputs", "texts.npy"], 'DV707: the input "image" is an array of <U1', ".astype("),
+        (["run", "net.ini", "--inputs", "wide.npy"], "DV707: an array of 1x8x9x1 does not fit", "(N, 8, 8, 1)"),
+        (["net.ini", "--depfile-target", "x"], "DV100: --depfile-target needs --depfile", "add --depfile"),
+        (["report", "net.ini", "--json"], "DV100: Option '--json' requires an argument", "report --help"),
+        (["net.ini", "--ub-size", "512K"], 'DV100: Invalid value for \'--ub-size\': "512K" is not a whole number', ""),
+        (["net.ini", "--device", "flat.toml"], 'DV150: the key "ub_size" belongs to the table [device]', ""),
+        (["net.ini", "--device", "odd.toml"], 'DV150: there is no key "size"; known: title, base, device', ""),
+        (["empty"], "DV124: the folder has no .ini file", "init MODEL -o empty/net.ini"),
+        (["custom.ini"], "DV115: the file of custom layers fails: ZeroDivisionError", "python custom.py"),
+    ],
+)  # fmt: skip
+def test_a_mistake_on_the_command_line_has_a_way_out(
+    arguments: list[str], message: str, remedy: str, ini: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("a.txt").write_text("text")
+    Path("empty").mkdir()
+    np.save("texts.npy", np.array(["a"]))
+    np.save("wide.npy", np.zeros((1, 8, 9, 1)))
+    np.savez("ones.npz", image=np.ones((1, 8, 8, 1)))
+    np.savez("two.npz", image=np.zeros((1, 8, 8, 1)), label=np.zeros(1))
+    Path("flat.toml").write_text("ub_size = 5000\n")
+    Path("odd.toml").write_text("size = 5000\n")
+    Path("custom.py").write_text("x = 1\n1 / 0\n")
+    shutil.copy(ini, "custom.ini")
+    with_line(Path("custom.ini"), "INPUT", "custom_layer = custom.py")
+    assert cli.main(arguments) == 2
+    said = capsys.readouterr().err
+    assert f"error {message}" in said and remedy in said
+    assert "custom.ini" not in arguments or "--> custom.py:2\n" in said
+
+
+def test_a_caffe_file_that_is_of_keras(ini: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for file in (DIGITS.parent / "digits_caffe").glob("digits.*"):
+        shutil.copy(file, ".")
+    text = (DIGITS.parent / "digits_caffe" / "net.ini").read_text()
+    ini.write_text(text.replace("digits.caffemodel", "digits.keras"))
+    assert cli.main([str(ini)]) == 1
+    assert "this is a file of Keras: name it as `definition`" in capsys.readouterr().err

@@ -25,7 +25,7 @@ def test_every_page_of_the_folder_is_listed_with_its_title() -> None:
 def test_a_japanese_locale_shows_pages_in_japanese(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_ALL", "ja_JP.UTF-8")
     assert next(iter(pages.names().items())) == ("start", "はじめに")
-    assert "変換" in pages.text_of("start")
+    assert "変換" in pages.text_of("start") and "ファームウェア" in pages.text_of("usage")
     monkeypatch.setenv("LC_ALL", "en_US.UTF-8")
     monkeypatch.setenv("LANG", "ja_JP.UTF-8")
     assert "start" not in pages.names()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -30,7 +31,7 @@ def at_each_line(work: Callable[[], object], *modules: ModuleType, every: int = 
 
 def _interrupted(work: Callable[[], object], watched: set[str | None], at: int) -> bool:
     """Whether the work has more than `at` lines. Raises AssertionError when it goes on after the interruption."""
-    lines = 0
+    lines, here = 0, os.getpid()
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
         nonlocal lines
@@ -38,7 +39,7 @@ def _interrupted(work: Callable[[], object], watched: set[str | None], at: int) 
             return None
         if event == "line":
             lines += 1
-            if lines == at + 1:
+            if lines == at + 1 and os.getpid() == here:  # not in a child, which counts lines of its own
                 signal.raise_signal(signal.SIGINT)
         return trace
 

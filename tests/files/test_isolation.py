@@ -100,3 +100,14 @@ def test_without_fork_it_works_here_with_a_warning(monkeypatch: pytest.MonkeyPat
     monkeypatch.delattr(os, "fork")
     with pytest.warns(ConvertorWarning, match="DV138"):
         assert isolated(lambda: 3, seconds=5, memory=1 << 30) == 3
+
+
+def test_a_lower_limit_of_the_user_stays() -> None:
+    resource = pytest.importorskip("resource")
+    code = (
+        "import resource; from cnn_convertor.files.isolation import isolated; "
+        "resource.setrlimit(resource.RLIMIT_CPU, (3, 3)); "
+        "print(isolated(lambda: resource.getrlimit(resource.RLIMIT_CPU), seconds=100, memory=1 << 30))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("(3, 3)\n", "") and resource

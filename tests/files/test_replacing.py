@@ -399,7 +399,7 @@ def told(folder: Path, contents: replacing.Contents = "text", name: str = "a.h")
     with pytest.raises(UsageError) as caught:
         replace_all(folder, {"first.h": "first", name: contents})
     (problem,) = caught.value.problems
-    assert (problem.code, problem.hint) == ("DV110", "name a folder that can be written")
+    assert problem.code == "DV110" and problem.hint.endswith("name a folder that can be written")
     assert problem.where is not None and problem.where.file == str(folder)
     return problem.message
 

@@ -175,7 +175,7 @@ def test_every_block_of_text_is_commands_or_a_session_or_known() -> None:
         if block not in sessions and not all(line.startswith(STARTS) for line in block.splitlines())
     ]
     assert [name for name, block in others if not block.startswith(EXCERPTS)] == []
-    assert len(others) == len(EXCERPTS)
+    assert len({block for _, block in others}) == len(EXCERPTS)  # some are in Japanese pages, too
 
 
 @pytest.mark.slow

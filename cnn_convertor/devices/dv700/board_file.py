@@ -31,7 +31,9 @@ def with_board(base: Profile, source: str, board: Mapping[str, Any]) -> Profile:
     Warns of features that did not pass and that no rule keeps networks from. Raises BoardFileError.
     """
     if (board.get("format"), board.get("version")) != (FORMAT, VERSION):
-        raise BoardFileError(f'expected "format": "{FORMAT}" and "version": {VERSION}, as `probe` writes them')
+        raise BoardFileError(
+            f'expected "format": "{FORMAT}" and "version": {VERSION}, as a probe writes them (`cnn-convertor board probe`)'
+        )
     parts = {name: board.get(name, {}) for name in ("device", "probed", "forms", "features", "measured")}
     if wrong := [f"{name}: expected an object" for name, part in parts.items() if not isinstance(part, dict)]:
         raise BoardFileError(*wrong)

@@ -87,7 +87,9 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _of_user(path: Path, values: Mapping[str, Any], wrong: list[str]) -> Profile:
     """The profile in a user's file. Appends what is wrong."""
-    wrong += _unknown(values, ("title", "base", "device"), "")
+    misplaced = FIGURES.keys() & values
+    wrong += [f'the key "{name}" belongs to the table [device]' for name in sorted(misplaced)]
+    wrong += _unknown([name for name in values if name not in misplaced], ("title", "base", "device"), "")
     texts = {key: values.get(key, default) for key, default in (("title", path.name), ("base", DEFAULT_DEVICE))}
     wrong += [f"{key}: expected a text, not {text!r}" for key, text in texts.items() if not isinstance(text, str)]
     base, device = texts["base"], values.get("device", {})
@@ -130,4 +132,5 @@ def _figure(name: str, entry: Any, source: str) -> Figure[Any]:
 
 
 def _unknown(values: Iterable[str], known: Iterable[str], place: str) -> list[str]:
-    return [f'{place}there is no key "{key}"{did_you_mean(key, known)}' for key in values if key not in known]
+    listed = f"; known: {', '.join(known)}"
+    return [f'{place}there is no key "{key}"{did_you_mean(key, known) or listed}' for key in values if key not in known]

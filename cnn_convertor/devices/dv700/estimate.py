@@ -35,7 +35,7 @@ ASSUMPTIONS = (
     ),
     *OF_CPU,
 )
-LEFT_OUT = "leaves out misses of the CPU's caches, custom layers and those of the SDK's runtime"
+LEFT_OUT = "leaves out cache misses, custom layers and the SDK's runtime"
 
 
 class Estimate(NamedTuple):
@@ -190,18 +190,13 @@ def provenance(profile: Profile) -> str:
     if error is not None:
         text = f"model; {LEFT_OUT}; on {error.commands} commands of the probe its median error is {error.median:.0%}"
         return f"{text}, its largest {error.largest:.0%}"
-    figures: dict[str, Figure[Any]] = {
-        "clock": profile.conv_freq,
-        "bandwidth": profile.bandwidth,
-        "multipliers": profile.multipliers,
-        "time of a command": profile.command_usec,
-        "time of a command list": profile.list_usec,
-        "cache maintenance": profile.cache_rate,
-        "processor": profile.cpu,
-        "processor clock": profile.cpu_freq,
-    }
-    assumed = [name for name, figure in figures.items() if figure.is_assumed]
-    return "; ".join(["model", LEFT_OUT, *([f"assumes {', '.join(assumed)}"] if assumed else [])])
+    figures: tuple[Figure[Any], ...] = (
+        *(profile.conv_freq, profile.bandwidth, profile.multipliers, profile.command_usec, profile.list_usec),
+        *(profile.cache_rate, profile.cpu, profile.cpu_freq),
+    )
+    assumed = sum(figure.is_assumed for figure in figures)
+    marked = [f"assumes {assumed} of {len(figures)} figures, which `devices` marks"] if assumed else []
+    return "; ".join(["model", LEFT_OUT, *marked])
 
 
 # --- palettes on the DV740 -----------------------------------------------------------------------------------------------

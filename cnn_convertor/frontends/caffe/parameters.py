@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.errors import ModelError, Origin
-from cnn_convertor.frontends import wire
+from cnn_convertor.frontends import recognize_content, wire
 from cnn_convertor.frontends.model_file import ModelFile, check_file
 from cnn_convertor.frontends.wire import Field, WireError, WireType
 from cnn_convertor.ir.constant import Array
@@ -214,6 +214,8 @@ def _what_it_is(data: wire.Data) -> str:
         return f"this is an HDF5 file: if Caffe wrote it, {caffe}; if Keras did, name it as `definition`"
     if head.startswith(b"version https://git-lfs"):
         return "this is only the pointer of a Git LFS file; fetch the file itself (git lfs pull)"
+    if other := recognize_content(bytes(head)):
+        return f"this is a file of {other.title}: name it as `definition`, or the .caffemodel as `data`"
     if not set(head) & set(range(9)):
         return "this looks like text; the weights are in the binary .caffemodel"
     return ""

@@ -1,6 +1,8 @@
 """Layer types that the user defines: firmware implements them, a Python file gives their shapes."""
 
 import runpy
+import shlex
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -27,7 +29,10 @@ def load_custom_layers(path: Path) -> dict[str, CustomLayer]:
         layers = runpy.run_path(str(path)).get("custom_layer")
     except (Exception, SystemExit) as error:  # the user's code may raise anything
         problem = f"the file of custom layers fails: {type(error).__name__}: {error}"
-        raise UsageError.of("DV115", problem, where) from error
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        line = error.lineno if isinstance(error, SyntaxError) else next(reversed(lines), None)
+        hint = f"`python {shlex.quote(str(path))}` must run without an error, in the same Python environment"
+        raise UsageError.of("DV115", problem, Origin(str(path), line=line), hint) from error
     if not isinstance(layers, Mapping):
         raise UsageError.of("DV115", "the file defines no dictionary `custom_layer`", where, write)
     for name, entry in layers.items():

@@ -157,7 +157,8 @@ class _Importer:
             raise UnsupportedError.of("DV302", "an input that does not hold numbers cannot be converted", where)
         if info.dims is None or len(info.dims) not in AXES:
             count = "an unknown number of" if info.dims is None else len(info.dims)
-            raise UnsupportedError.of("DV302", f"an input of {count} axes cannot be converted; one to four can", where)
+            problem = f"an input of {count} axes cannot be converted; one to four can"
+            raise UnsupportedError.of("DV302", problem, where, "export it with an input of the shape (1, C, H, W)")
         dims = list(info.dims)
         if len(dims) > 1:
             dims[0] = dims[0] or 1

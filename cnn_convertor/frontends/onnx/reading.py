@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from cnn_convertor.frontends.readers import Registry, Settings
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import Axis, Op, Shape
 
+_AGAIN: Final = "the model contradicts itself: correct the script that makes it, and export it again"
 # Attributes that never change what a trained network computes.
 HARMLESS = frozenset({"consumed_inputs"})
 # Types that move or compare numbers and do not change them; a map can hold whole numbers up to 2048 in FP16.
@@ -330,11 +331,11 @@ class OnnxReading:
         """This form of the node cannot be converted."""
         return UnsupportedError.of("DV302", message, self.node.where, hint)
 
-    def contradiction(self, message: str, hint: str = "") -> SettingsError:
+    def contradiction(self, message: str, hint: str = _AGAIN) -> SettingsError:
         """The node's attributes make no sense with any inputs."""
         return SettingsError.of("DV206", message, self.node.where, hint)
 
-    def wrong(self, message: str, hint: str = "") -> ModelError:
+    def wrong(self, message: str, hint: str = _AGAIN) -> ModelError:
         """The node makes no sense, in ONNX either."""
         return ModelError.of("DV206", message, self.node.where, hint)
 
