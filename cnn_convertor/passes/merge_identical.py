@@ -1,6 +1,5 @@
 """Merges nodes with the same operator and the same inputs."""
 
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 
@@ -29,24 +28,21 @@ def merge_identical(graph: Graph) -> Graph:
 
 def _merge(graph: Graph, may: Callable[[Node], bool]) -> Graph:
     same: dict[str, str] = {}
-    first: dict[tuple[type, tuple[str, ...]], list[Node]] = defaultdict(list)
+    first: dict[tuple[type, tuple[str, ...]], Node] = {}  # no constant is read before a second node has the same inputs
+    alike: dict[tuple[type, tuple[str, ...]], dict[object, list[Node]]] = {}
     nodes: list[Node] = []
-    samples: dict[str, object] = {}
-
-    def sample(node: Node) -> object:
-        if node.name not in samples:
-            samples[node.name] = _sample(node.op)
-        return samples[node.name]
-
     for node in graph.nodes:
         node = replace(node, inputs=tuple(same.get(name, name) for name in node.inputs))
-        if may(node):
-            alike = first[type(node.op), node.inputs]
-            twin = next((n for n in alike if sample(n) == sample(node) and _are_equal(n.op, node.op)), None)
+        key = type(node.op), node.inputs
+        if may(node) and first.setdefault(key, node) is not node:
+            if key not in alike:
+                alike[key] = {_sample(first[key].op): [first[key]]}
+            others = alike[key].setdefault(_sample(node.op), [])
+            twin = next((other for other in others if _are_equal(other.op, node.op)), None)
             if twin is not None and not graph.is_output(node.name):
                 same[node.name] = twin.name
                 continue
-            alike.append(node)
+            others.append(node)
         nodes.append(node)
     return Graph(tuple(nodes), graph.outputs) if same else graph
 
@@ -54,7 +50,8 @@ def _merge(graph: Graph, may: Callable[[Node], bool]) -> Graph:
 def _sample(value: object) -> object:
     """An operator, or a field of one, with a few numbers of each constant: it differs only if the operator does.
 
-    Read once for each node, so that many layers on one input do not read all weights of each other.
+    Read once for each node, so that many layers on one input do not read all weights of each other, nor are compared with each
+    other.
     """
     if isinstance(value, Constant):
         row = value.load(slice(0, 1)).reshape(-1)[:_SAMPLE]

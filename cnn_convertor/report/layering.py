@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from graphlib import TopologicalSorter
+from typing import Final, NamedTuple, TypeAlias
 
 from cnn_convertor.errors import UsageError
 
 Point: TypeAlias = tuple[float, float]
+MOST_PLACES: Final = 40_000  # boxes, and layers that arrows pass by: seconds of work, and more than anybody can read
 _DUMMY = 1.0  # width of an arrow that passes by, in boxes; with less, the library places boxes too close at times
 
 
@@ -18,45 +20,62 @@ class Layering(NamedTuple):
     routes: tuple[tuple[Point, ...], ...]
 
 
-def can_place() -> bool:
-    """Whether the library is there."""
+def layered(count: int, arrows: Sequence[tuple[int, int]]) -> Layering:
+    """Place nodes 0 to count - 1 so that arrows lead down.
+
+    Raises UsageError without the library, and for graphs that need more than MOST_PLACES.
+    """
     try:
         import fast_sugiyama  # noqa: F401  # only whether it can be imported
     except ImportError:
-        return False
-    return True
-
-
-def layered(count: int, arrows: Sequence[tuple[int, int]]) -> Layering:
-    """Place nodes 0 to count - 1 so that arrows lead down. Raises UsageError without the library."""
-    if not can_place():
         hint = "pip install fast-sugiyama (the extra `pictures`), in a Python of version 3.11 or later"
-        raise UsageError.of("DV160", "the library that lays out networks is not installed", hint=hint)
+        raise UsageError.of("DV160", "the library that lays out networks is not installed", hint=hint) from None
+    if (needed := count + _passed(count, arrows)) > MOST_PLACES:
+        problem = (
+            f"the network is too large to draw: its steps and arrows need {needed:,} places, of at most {MOST_PLACES:,}"
+        )
+        raise UsageError.of("DV164", problem, hint="draw a part of it, with `outputs` or `inputs` in the ini file")
     places: dict[int, Point] = {}
     routes: dict[tuple[int, int], tuple[Point, ...]] = {}
     left = 0.0
-    for part in _parts(count, arrows):
+    for part, part_arrows in _parts(count, arrows):
         # One part at a time, its nodes numbered from 0: the library numbers bends from there on.
         short = {node: number for number, node in enumerate(part)}
-        own = [(a, b) for a, b in arrows if a in short]
-        spots, next_of = _placed(len(part), [(short[a], short[b]) for a, b in own])
+        spots, next_of = _placed(len(part), [(short[a], short[b]) for a, b in part_arrows])
         places |= {node: (left + spots[number][0], spots[number][1]) for node, number in short.items()}
-        for a, b in own:
-            route = _route(next_of, short[a], short[b], len(part))
+        passes = {(route[0], route[-1]): route for route in _routes(next_of, len(part))}
+        for a, b in part_arrows:
+            route = passes.get((short[a], short[b]), (short[a], short[b]))
             routes[a, b] = tuple((left + spots[node][0], spots[node][1]) for node in route)
         left += max(x for x, _ in spots.values()) + 1
     return Layering(tuple(places[node] for node in range(count)), tuple(routes[arrow] for arrow in arrows))
 
 
-def _parts(count: int, arrows: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """The nodes that arrows connect, in any direction, together; in order."""
+def _passed(count: int, arrows: Sequence[tuple[int, int]]) -> int:
+    """How many layers arrows pass by, with each node right below the lowest that it follows: a layout needs hardly more."""
+    above: dict[int, list[int]] = {node: [] for node in range(count)}
+    for a, b in arrows:
+        above[b].append(a)
+    depth: dict[int, int] = {}
+    for node in TopologicalSorter(above).static_order():
+        depth[node] = 1 + max((depth[a] for a in above[node]), default=-1)
+    return sum(depth[b] - depth[a] - 1 for a, b in arrows)
+
+
+def _parts(count: int, arrows: Sequence[tuple[int, int]]) -> list[tuple[list[int], list[tuple[int, int]]]]:
+    """The nodes that arrows connect, in any direction, together, with these arrows; in order."""
     part_of = {node: [node] for node in range(count)}
     for a, b in arrows:
         small, large = sorted((part_of[a], part_of[b]), key=len)
         if small is not large:
             large += small
             part_of |= dict.fromkeys(small, large)
-    return sorted({id(part): sorted(part) for part in part_of.values()}.values())
+    arrows_of: dict[int, list[tuple[int, int]]] = {id(part): [] for part in part_of.values()}
+    for a, b in arrows:
+        arrows_of[id(part_of[a])].append((a, b))
+    return sorted(
+        (sorted(part), arrows_of[id(part)]) for part in {id(part): part for part in part_of.values()}.values()
+    )
 
 
 def _placed(count: int, arrows: Sequence[tuple[int, int]]) -> tuple[dict[int, Point], dict[int, list[int]]]:
@@ -76,12 +95,11 @@ def _placed(count: int, arrows: Sequence[tuple[int, int]]) -> tuple[dict[int, Po
     return {node: (x - left, turn * y - top) for node, (x, y) in spots.items()}, next_of
 
 
-def _route(next_of: Mapping[int, Sequence[int]], start: int, end: int, count: int) -> list[int]:
-    """The nodes from start to end, with the bends between them, which are numbered from `count` on."""
-    for first in next_of.get(start, ()):
-        passed = [start, first]
-        while passed[-1] >= count:
-            passed.append(next_of[passed[-1]][0])
-        if passed[-1] == end:
-            return passed
-    return [start, end]
+def _routes(next_of: Mapping[int, Sequence[int]], count: int) -> Iterator[list[int]]:
+    """The nodes that each arrow joins, with the bends between them, which are numbered from `count` on."""
+    for start in range(count):
+        for first in next_of.get(start, ()):
+            route = [start, first]
+            while route[-1] >= count:
+                route.append(next_of[route[-1]][0])
+            yield route

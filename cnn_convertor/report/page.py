@@ -12,12 +12,12 @@ import jinja2
 from markupsafe import Markup
 
 from cnn_convertor.devices.intervals import milliseconds
+from cnn_convertor.errors import UsageError
 from cnn_convertor.escaping import visible
 from cnn_convertor.files.codec import to_json
 from cnn_convertor.files.places import place_of
 from cnn_convertor.files.templates import environment
 from cnn_convertor.report import sections
-from cnn_convertor.report.layering import can_place
 from cnn_convertor.report.pictures import BOX_HEIGHT, BOX_WIDTH, memory_picture, network_picture
 from cnn_convertor.report.scatter import ScatterPoint, scatter_picture
 from cnn_convertor.report.sections import PageSection, PageTable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def network_svg(report: Report, *, alone: bool = True) -> Markup:
-    """The network. alone: a file of its own, not a part of a page. Raises UsageError without the library that lays it out."""
+    """The network. alone: a file of its own, not a part of a page. Raises UsageError where it cannot be laid out."""
     return _picture("network.svg.j2", report, alone=alone, network=network_picture(report))
 
 
@@ -125,17 +125,17 @@ def _sections(report: Report, compared: Sequence[ReportDifference] | None) -> It
 
 
 def _network_section(report: Report) -> PageSection:
-    if not can_place():
-        note = (
-            'This report has no picture of the network: it was written without the extra "pictures" of cnn-convertor.'
-        )
-        return PageSection("network", "Network", "Network", note)
+    try:
+        picture = network_svg(report, alone=False)
+    except UsageError as error:
+        reason = "; ".join(problem.message for problem in error.problems)
+        return PageSection("network", "Network", "Network", f"This report has no picture of the network: {reason}.")
     note = (
         f"Each step lies below those that it reads, and is named after its layer with the most multiplications. {_LEGEND} "
         "Select a step for its registers, runs and tiles, and for the reason why its command ends there. Drag to move; Ctrl "
         "and the wheel, a pinch, + and - zoom; 0 fits."
     )
-    return PageSection("network", "Network", "Network", note, network_svg(report, alone=False))
+    return PageSection("network", "Network", "Network", note, picture)
 
 
 def _picture(template: str, report: Report, *, alone: bool, **values: object) -> Markup:

@@ -56,7 +56,7 @@ class NetworkPicture(NamedTuple):
 
 
 def network_picture(report: Report) -> NetworkPicture:
-    """The steps of the program, each below those that it reads. Raises UsageError without the library that places them."""
+    """The steps of the program, each below those that it reads. Raises UsageError where they cannot be placed."""
     keys = [f"step-{index}" for index in range(len(report.steps))]
     first_input = len(keys)
     if not any(step.type == "LT_INPUT" for step in report.steps):

@@ -21,6 +21,7 @@ from cnn_convertor.conversion.inspection import inspect
 from cnn_convertor.errors import ConvertorWarning
 from cnn_convertor.files.codec import from_values, to_json, to_values
 from cnn_convertor.ir.constant import Constant
+from cnn_convertor.report import layering
 from cnn_convertor.report.page import html_page
 from cnn_convertor.report.values import SCHEMA, Report
 from examples.caffemodel import write
@@ -241,6 +242,18 @@ def test_without_the_library_there_is_a_report_and_no_drawing(
     assert "no picture of the network" in page.read_text()
     assert cli.main(["report", str(EXAMPLE), "--svg", str(tmp_path / "net.svg")]) == 2
     assert "DV160" in capsys.readouterr().err
+
+
+def test_a_network_that_is_too_large_to_draw_has_a_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("fast_sugiyama")
+    monkeypatch.setattr(layering, "MOST_PLACES", 2)
+    page = tmp_path / "net.html"
+    assert cli.main(["report", str(EXAMPLE), "--html", str(page)]) == 0
+    assert "no picture of the network: the network is too large to draw" in page.read_text()
+    assert cli.main(["report", str(EXAMPLE), "--svg", str(tmp_path / "net.svg")]) == 2
+    assert "DV164" in capsys.readouterr().err
 
 
 def test_init_writes_a_file_that_reports(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cnn_convertor.errors import UsageError
 from cnn_convertor.report.layering import layered
 
 pytest.importorskip("fast_sugiyama")
@@ -58,3 +59,18 @@ def test_bends_are_no_nodes_for_any_numbers_of_nodes(nodes: tuple[int, int, int]
 
 def test_nodes_without_arrows_stand_beside_each_other() -> None:
     assert layered(3, []).places == ((0, 0), (1, 0), (2, 0))
+
+
+def test_long_arrows_across_a_large_network_are_not_drawn() -> None:
+    chain = list(pairwise(range(300)))
+    with pytest.raises(
+        UsageError, match=r"DV164: the network is too large to draw: .* need 44,851 places, of at most 40,000"
+    ):
+        layered(300, [*chain, *((node, 299) for node in range(298))])
+    assert len(layered(300, chain).places) == 300
+
+
+def test_parts_of_a_network_have_their_own_arrows() -> None:
+    layering = layered(4, [(0, 2), (1, 3)])
+    assert layering.places == ((0, 0), (1, 0), (0, 1), (1, 1))
+    assert layering.routes == (((0, 0), (0, 1)), ((1, 0), (1, 1)))

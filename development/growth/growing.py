@@ -1,0 +1,226 @@
+"""What grows: each row reads an input with a count of something, as the fuzz targets and the commands do."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from typing import Final
+from warnings import catch_warnings, simplefilter
+
+from cnn_convertor.board.stored_results import read_results
+from cnn_convertor.cli.entry import main
+from cnn_convertor.errors import ConvertorError
+from cnn_convertor.files.codec import to_values
+from cnn_convertor.memory import plan, table
+from development.fuzz import targets
+from development.fuzz.file_seeds import board_results, sources
+from development.fuzz.mutation import SEPARATOR
+from development.growth.networks import NETWORKS, chain, refusals
+
+Run = Callable[[int], object]
+
+ini_text: Final = """[INPUT]
+name = net
+definition = {model}
+[OUTPUT]
+output_folder = out
+generate_source = 1
+generate_dot = 1
+generate_doxy = 1
+selftest = 1
+quantization = 0
+"""
+
+
+# --- networks through the commands ---------------------------------------------------------------------------------------
+
+
+def _command(make: Callable[[int], bytes], *arguments: str) -> Run:
+    """A command on a network. Its outputs are there already."""
+    done: set[int] = set()
+
+    def run(count: int) -> None:
+        folder = targets.folder() / f"{make.__name__}-{count}"
+        if count not in done:
+            folder.mkdir(exist_ok=True)
+            (folder / "net.onnx").write_bytes(make(count))
+            (folder / "net.ini").write_text(ini_text.format(model="net.onnx"))
+            done.add(count)
+            if arguments[0] in {"audit", "check"}:
+                _main("convert", "-q", str(folder / "net.ini"))
+        _main(*(argument.format(folder=folder) for argument in arguments))
+
+    return run
+
+
+def _main(*arguments: str) -> None:
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), suppress(SystemExit):
+        main(arguments)
+
+
+_ANY_NETWORK: Final[dict[str, tuple[str, ...]]] = {
+    "convert": ("convert", "{folder}/net.ini"),
+    "inspect": ("inspect", "{folder}/net.ini"),
+    "report": ("report", "{folder}/net.ini", "--html", "{folder}/net.html", "--json", "{folder}/net.json"),
+    "audit": ("audit", "{folder}/out/net/net_gen.cpp"),
+}
+_ONE_NETWORK: Final[dict[str, tuple[str, ...]]] = {  # their work is that of `convert`, and little more
+    "passes": ("passes", "{folder}/net.ini"),
+    "check": ("check", "{folder}/net.ini"),
+}
+
+
+def network_rows() -> Iterator[tuple[str, Run]]:
+    for name, make in NETWORKS.items():
+        for command, arguments in (_ANY_NETWORK | (_ONE_NETWORK if make is chain else {})).items():
+            yield f"{command} {name}", _command(make, *arguments)
+    yield "inspect refusals", _command(refusals, *_ANY_NETWORK["inspect"])
+
+
+# --- readers -------------------------------------------------------------------------------------------------------------
+
+
+def _reads(target: Callable[[bytes], object], text: Callable[[int], str | bytes]) -> Run:
+    """A target of the fuzz harnesses on a text; the input may be refused."""
+
+    def run(count: int) -> None:
+        made = text(count)
+        with suppress(ConvertorError), catch_warnings():
+            simplefilter("ignore")
+            target(made.encode() if isinstance(made, str) else made)
+
+    return run
+
+
+_BLOB: Final = 'input: "x" input_shape { dim: 1 dim: 4 dim: 6 dim: 6 }\n'
+_INI: Final = "[INPUT]\nname = net\ndefinition = net.prototxt\n[OUTPUT]\noutput_folder = out\n"
+_COMMAND: Final = {"name": "x", "result": "passed", "usec": 1, "cycles": 8, "bytes": 9, "repeats": 2}
+_FUNCTION: Final = "void Cnet::f() {\n"
+
+
+def _caffe_chain(count: int) -> str:
+    layers = (
+        f'layer {{ name: "l{i}" type: "ReLU" bottom: "{f"t{i - 1}" if i else "x"}" top: "t{i}" }}' for i in range(count)
+    )
+    return _BLOB + "\n".join(layers)
+
+
+def _caffe_slice(count: int) -> str:
+    tops = " ".join(f'top: "t{i}"' for i in range(count))
+    points = " ".join(f"slice_point: {i}" for i in range(1, count))
+    return (
+        f'input: "x" input_shape {{ dim: 1 dim: {count} dim: 6 dim: 6 }}\n'
+        f'layer {{ name: "s" type: "Slice" bottom: "x" {tops} slice_param {{ axis: 1 {points} }} }}'
+    )
+
+
+def _keras_structure(layers: list[tuple[str, list[str]]], outputs: list[str]) -> str:
+    """A Functional model in the form of Keras 2: (name, names of what it reads)."""
+    config = {
+        "name": "net",
+        "layers": [
+            {"class_name": "InputLayer", "name": "x", "config": {"batch_input_shape": [None, 6, 6, 4], "dtype": "float32", "name": "x"}, "inbound_nodes": []},
+            *({"class_name": "Activation" if len(reads) == 1 else "Add", "name": name, "config": {"name": name, "dtype": "float32"} | ({"activation": "relu"} if len(reads) == 1 else {}), "inbound_nodes": [[[read, 0, 0, {}] for read in reads]]} for name, reads in layers),
+        ],
+        "input_layers": [["x", 0, 0]],
+        "output_layers": [[name, 0, 0] for name in outputs],
+    }  # fmt: skip
+    structure = {"class_name": "Functional", "config": config}
+    return json.dumps({"config": structure, "writer": "2.15.0", "version": 2, "attributes": {}, "arrays": {}})
+
+
+def _keras_chain(count: int) -> str:
+    return _keras_structure([(f"l{i}", [f"l{i - 1}" if i else "x"]) for i in range(count)], [f"l{count - 1}"])
+
+
+def _keras_sum(count: int) -> str:
+    layers = [(f"l{i}", ["x"]) for i in range(count)]
+    return _keras_structure([*layers, ("sum", [name for name, _ in layers])], ["sum"])
+
+
+def _report(count: int) -> str:
+    """A report that has each step, layer and weight so many times."""
+    values = to_values(targets.known_report())
+    for name, value in values.items():
+        if isinstance(value, list):
+            values[name] = value * count
+    return json.dumps(values)
+
+
+def _board_results(count: int) -> bytes:
+    first, *rest = next(board_results()).split(SEPARATOR)
+    values = json.loads(first)
+    values["layers"] *= count
+    return SEPARATOR.join([json.dumps(values).encode(), *rest])
+
+
+def _stored(data: bytes) -> None:
+    for name, content in zip(("results.json", "layers.bin", "outputs.bin"), data.split(SEPARATOR), strict=True):
+        targets.saved(content, name)
+    read_results(targets.folder())
+
+
+def _source(lines: str) -> Callable[[int], bytes]:
+    """A generated source with so many of these lines in it."""
+    source, header, weights = next(sources()).split(SEPARATOR)
+
+    def make(count: int) -> bytes:
+        return SEPARATOR.join((source + (lines * count).encode(), header, weights))
+
+    return make
+
+
+def _rows(step: int) -> Callable[[int], str]:
+    """A table of buffers, each live for 2 steps more than `step`."""
+    return lambda count: (
+        "id,lower,upper,size\n"
+        + "".join(f"b{i},{i * step},{i * step + step + 2},{16 + i % 7 * 32}\n" for i in range(count))
+    )
+
+
+def _plan(data: bytes) -> None:
+    plan(table.load(targets.saved(data, "buffers.csv")), alignment=16, nodes=100)
+
+
+READERS: Final[Mapping[str, Run]] = {
+    "ini: blanks": _reads(targets.ini, lambda n: _INI + "quantization =" + " " * 64 * n + "x\n"),
+    "ini: unknown keys": _reads(targets.ini, lambda n: _INI + "".join(f"key{i} = 1\n" for i in range(n))),
+    "ini: names of outputs": _reads(targets.ini, lambda n: _INI + f"outputs = {', '.join(map(str, range(n)))}\n"),
+    "ini: lines without a key": _reads(targets.ini, lambda n: _INI + "x\n" * n),
+    "prototxt: chain": _reads(targets.prototxt_to_device, _caffe_chain),
+    "prototxt: parts": _reads(targets.prototxt_to_device, _caffe_slice),
+    "prototxt: unclosed": _reads(targets.prototxt, lambda n: _BLOB + "layer { " * n),
+    "prototxt: comments": _reads(targets.prototxt, lambda n: _BLOB + "# x\n" * n),
+    "prototxt: unknown fields": _reads(targets.prototxt, lambda n: _BLOB + "".join(f"field{i}: 1\n" for i in range(n))),
+    "prototxt: blanks": _reads(targets.prototxt, lambda n: _BLOB + " " * 64 * n + "x"),
+    "keras: chain": _reads(targets.keras_to_device, _keras_chain),
+    "keras: sum": _reads(targets.keras_to_device, _keras_sum),
+    "json: unclosed": _reads(targets.keras_structure, lambda n: "[" * n),
+    "audit: headers": _reads(targets.sources, _source('#include "x.h"\n')),
+    "audit: unclosed comments": _reads(targets.sources, _source("/* x\n")),
+    "audit: unclosed functions": _reads(targets.sources, _source(_FUNCTION)),
+    "audit: statements": _reads(targets.sources, _source(f"{_FUNCTION}  conf.x = 1;\n}}\n")),
+    "audit: unclosed parentheses": _reads(targets.sources, _source("(")),
+    "report --compare: steps": _reads(targets.report, _report),
+    "board results: layers": _reads(_stored, _board_results),
+    "device.toml: keys": _reads(targets.device_toml, lambda n: "".join(f"key{i} = 1\n" for i in range(n))),
+    "device.json: commands": _reads(
+        targets.device_json,
+        lambda n: json.dumps(
+            {"format": "cnn-convertor board", "version": 1, "forms": {"run": "passed"}, "commands": [_COMMAND] * n}
+        ),
+    ),
+    "manifest: files": _reads(
+        targets.manifest,
+        lambda n: json.dumps({"network": "net", "schema": 1, "files": {f"f{i}": {} for i in range(n)}}),
+    ),
+    "labels": _reads(targets.labels, lambda n: "1\n" * n),
+    "sweep --vary: values": _reads(targets.varied, lambda n: f"quantization={','.join('0' * n)}"),
+    "layout: terms": _reads(targets.layout, lambda n: f"x:{' x%1' * n}/1"),
+    "layouts plan: chain": _reads(_plan, _rows(1)),
+    "layouts plan: all live": _reads(_plan, _rows(0)),
+}
+
+GROWING: Final[Mapping[str, Run]] = {**dict(network_rows()), **READERS}

@@ -1,0 +1,140 @@
+"""ONNX networks with a count of something: layers, branches, inputs, outputs, parts, constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+Inputs = Mapping[str, tuple[int, ...]]
+
+_INPUT: Final[Inputs] = {"x": (1, 4, 8, 8)}
+_KERNEL: Final = {"w": np.full((4, 4, 1, 1), 0.25, np.float32)}
+
+
+def chain(count: int) -> bytes:
+    """Convolutions, one behind the other."""
+    return _model(_chain(count), [f"c{count - 1}"], _KERNEL)
+
+
+def outputs(count: int) -> bytes:
+    """A chain, each map of which is an output."""
+    return _model(_chain(count), [f"c{i}" for i in range(count)], _KERNEL)
+
+
+def fan(count: int) -> bytes:
+    """Convolutions of the same input, which are all outputs."""
+    return _model([_convolution("x", f"c{i}") for i in range(count)], [f"c{i}" for i in range(count)], _KERNEL)
+
+
+def sum_of_branches(count: int) -> bytes:
+    """Convolutions of the same input, added one after the other."""
+    branches = [_convolution("x", f"c{i}") for i in range(count)]
+    sums = [_node("Add", "c0" if i == 1 else f"s{i - 1}", f"c{i}", to=f"s{i}") for i in range(1, count)]
+    return _model([*branches, *sums], [f"s{count - 1}"], _KERNEL)
+
+
+def long_skips(count: int) -> bytes:
+    """A chain whose maps are added in reverse order: all are live at its end."""
+    last = count - 1
+    sums = [_node("Add", f"c{last}" if i == 0 else f"s{i - 1}", f"c{last - 1 - i}", to=f"s{i}") for i in range(last)]
+    return _model([*_chain(count), *sums], [f"s{last - 1}"], _KERNEL)
+
+
+def dense_block(count: int) -> bytes:
+    """Each convolution reads the concatenation of the last one's input and its output, as in DenseNet."""
+    nodes, kernels, before = [], {}, "x"
+    for i in range(count):
+        kernels[f"w{i}"] = np.full((4, 4 * (i + 1), 1, 1), 0.1, np.float32)
+        nodes.append(_node("Conv", before, f"w{i}", to=f"c{i}", kernel_shape=[1, 1]))
+        nodes.append(_node("Concat", before, f"c{i}", to=f"k{i}", axis=1))
+        before = f"k{i}"
+    return _model(nodes, [before], kernels)
+
+
+def split(count: int) -> bytes:
+    """One node whose parts are all outputs."""
+    parts = [f"p{i}" for i in range(count)]
+    node = helper.make_node("Split", ["x"], parts, name="split", axis=1)
+    return _model([node], parts, {}, {"x": (1, count, 4, 4)})
+
+
+def inputs(count: int) -> bytes:
+    """One concatenation of the network's inputs."""
+    names = [f"x{i}" for i in range(count)]
+    return _model([_node("Concat", *names, to="y", axis=1)], ["y"], {}, dict.fromkeys(names, (1, 4, 4, 4)))
+
+
+def constants(count: int) -> bytes:
+    """Additions of constants, which are computed when the model is read."""
+    sums = [_node("Add", "k" if i == 0 else f"a{i - 1}", "k", to=f"a{i}") for i in range(count)]
+    scaled = _node("Mul", "x", f"a{count - 1}", to="y")
+    return _model([*sums, scaled], ["y"], {"k": np.full((1, 4, 1, 1), 1e-3, np.float32)})
+
+
+def cpu_layers(count: int) -> bytes:
+    """Functions of single elements that only the CPU has, one behind the other."""
+    nodes = [_node(("Abs", "Erf")[i % 2], "x" if i == 0 else f"c{i - 1}", to=f"c{i}") for i in range(count)]
+    return _model(nodes, [f"c{count - 1}"], {})
+
+
+def changes_of_side(count: int) -> bytes:
+    """Convolutions with swish between them, which the CPU computes: its map is squashed by a copy."""
+    nodes, before = [], "x"
+    for i in range(count):
+        nodes += [_convolution(before, f"c{i}"), _node("Sigmoid", f"c{i}", to=f"s{i}")]
+        nodes.append(_node("Mul", f"c{i}", f"s{i}", to=f"m{i}"))
+        before = f"m{i}"
+    return _model(nodes, [before], _KERNEL)
+
+
+def refusals(count: int) -> bytes:
+    """Layers that no reader knows."""
+    nodes = [_node("NoSuchType", "x", to=f"c{i}") for i in range(count)]
+    return _model(nodes, [f"c{i}" for i in range(count)], {})
+
+
+NETWORKS: Final[Mapping[str, Callable[[int], bytes]]] = {
+    make.__name__: make
+    for make in (
+        chain,
+        outputs,
+        fan,
+        sum_of_branches,
+        long_skips,
+        dense_block,
+        split,
+        inputs,
+        constants,
+        cpu_layers,
+        changes_of_side,
+    )
+}
+
+
+def _chain(count: int) -> list[Any]:
+    return [_convolution("x" if i == 0 else f"c{i - 1}", f"c{i}") for i in range(count)]
+
+
+def _convolution(source: str, to: str) -> Any:
+    return _node("Conv", source, "w", to=to, kernel_shape=[1, 1])
+
+
+def _node(type: str, *sources: str, to: str, **settings: Any) -> Any:
+    return helper.make_node(type, sources, [to], name=to, **settings)
+
+
+def _model(
+    nodes: Sequence[Any], results: Sequence[str], arrays: Mapping[str, np.ndarray], sources: Inputs = _INPUT
+) -> bytes:
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in sources.items()],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in results],
+        [numpy_helper.from_array(array, name) for name, array in arrays.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return bytes(model.SerializeToString(deterministic=True))
