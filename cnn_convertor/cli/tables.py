@@ -221,17 +221,19 @@ def _verdict(result: Verification) -> Iterator[str]:
             yield f'"{output.name}": {output.doubt}{", so a map before it is compared" * shown}'
     for layer in result.unjudged:
         yield f'not compared: "{layer.layer}": {layer.reason}'
+    for name, reason in result.by_sqnr_alone.items():
+        yield f'"{name}": judged by its SQNR alone: {reason}'
     if result.sensitivity and (best := result.sensitivity[0]).sqnr > result.least_sqnr:
         yield f'FP16 weights in "{best.layer}" alone help most: {_decibels(best.sqnr)} dB at the worst output'
     for excess in result.wrong_maps[:_MOST_WRONG]:
-        part = "" if excess.channel is None else f", channel {excess.channel}"
+        part = f", {excess.part}" if excess.part else ""
         yield (
             f'"{excess.layer}"{part}: {_decibels(excess.sqnr)} dB on the framework\'s inputs, though rounding to FP16 leaves '
             f"{_decibels(excess.allowed)} or more"
         )
     lowered = [each for each in result.outputs if each.sqnr < result.min_sqnr and each.reaches(result.min_sqnr)]
     for output in lowered:
-        yield f'"{output.name}": rounding to FP16 alone leaves no more, so {_decibels(output.allowed or 0.0)} dB are enough'
+        yield f'"{output.name}": rounding alone leaves no more, so {_decibels(output.allowed or 0.0)} dB are enough'
     if result.passed:
         maps = f"; {numbered(result.judged_maps, 'map')} lose only what rounding to FP16 takes"
         yield f"pass: every output has {result.min_sqnr:g} dB or more{', or what FP16 allows' * bool(lowered)}{maps}{jump}"

@@ -24,7 +24,7 @@ from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import SAMPLES, Given, Samples, axes_of, random_samples, samples_of, shapes_of
 from cnn_convertor.trials.labels import read_classes
 from cnn_convertor.trials.run import Load, compiled
-from cnn_convertor.verification.bounds import judge_maps
+from cnn_convertor.verification.bounds import judge_maps, rounds_to_integers
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.inner_maps import alone, causes_of, compare_layers, held_layers
@@ -132,7 +132,7 @@ def verify(
         twin = _twin(trial) if palette else _Twin(network, device, reference, outputs)
         other = loaded(with_rerounded_weights(twin.network.program))
         twin = _with_allowances(twin, other, test_samples.inputs)
-        judged_maps, wrong_maps = judge_maps(twin.network, other, test_samples.inputs, twin.reference)
+        judgement = judge_maps(twin.network, other, test_samples.inputs, twin.reference)
         if not palette and min_sqnr is None:
             outputs = twin.outputs
         result = Verification(
@@ -148,8 +148,9 @@ def verify(
             accuracies=() if classes is None else accuracies(graph, device, reference, classes),
             unjudged=unjudged_layers(network, reference, outputs),
             stale_files=tuple(StaleFile(each.file.name, each.lines) for each in stale),
-            judged_maps=judged_maps,
-            wrong_maps=wrong_maps,
+            judged_maps=judgement.judged,
+            wrong_maps=judgement.wrong,
+            by_sqnr_alone=judgement.by_sqnr_alone,
             wrong_packing=_wrong_packing(trial) if palette else (),
         )
         if sensitivity or (attribute and palette):
@@ -172,6 +173,8 @@ def _with_allowances(twin: _Twin, other: EmulatedNetwork, inputs: Mapping[str, M
     """The twin; outputs that are below the usual threshold have what rounding allows. other: with stochastic rounding."""
     if all(output.reaches(LEAST_FP16) for output in twin.outputs):
         return twin
+    if rounds_to_integers(twin.network.graph):
+        return twin._replace(outputs=tuple(replace(each, allowed=_LEAST_USEFUL) for each in twin.outputs))
     theirs = other.run(inputs if other.program.byte_input else rerounded_maps(inputs), layers=True, exact=True)
     own = replace(twin.reference, outputs=dict(enumerate(twin.device.outputs)), layers={}, maxima=())
     limits = {each.name: each.sqnr - _OUTPUT_MARGIN for each in compare_outputs(other, theirs, own)}

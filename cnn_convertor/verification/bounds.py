@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
-from typing import Final
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.program import Layer, Program
-from cnn_convertor.emulation.execution import LARGEST_HALF, Maps, count_of, given_layers
+from cnn_convertor.devices.dv700.program import ElementType, Layer, Program
+from cnn_convertor.emulation.execution import LARGEST_HALF, Maps, Outputs, as_maps, count_of, given_layers
 from cnn_convertor.emulation.network import EmulatedNetwork
+from cnn_convertor.errors import Origin
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.ir.ops import ArgMax, DetectionOutput, Floor, MaxUnpool, Round, Threshold, Unary
-from cnn_convertor.verification.compare import sqnr
+from cnn_convertor.ir.ops import ArgMax, Axis, DetectionOutput, Floor, MaxUnpool, Order, Round, Scale, Threshold, Unary
+from cnn_convertor.verification.compare import layer_of, sqnr
 from cnn_convertor.verification.framework_maps import Reference
-from cnn_convertor.verification.inner_maps import ComparedMap, pairs
+from cnn_convertor.verification.inner_maps import ComparedMap, pair_of, pairs
 from cnn_convertor.verification.rerounding import rerounded, rerounded_maps
 from cnn_convertor.verification.results import Excess
 
@@ -31,63 +33,147 @@ _OF_A_CHANNEL: Final = (20.0, 25.0)
 _HALF_STEP: Final = 2.0**-22 / 3  # power of the rounding of a value to FP16, over its own
 _LEAST_STEP: Final = 2.0**-48 / 12  # power of the rounding of the smallest values
 
+_OTHER_MAGNITUDE: Final = 100.0  # of powers
+_ROUNDING: Final = ("QuantizeLinear", "QLinear", "QGemm")  # how types of layers begin that round maps to integers
+_LEVELS: Final = 256
+_PARTS: Final = 32  # steps between the nearest two values, at most
+_OFF_GRID: Final = 0.02  # of a step: what FP32 leaves of a whole number
+_INDEX: Final = {Axis.HEIGHT: "row", Axis.WIDTH: "column", Axis.CHANNELS: "channel"}
+
 Powers = NDArray[np.float64]
+
+
+class Judgement(NamedTuple):
+    """How many maps are judged, those that lose more than rounding explains, and outputs that are not judged, each with the reason."""
+
+    judged: int
+    wrong: tuple[Excess, ...]
+    by_sqnr_alone: Mapping[str, str]
+
+
+class _Judged(NamedTuple):
+    """A map on both sides, and with stochastic rounding: (N, H, W, C) each. axes: those of which each index is judged."""
+
+    name: str
+    device: Maps
+    reference: Maps
+    other: Maps
+    axes: tuple[Axis, ...] = (Axis.CHANNELS,)
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether both sides have the same values at different places, as the device may around products of maps."""
+        if sqnr(self.device, self.reference) >= _COMPARABLE:
+            return False
+        sides = (np.sort(maps.reshape(len(maps), -1), axis=1) for maps in (self.device, self.reference))
+        return sqnr(*sides) >= _COMPARABLE
 
 
 def judge_maps(
     network: EmulatedNetwork, other: EmulatedNetwork, inputs: Mapping[str, Maps], reference: Reference
-) -> tuple[int, tuple[Excess, ...]]:
-    """How many maps are judged, and those that lose more than rounding explains.
+) -> Judgement:
+    """Judge the maps inside a network, and its outputs.
 
     network: with FP16 weights. other: the same with weights that are rounded stochastically. Each layer reads the
-    framework's maps, so that no error of a layer hides in those before it. Layers that are not continuous stay out, as do
-    networks whose framework rounds maps to 8 bits, which the device does not.
+    framework's maps, so that no error of a layer hides in those before it. Layers that are not continuous stay out, and
+    networks whose framework rounds maps to integers in ranges that depend on the input.
     """
-    if _rounds_to_bytes(network.graph):
-        return 0, ()
+    if any(origin.type == "DynamicQuantizeLinear" for node in network.graph.nodes for origin in node.origins):
+        reason = "the framework rounds maps to integers whose scale depends on the input"
+        return Judgement(0, (), dict.fromkeys(network.graph.output_names, reason))
     program = network.program
     sizes = [layer.output.shape.size for layer in program.layers]
     most = _JUDGED if sum(sizes) <= _LARGE else _JUDGED_OF_LARGE
     first = {name: values[:most] for name, values in inputs.items()}
     layers = {name: maps[:most] for name, maps in reference.layers.items()}
-    nothing = [np.zeros((count_of(first), size), np.float32) for size in sizes]
-    known = pairs(program, nothing, layers, reference.order)
+    is_rounded = rounds_to_integers(network.graph)
+    scaled = _before_scales(network.graph, program, layers) if is_rounded else {}
+    both = partial(_both, program, layers, scaled, reference.order)
     given = {
         pair.layer: maps
-        for pair in known.values()
+        for pair in both([np.zeros((count_of(first), size), np.float32) for size in sizes]).values()
         if _is_held(maps := pair.reference_in_memory(transposed=program.transposed))
     }
     mine = network.run(first, layers=True, replaced=given_layers(program, given))
     noisy = {layer: rerounded(maps, layer) for layer, maps in given.items()}
     drawn = first if program.byte_input else rerounded_maps(first)
     theirs = other.run(drawn, layers=True, exact=True, replaced=given_layers(program, noisy))
-    judged = pairs(program, mine.layers, layers, reference.order)
-    compared = pairs(program, theirs.layers, layers, reference.order)
-    found, number = list[Excess](), 0
-    jumping = _jumping(program, given.keys())
-    for name, pair in judged.items():
-        if pair.layer in given and pair.layer not in jumping and _is_comparable(pair):
-            number += 1
-            found += _excesses(name, pair, compared[name], layers[name].shape[-1])
-    return number, tuple(found)
+    jumping = _jumping(program, given.keys()) | (_unrounded(program, given.keys()) if is_rounded else set())
+    results, alone = _outputs(network, mine, theirs, reference, jumping)
+    ends = frozenset(program.outputs)
+    mine_of, theirs_of = both(mine.layers), both(theirs.layers)
+    for name, pair in mine_of.items():
+        if pair.layer in given and pair.layer not in jumping and pair.layer not in ends:
+            channels = (layers[name] if name in layers else scaled[pair.layer]).shape[-1]
+            shape = (len(pair.device), 1, -1, channels)
+            device, known, other_map = (
+                each.reshape(shape) for each in (pair.device, pair.reference, theirs_of[name].device)
+            )
+            results.append(_Judged(name, device, known, other_map))
+    comparable = [each for each in results if not each.is_moved]
+    found = (
+        excess for each in comparable for excess in _excesses(each, _half_a_step(each.reference) if is_rounded else 0.0)
+    )
+    return Judgement(len(comparable), tuple(found), alone)
 
 
-def _rounds_to_bytes(graph: Graph) -> bool:
-    types = {origin.type for node in graph.nodes for origin in node.origins}
-    return any(name in {"QuantizeLinear", "DynamicQuantizeLinear"} or name.startswith("QLinear") for name in types)
+def _outputs(
+    network: EmulatedNetwork, mine: Outputs, theirs: Outputs, reference: Reference, jumping: Collection[int]
+) -> tuple[list[_Judged], dict[str, str]]:
+    """The outputs of both runs in the framework's shapes, and those that are not judged, each with the reason."""
+    program, judged, alone = network.program, list[_Judged](), dict[str, str]()
+    ends = zip(network.graph.output_names, program.outputs, network.shapes, strict=True)
+    for position, (name, index, shape) in enumerate(ends):
+        if position not in reference.outputs:
+            continue
+        sides = (
+            as_maps(run.layers[index], program.layers[index], shape, transposed=program.transposed)
+            for run in (mine, theirs)
+        )
+        device, other = sides
+        each = _Judged(name, device, reference.outputs[position][: len(device)], other, tuple(Axis))
+        if index in jumping:
+            alone[name] = "rounding can change its values by any amount"
+        elif each.is_moved:
+            alone[name] = "the device has its values at other places"
+        else:
+            judged.append(each)
+    return judged, alone
+
+
+def _both(
+    program: Program,
+    reference: Mapping[str, Maps],
+    scaled: Mapping[int, Maps],
+    order: Order,
+    memory: Sequence[Maps],
+) -> dict[str, ComparedMap]:
+    """Every map that exists on both sides, as of `pairs`, and those before scales. memory: of each layer."""
+    found = ((index, pair_of(program, index, memory[index], maps, order)) for index, maps in scaled.items())
+    before = {program.layers[index].name: pair for index, pair in found if pair is not None}
+    return before | pairs(program, memory, reference, order)
+
+
+def _before_scales(graph: Graph, program: Program, reference: Mapping[str, Maps]) -> dict[int, Maps]:
+    """Layer of the program -> the framework's map, (N, H, W, C), as it is before a scale that a later layer contains.
+
+    Rounding to integers ends in such a scale: what it reads is limited to the range of the integers.
+    """
+    maps = dict[int, Maps]()
+    for index, layer in enumerate(program.layers):
+        users = graph.users(layer.name) if layer.name in graph else ()
+        match [(graph[name].op, name) for name in users if name == layer_of(graph, name)]:
+            case [(Scale(factor=factor, shift=shift, activation=None), name)] if name in reference:
+                known = reference[name]
+                if known.shape[-1] == factor.size and factor.load().all():
+                    less = 0 if shift is None else shift.load()
+                    maps[index] = ((known - less) / factor.load()).astype(np.float32)
+    return maps
 
 
 def _is_held(maps: Maps) -> bool:
     """Whether FP16 holds a map: it is finite, and not beyond the largest number."""
     return bool(np.abs(maps).max(initial=0) <= LARGEST_HALF) and bool(np.isfinite(maps).all())
-
-
-def _is_comparable(pair: ComparedMap) -> bool:
-    """Whether both sides hold the same map: around products of maps the device has the values at other places.
-
-    A map that is so wrong for another reason spoils the outputs, which are compared by themselves.
-    """
-    return sqnr(pair.device, pair.reference) >= _COMPARABLE
 
 
 def _jumping(program: Program, given: Collection[int]) -> set[int]:
@@ -99,6 +185,35 @@ def _jumping(program: Program, given: Collection[int]) -> set[int]:
     return found
 
 
+def _unrounded(program: Program, given: Collection[int]) -> set[int]:
+    """Layers that do not round between two layers of the framework where that rounds to integers."""
+    found = set[int]()
+    for index, layer in enumerate(program.layers):
+        sources = [program.layers[s] for s in layer.sources if s is not None and s in given]
+        own = [s for s in layer.sources if s is not None and s not in given]
+        rounded = {source.origins[-1] for source in sources if source.origins}
+        before = [each for each in layer.origins[:-1] if not _is_part(each, layer.origins[-1])]
+        inside = [each for each in before if each.type.startswith(_ROUNDING) and each not in rounded]
+        if inside or any(s in found or not _continues(program.layers[s], layer) for s in own):
+            found.add(index)
+    return found
+
+
+def _continues(source: Layer, layer: Layer) -> bool:
+    """Whether a layer of the program goes on with the framework's layer that another one has begun."""
+    return bool(source.origins and layer.origins) and _is_part(source.origins[-1], layer.origins[-1])
+
+
+def _is_part(part: Origin, whole: Origin) -> bool:
+    """Whether a layer is another one, or of what that is spelled out as."""
+    return part.layer == whole.layer or part.layer.startswith(f"{whole.layer}/")
+
+
+def rounds_to_integers(graph: Graph) -> bool:
+    """Whether the framework rounds maps to integers, which the device does not."""
+    return any(origin.type.startswith(_ROUNDING) for node in graph.nodes for origin in node.origins)
+
+
 def _is_continuous(layer: Layer) -> bool:
     """Whether a tiny error of its inputs is always a tiny error of its map."""
     match layer.cpu:
@@ -107,44 +222,103 @@ def _is_continuous(layer: Layer) -> bool:
         case Unary(function=function):
             return not isinstance(function, Floor | Round | Threshold)
         case _:
-            return layer.custom is None
+            return layer.custom is None and layer.output.type is not ElementType.BYTE
 
 
-def _excesses(name: str, mine: ComparedMap, other: ComparedMap, channels: int) -> Iterator[Excess]:
-    """The map, or else its worst channel, if it loses too much."""
-    shape = (-1, channels)
-    signal = _powers(mine.reference).reshape(shape)
-    error = np.square(mine.device.astype(np.float64) - mine.reference).reshape(shape)
-    noise = np.square(mine.device.astype(np.float64) - other.device).reshape(shape)
+def _excesses(judged: _Judged, explained: float) -> Iterator[Excess]:
+    """The map, or else its worst row, column or channel, if it loses too much. explained: what the framework rounds away."""
+    reference, device = judged.reference.astype(np.float64), judged.device.astype(np.float64)
+    signal, noise = np.square(reference), np.square(device - judged.other)
+    error = np.square(np.maximum(np.abs(device - reference) - explained, 0))
     if not (np.isfinite(error).all() and np.isfinite(noise).all()):
         return
     own = _own_rounding(signal)
     allowed = _decibels(float(signal.sum()), max(float(noise.sum()), float(own.sum())))
     allowed -= _margin(_deciding(noise), _OF_A_MAP)
     if (reached := _decibels(float(signal.sum()), float(error.sum()))) < allowed:
-        yield Excess(name, None, reached, allowed)
+        yield Excess(judged.name, "", reached, allowed)
         return
-    for channel, limit in _worst_channel(signal, error, noise, own):
-        yield Excess(name, channel, _decibels(float(signal[:, channel].sum()), float(error[:, channel].sum())), limit)
+    for axis in judged.axes:
+        powers = _Powers(
+            *(np.moveaxis(each, 1 + axis, -1).reshape(-1, each.shape[1 + axis]) for each in (signal, error, noise, own))
+        )
+        if (worst := _worst_index(powers)) is not None:
+            what, reached, allowed = worst
+            yield Excess(judged.name, f"{_INDEX[axis]} {what}", reached, allowed)
+            return
 
 
-def _worst_channel(signal: Powers, error: Powers, noise: Powers, own: Powers) -> Iterator[tuple[int, float]]:
-    """The channel furthest below what it is allowed, with that limit in dB, if one is below.
+class _Powers(NamedTuple):
+    """Of the values of a map, of errors, of stochastic rounding, and of rounding the map itself: (values, indices of an axis)."""
 
-    Few weights make the error of a channel, so the noise of a channel counts as no less than the mean of all channels.
+    signal: Powers
+    error: Powers
+    noise: Powers
+    own: Powers
+
+
+def _worst_index(of: _Powers) -> tuple[str, float, float] | None:
+    """The index of an axis that is furthest below what it is allowed, or its group, with both in dB; None where none is below.
+
+    Few weights make the error of a channel, so its noise counts as no less than the mean of all channels of its magnitude.
     """
-    powers, losses = signal.sum(axis=0), error.sum(axis=0)
-    expected = np.maximum(np.maximum(noise, own).sum(axis=0), noise.sum() / signal.shape[1])
-    margin = _margin(signal.shape[0], _OF_A_CHANNEL)
+    powers, losses = of.signal.sum(axis=0), of.error.sum(axis=0)
+    expected = np.maximum(of.noise, of.own).sum(axis=0)
+    groups = _of_one_magnitude(of.signal)
+    for group in groups if len(groups) > 1 else ():
+        noise = of.noise[:, group]
+        allowed = max(float(noise.sum()), float(of.own[:, group].sum())) * 10 ** (
+            _margin(_deciding(noise), _OF_A_MAP) / 10
+        )
+        if (lost := float(losses[group].sum())) > allowed:
+            signal = float(powers[group].sum())
+            what = f"{group.min()} and {len(group) - 1} of its magnitude"
+            return what, _decibels(signal, lost), _decibels(signal, allowed)
+    for group in groups:
+        expected[group] = np.maximum(expected[group], of.noise[:, group].sum() / len(group))
+    margin = _margin(of.signal.shape[0], _OF_A_CHANNEL)
     with np.errstate(divide="ignore"):
         beyond = 10 * np.log10(losses / np.maximum(expected, 1e-300)) - margin
-    channel = int(beyond.argmax())
-    if beyond[channel] > 0:
-        yield channel, _decibels(float(powers[channel]), float(expected[channel])) - margin
+    worst = int(beyond.argmax())
+    if beyond[worst] <= 0:
+        return None
+    limit = _decibels(float(powers[worst]), float(expected[worst])) - margin
+    return f"{worst}", _decibels(float(powers[worst]), float(losses[worst])), limit
 
 
-def _powers(values: Maps) -> Powers:
-    return np.square(values.astype(np.float64))
+def _of_one_magnitude(signal: Powers) -> list[NDArray[np.intp]]:
+    """The indices of an axis in groups, such as boxes and scores, whose magnitudes lie far apart.
+
+    Where values are exactly 0, an activation cuts them off, and the magnitude says nothing about the error: they join the
+    group of the largest.
+    """
+    powers = signal.sum(axis=0)
+    powers = np.where(signal.all(axis=0), powers, powers.max())
+    order = np.argsort(-powers, kind="stable")
+    falling = powers[order]
+    return np.split(order, np.flatnonzero(falling[:-1] > _OTHER_MAGNITUDE * falling[1:]) + 1)
+
+
+# --- quantized networks --------------------------------------------------------------------------------------------------
+
+
+def _half_a_step(values: Maps) -> float:
+    """What rounding to the framework's integers changes at most: values are multiples of a step; 0 if not of one of 8 bits.
+
+    The step is the coarsest that all values allow.
+    """
+    levels = np.unique(values).astype(np.float64)
+    if not 2 <= len(levels) <= _LEVELS:
+        return 0.0
+    least = float(np.diff(levels).min())
+    for parts in range(1, _PARTS):
+        places = levels * parts / least
+        if float(np.abs(places).max()) < _LEVELS and bool((np.abs(places - np.rint(places)) < _OFF_GRID).all()):
+            return least / parts / 2
+    return 0.0
+
+
+# --- decibels ------------------------------------------------------------------------------------------------------------
 
 
 def _own_rounding(signal: Powers) -> Powers:

@@ -13,6 +13,7 @@ from cnn_convertor.verification.results import Comparison
 Real: TypeAlias = NDArray[np.float64]
 
 _LEAST_SPREAD = 1e-6  # of values, over their magnitude: less is a constant
+_LEAST_HALVES = 10 * 2.0**-24 / math.sqrt(12)  # RMS of values of which FP16, whose steps end at 2^-24, keeps 20 dB
 _LEAST_PROBABILITY = 1e-30  # smaller ones are denormal in FP32, or 0
 _LEAST_SHARE_KNOWN = 0.5
 
@@ -56,6 +57,8 @@ def _doubt(mine: Real, theirs: Real) -> str:
         return "all values are 0"
     if theirs.size > 1 and high - low <= _LEAST_SPREAD * max(abs(low), abs(high)):
         return f"all values are {high:.4g}"
+    if theirs.size and float(np.sqrt(np.mean(np.square(theirs)))) < _LEAST_HALVES:
+        return f"the values vanish in FP16: the largest is {max(abs(low), abs(high)):.2g}"
     return ""
 
 

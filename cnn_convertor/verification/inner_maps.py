@@ -129,7 +129,7 @@ def pairs(
     """
     compared: dict[str, ComparedMap] = {}
     for index, name in held_layers(program).items():
-        if name in reference and (pair := _pair(program, index, layers[index], reference[name], order)) is not None:
+        if name in reference and (pair := pair_of(program, index, layers[index], reference[name], order)) is not None:
             compared[name] = pair
     return compared
 
@@ -150,7 +150,7 @@ def held_layers(program: Program) -> dict[int, str]:
     return {index: name for index, name in finals.items() if last[name] == index}
 
 
-def _pair(program: Program, index: int, memory: Maps, reference: Maps, order: Order) -> ComparedMap | None:
+def pair_of(program: Program, index: int, memory: Maps, reference: Maps, order: Order) -> ComparedMap | None:
     """Both maps in the order H, W, C, or in the order of a vector; None when the layer holds something else."""
     samples, *dims = reference.shape
     layer, shape = program.layers[index], Shape(*dims)

@@ -30,6 +30,7 @@ from cnn_convertor.verification.framework_maps import (
     missing,
 )
 from cnn_convertor.verification.onnx_float32 import computes_bfloat16, float32_copy
+from cnn_convertor.verification.onnx_integers import integers_of
 
 Numbers: TypeAlias = NDArray[Any]
 Session: TypeAlias = Callable[[Sequence[str], Mapping[str, Numbers]], list[Numbers]]
@@ -126,13 +127,15 @@ def _results(
     """The results for samples. names: of all layers, the outputs first. last: inputs whose channels come last."""
     outputs: list[list[Numbers]] = []
     layers: dict[str, list[Maps]] = {}
+    integers = integers_of(file)
     for sample in range(len(next(iter(inputs.values())))):
         names_of_sample = names if sample < KEPT else names[: len(graph.outputs)]
         results = session(names_of_sample, inputs_of(file, inputs, sample, last))
         outputs.append(results[: len(graph.outputs)])
         for name, values in zip(names, results, strict=True) if sample < KEPT else ():
-            if _is_compared(values.dtype) and values.size and values.shape[:1] == (1,):
-                layers.setdefault(name, []).append(blobs_as_maps(values))
+            numbers = integers[name].numbers(values) if name in integers else values
+            if _is_compared(numbers.dtype) and values.size and values.shape[:1] == (1,):
+                layers.setdefault(name, []).append(blobs_as_maps(numbers))
     return Reference(
         framework=framework,
         outputs={
@@ -145,7 +148,7 @@ def _results(
 
 
 def _is_compared(dtype: np.dtype[Any]) -> bool:
-    """Whether a layer's result is comparable: the graph has the numbers that integers of 8 or 16 bits usually stand for."""
+    """Whether a layer's result is comparable: the graph has the numbers that integers of 8 or 16 bits stand for."""
     return dtype.kind == "f" or (dtype.kind in "iu" and dtype.itemsize > WIDEST_QUANTIZED)
 
 

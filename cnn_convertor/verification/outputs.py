@@ -14,7 +14,7 @@ from cnn_convertor.emulation.execution import Maps, Outputs, as_maps
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.variants import Variants
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.ir.ops import DetectionOutput
+from cnn_convertor.ir.ops import ArgMax, DetectionOutput, Identity, Reshape, TransposeReshape
 from cnn_convertor.verification.compare import (
     before_softmax,
     compare,
@@ -23,11 +23,12 @@ from cnn_convertor.verification.compare import (
 )
 from cnn_convertor.verification.framework_maps import GIVEN, Reference
 from cnn_convertor.verification.inner_maps import pairs
+from cnn_convertor.verification.output_parts import before, moved, parts_of
 from cnn_convertor.verification.results import Accuracy, Beside, Comparison, Sensitivity, Unjudged, least_sqnr
 
 
 def compare_outputs(network: EmulatedNetwork, device: Outputs, reference: Reference) -> tuple[Comparison, ...]:
-    """One comparison for each output of the network, and one for the input of each softmax among them.
+    """One comparison for each output of the network, for each part that is joined to it, and for the input of each softmax.
 
     Where the values of an output prove nothing, the nearest map before it that proves something is compared as well.
     """
@@ -40,6 +41,9 @@ def compare_outputs(network: EmulatedNetwork, device: Outputs, reference: Refere
         probabilities = reference.outputs[position]
         if isinstance(graph[output].op, DetectionOutput):
             compared += _compare_detections(network, device, reference, position)
+            continue
+        if (best := _compare_largest(network, device, reference, position)) is not None:
+            compared += best
             continue
         result = compare(name, device.outputs[position], probabilities)
         index = program.outputs[position]
@@ -58,8 +62,17 @@ def compare_outputs(network: EmulatedNetwork, device: Outputs, reference: Refere
             compared.append(result)
         if result.doubt and compared[-1].doubt:
             compared += _evidence(network, device, reference, index, name)
+        compared += _compare_parts(graph, output, name, device.outputs[position], probabilities)
     compared += [compare(*maxima) for maxima in reference.maxima]
     return tuple(compared)
+
+
+def _compare_parts(graph: Graph, output: str, name: str, mine: Maps, theirs: Maps) -> Iterator[Comparison]:
+    """The parts of an output that concatenations join, without constants. name: of the output."""
+    for layer, mask in parts_of(graph, output).items():
+        values = theirs[:, mask]
+        if values.size and np.ptp(values) > 0:
+            yield compare(f"{name}, part {layer}", mine[:, mask, np.newaxis], values[..., np.newaxis])
 
 
 def _maps_before(network: EmulatedNetwork, device: Outputs, reference: Reference, name: str) -> dict[int, Comparison]:
@@ -146,6 +159,33 @@ def _compare_detections(
             yield replace(comparison, evidence_for=f"{name} of these")
     assert isinstance(node.op, DetectionOutput)
     yield compare(f"{name} of these", *matched_detections(rows[: len(sources[0])], detect(node.op, *sources)))
+
+
+def _compare_largest(
+    network: EmulatedNetwork, device: Outputs, reference: Reference, position: int
+) -> tuple[Comparison, Comparison] | None:
+    """An ArgMax on the device's own input, and this input; None for others.
+
+    Where two values are equal but for their rounding, either index is right.
+    """
+    graph, program = network.graph, network.program
+    end, passed = before(graph, graph.outputs[position], Identity | Reshape | TransposeReshape)
+    op, index = graph[end].op, next((n for n, layer in enumerate(program.layers) if layer.name == end), None)
+    if not isinstance(op, ArgMax) or index is None or op.axis is None or op.count > 1 or op.values or op.last_of_equals:
+        return None
+    (source,), (read,) = program.layers[index].sources, graph[end].inputs
+    known, shape = reference.layers.get(layer_of(graph, read)), graph.shape(read)
+    if source is None or known is None or not known[0].size == program.layers[source].output.shape.size == shape.size:
+        return None
+    name = graph.output_names[position]
+    maps = as_maps(device.layers[source], program.layers[source], shape, transposed=program.transposed)
+    largest = [moved(each.argmax(axis=op.axis, keepdims=True), passed) for each in maps]
+    mine = device.outputs[position][: len(maps)]
+    before_it = compare(f"{layer_of(graph, read)}, read by {name}", maps, known.reshape(maps.shape))
+    return (
+        replace(before_it, evidence_for=f"{name} of these"),
+        compare(f"{name} of these", mine, np.stack(largest).astype(np.float32)),
+    )
 
 
 def accuracies(graph: Graph, device: Outputs, reference: Reference, classes: NDArray[np.intp]) -> tuple[Accuracy, ...]:

@@ -22,7 +22,7 @@ class Comparison:
     agreement: share of the samples whose largest element is the same one (vectors only). largest: the largest magnitude on
     either side, to be compared with FP16's 65504. doubt: why the map proves nothing at any SQNR; empty if it does.
     evidence_for: the doubtful output in whose place this map, which leads to it, is compared. allowed: dB that are enough, where
-    rounding to FP16 alone takes more than the usual threshold; None elsewhere.
+    rounding alone takes more than the usual threshold; None elsewhere.
     """
 
     name: str
@@ -127,11 +127,11 @@ class Beside:
 class Excess:
     """A map inside the network that loses more than rounding to FP16 explains, when its layer reads the framework's maps.
 
-    channel: the one that does; None: the whole map. sqnr: dB. allowed: dB that the least lucky rounding would leave.
+    part: the row, column or channel that does; empty: the whole map. sqnr: dB. allowed: dB that the least lucky rounding would leave.
     """
 
     layer: str
-    channel: int | None
+    part: str
     sqnr: float
     allowed: float
 
@@ -153,7 +153,8 @@ class Verification:
     output with FP16 weights, too. sensitivity: of the layers with palettes, if it or the causes were asked for.
     accuracies: one for each vector, if labels were given. unjudged: layers that are not compared, since the framework has
     no results of them. stale_files: files in the output folder that are not what was verified. judged_maps:
-    how many maps were judged with FP16 weights by what rounding allows; wrong_maps: those that lose more. wrong_packing:
+    how many maps were judged with FP16 weights by what rounding allows; wrong_maps: those that lose more. by_sqnr_alone: outputs
+    that cannot be judged so -> the reason. wrong_packing:
     layers whose maps are not, bit for bit, those of FP16 weights with the values of the palettes.
     """
 
@@ -174,6 +175,7 @@ class Verification:
     stale_files: tuple[StaleFile, ...] = ()
     judged_maps: int = 0
     wrong_maps: tuple[Excess, ...] = ()
+    by_sqnr_alone: Mapping[str, str] = field(default_factory=dict)
     wrong_packing: tuple[str, ...] = ()
     passed: bool = field(init=False)
 
