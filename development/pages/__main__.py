@@ -9,12 +9,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from cnn_convertor.files.codec import json_schema
 from cnn_convertor.report import Report
-from cnn_convertor.report.layering import can_place
 from development.pages import devices, host_limits, layers, layouts, messages, pictures, usage
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -38,7 +38,7 @@ TESTED: Final = {"docs/networks.md": "tests/frontends/onnx/test_conformance.py"}
 def is_possible(name: str) -> bool:
     """Whether the libraries that the file needs are installed."""
     drawn = pictures.DRAWN.get(Path(name).name)
-    return drawn is None or drawn.option != "--svg" or can_place()
+    return drawn is None or drawn.option != "--svg" or find_spec("fast_sugiyama") is not None
 
 
 def main(names: list[str]) -> int:
