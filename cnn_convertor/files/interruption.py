@@ -20,9 +20,19 @@ class Ended(KeyboardInterrupt):  # an order, not an error
         super().__init__(self.signal.name)
 
 
+_received: Final[list[int]] = []  # the signals that `end` handled
+
+
 def end(number: int, _: FrameType | None) -> None:
     """A handler: ends the program like Ctrl-C does."""
+    _received.append(number)
     raise KeyboardInterrupt if number == signal.SIGINT else Ended(number)
+
+
+def require_no_end() -> None:
+    """Raise again what `end` raised: Python's imports and destructors can lose it, or make another error of it."""
+    if _received:
+        end(_received[-1], None)
 
 
 def handle_ends(handler: Callable[[int, FrameType | None], Any] | signal.Handlers) -> None:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files import json_files
-from cnn_convertor.files.interruption import uninterrupted
+from cnn_convertor.files.interruption import require_no_end, uninterrupted
 
 Contents: TypeAlias = str | Iterable[NDArray[np.uint8]]
 
@@ -63,6 +63,7 @@ def replace_all(
             digests = {file: _write(folder, new / file, contents) for file, contents in files.items()}
             for more in later:
                 digests |= {file: _write(folder, new / file, text) for file, text in more(digests).items()}
+            require_no_end()
         with _writing(folder), _locked_if_possible(folder.resolve().parent, block):
             removed = [file for file in obsolete() if file not in digests and (folder / file).is_file()]
             _replace(folder.resolve(), staging, digests, removed)

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from cnn_convertor.errors import ConvertorError, ConvertorWarning, Origin, Problem, UsageError
+from cnn_convertor.files.interruption import require_no_end
 
 T = TypeVar("T")
 DEBUG = "CNN_CONVERTOR_DEBUG"  # in the environment: show tracebacks
@@ -69,6 +70,7 @@ class Attempt(AbstractContextManager["Attempt"]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         self._catching.__exit__(kind, error, trace)
+        require_no_end()
         failure = error if isinstance(error, Exception) else None
         issued = [w.message.problems for w in self._caught or () if isinstance(w.message, ConvertorWarning)]
         self.outcome = Outcome(

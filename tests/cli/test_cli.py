@@ -523,6 +523,28 @@ sys.exit(run())
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.parametrize("after", ["pass", "raise ImportError('circular')"], ids=["lost", "another error"])
+def test_a_signal_in_an_import_that_loses_it_ends_the_work(after: str) -> None:
+    code = f"""
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from cnn_convertor.__main__ import run
+class Loader:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)  # what a destructor raises is only printed
+def work(*_, **__):
+    sys.unraisablehook = lambda _: None
+    Loader()
+    {after}
+import cnn_convertor.cli.pages as pages
+pages.text_of = work
+sys.argv[1:] = ["docs", "layers"]
+sys.exit(run())
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGINT, b"\ninterrupted\n")
+
+
 def test_a_signal_that_is_ignored_stays_so() -> None:
     """As `nohup` starts a program."""
     code = """
