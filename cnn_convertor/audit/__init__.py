@@ -48,7 +48,7 @@ def audit(
     flow = Flow(network, functions)
     for layer in network.layers:
         findings += check_layer(network, layer, device)
-    findings += [*flow.findings, *check_weights(network, weights), *check_processor(network, functions)]
+    findings += [*flow.findings, *check_weights(network, functions, weights), *check_processor(network, functions)]
     findings += [*check_comments(source), *check_manifest(source)]
     return Audit(
         name=network.name,

@@ -6,7 +6,8 @@ from typing import NamedTuple
 from cnn_convertor.audit.decoding import command_output, operand_of
 from cnn_convertor.audit.layer_checks import RUNTIME, overlap
 from cnn_convertor.audit.memory import Memory, Segment, Written
-from cnn_convertor.audit.source_network import Map, SourceCommand, SourceLayer, SourceNetwork, SourceTensor
+from cnn_convertor.audit.processor import SourceFunction
+from cnn_convertor.audit.source_network import Map, SourceCommand, SourceLayer, SourceNetwork
 from cnn_convertor.errors import Problem
 
 # Who chose the order of a map's elements. Where the application did, either order may be meant.
@@ -45,7 +46,7 @@ class Copy(NamedTuple):
 class Flow:
     """findings: what is wrong. born and dies: the steps between which each map is needed."""
 
-    def __init__(self, network: SourceNetwork, functions: Mapping[int, list[SourceTensor]]) -> None:
+    def __init__(self, network: SourceNetwork, functions: Mapping[int, SourceFunction]) -> None:
         """functions: layer -> the maps of its function in NAME_cpu.h. What other callbacks read is unknown."""
         self.findings: list[Problem] = []
         self.born: dict[Written, int] = {}
@@ -53,7 +54,7 @@ class Flow:
         self._network = network
         # What each custom layer reads, where that is known.
         self._tensors = {layer.index: layer.inputs for layer in network.layers if layer.inputs}
-        self._tensors |= {index: tuple(tensors[:-1]) for index, tensors in functions.items() if tensors}
+        self._tensors |= {index: tuple(maps[:-1]) for index, (maps, _) in functions.items() if maps}
         self._perhaps_read: set[Written] = set()  # what was there when an unknown callback ran
         self._memory = Memory()
         self._parts: dict[int, set[int]] = {}  # a layer -> the layers that wrote its output

@@ -3,17 +3,29 @@
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from cnn_convertor.audit.source_network import Map, SourceLayer, SourceNetwork, SourceTensor
 from cnn_convertor.errors import Problem
 
 _HEAD = re.compile(r"^inline void Layer_(\d{1,9})\(", re.MULTILINE)
 _TENSOR = re.compile(r"const (?:Tensor|Bytes) \w+\(io, (\d{1,18}), (\d{1,9}), (\d{1,9}), (\d{1,9}), (\w+)\);")
+_ARRAY = re.compile(r"const Tensor \w+\(weights, (\d{1,18}), 1, 1, (\d{1,9}), (\w+)\);")
 _ELEMENTS = {"kHalf": 2, "kBytes": 1}  # bytes of an element, by format; FP32 otherwise
 
 
-def read_functions(source: Path) -> dict[int, list[SourceTensor]]:
-    """Layer -> the maps that its function reads, and last the one that it writes. No map: a function in another form."""
+class SourceFunction(NamedTuple):
+    """A function of a layer. maps: those that it reads, and last the one that it writes; none of a function in another form.
+
+    arrays: offset and bytes of what it reads of the weight memory.
+    """
+
+    maps: list[SourceTensor]
+    arrays: list[tuple[int, int]]
+
+
+def read_functions(source: Path) -> dict[int, SourceFunction]:
+    """Layer -> its function in the header beside a source."""
     header = source.with_name(source.name.replace("_gen.cpp", "_cpu.h"))
     if header == source or not header.is_file():
         return {}
@@ -21,12 +33,12 @@ def read_functions(source: Path) -> dict[int, list[SourceTensor]]:
         return {}  # left over from an earlier conversion
     _, *pieces = _HEAD.split(header.read_text(encoding="utf-8", errors="replace"))
     bodies = ((index, body.partition("\n}")) for index, body in zip(pieces[::2], pieces[1::2], strict=True))
-    return {int(index): _tensors(body) for index, (body, end, _) in bodies if end}
+    return {int(index): _function_of(body) for index, (body, end, _) in bodies if end}
 
 
-def check_processor(network: SourceNetwork, functions: Mapping[int, list[SourceTensor]]) -> Iterator[Problem]:
+def check_processor(network: SourceNetwork, functions: Mapping[int, SourceFunction]) -> Iterator[Problem]:
     """Findings in the functions of the header beside a source."""
-    for index, tensors in functions.items():
+    for index, (tensors, _) in functions.items():
         if index >= len(network.layers) or network.layers[index].type != "LT_CUSTOM":
             yield network.problem("DV666", f"{network.name}_cpu.h: layer {index} is not an LT_CUSTOM")
         elif not tensors:
@@ -37,14 +49,17 @@ def check_processor(network: SourceNetwork, functions: Mapping[int, list[SourceT
             yield from _function(network, network.layers[index], tensors)
 
 
-def _tensors(function: str) -> list[SourceTensor]:
-    rows = _TENSOR.findall(function)
-    if len(rows) != len(re.findall(r"\b(?:Tensor|Bytes)\b", function)):
-        return []
-    return [
+def _function_of(function: str) -> SourceFunction:
+    rows, arrays = _TENSOR.findall(function), _ARRAY.findall(function)
+    if len(rows) + len(arrays) != len(re.findall(r"\b(?:Tensor|Bytes)\b", function)):
+        return SourceFunction([], [])
+    maps = [
         SourceTensor(int(offset), Map(int(width), int(height), int(channels)), _ELEMENTS.get(format, 4))
         for offset, height, width, channels, format in rows
     ]
+    return SourceFunction(
+        maps, [(int(offset), int(count) * _ELEMENTS.get(format, 4)) for offset, count, format in arrays]
+    )
 
 
 def _function(network: SourceNetwork, layer: SourceLayer, tensors: list[SourceTensor]) -> Iterator[Problem]:

@@ -1,11 +1,12 @@
 """Checks that the weights of all runs fill the weight memory in order, and are well formed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from cnn_convertor.audit.decoding import Meaning, meanings
+from cnn_convertor.audit.processor import SourceFunction
 from cnn_convertor.audit.source_network import SourceLayer, SourceNetwork
 from cnn_convertor.audit.weight_checks import Bytes, Stream, faults, stream_of
 from cnn_convertor.errors import Origin, Problem
@@ -13,8 +14,10 @@ from cnn_convertor.errors import Origin, Problem
 SMALLEST_BUFFER = 16  # bytes: what a network without weights reserves, since the driver allocates no empty buffer
 
 
-def check_weights(network: SourceNetwork, path: Path | None) -> Iterator[Problem]:
-    """path: the file with the weights; None leaves their bytes unchecked."""
+def check_weights(
+    network: SourceNetwork, functions: Mapping[int, SourceFunction], path: Path | None
+) -> Iterator[Problem]:
+    """functions: of layers on the CPU. path: the file with the weights; None leaves their bytes unchecked."""
     size = None
     if path is not None:
         try:
@@ -42,8 +45,17 @@ def check_weights(network: SourceNetwork, path: Path | None) -> Iterator[Problem
                 yield layer.problem("DV680", f"{name}: {path.name} has no {stream.nbytes} bytes at {offset}", name)
             else:
                 yield from _bytes(layer, meaning, stream, data, path)
+    for index, function in functions.items():
+        for offset, nbytes in function.arrays:
+            start, end = -(-end // 16) * 16, offset + nbytes
+            if offset != start:
+                message = f"Layer_{index} reads weights at {offset}, where {start} is the next free multiple of 16"
+                yield network.problem("DV682", f"{network.name}_cpu.h: {message}")
+            elif end > network.weight_bytes:
+                message = f"Layer_{index} reads {nbytes} bytes at {offset}, beyond the {network.weight_bytes} bytes of weights"
+                yield network.problem("DV682", f"{network.name}_cpu.h: {message}")
     if max(end, SMALLEST_BUFFER) < network.weight_bytes:
-        message = f"the runs use {end} bytes of weights, the source reserves {network.weight_bytes}"
+        message = f"the layers use {end} bytes of weights, the source reserves {network.weight_bytes}"
         yield network.problem("DV682", message)
 
 

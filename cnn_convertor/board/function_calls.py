@@ -43,6 +43,11 @@ CALLS: Final = {
     "AveragePool": Case(f"AveragePool(x, z, {_WINDOW}, Counted{{0, 0, 0, 0}}, 0.0f)", 9 * 256),
     "Concat": Case(f"Concat({{x, y}}, Tensor(io, kResult, rows, 16, 32, kHalf), {_ALONG_CHANNELS})", 512),
     "Crop": Case("Crop(x, z, Steps{0, 0, 0}, Steps{1, 1, 1})"),
+    "Dense": Case(
+        "Dense(Tensor(io, 0, 1, 1, 16 * rows, kHalf), Tensor(io, kSecond, 1, 1, 16 * 64 * rows, kHalf), "
+        "Tensor(io, 0, 1, 1, 64, kHalf), Tensor(io, kResult, 1, 1, 64, kHalf))",
+        16 * 64,
+    ),
     "DetectionOutput": Case(_DETECTION),
     "Gather": Case("Gather(x, z, {}, {15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0}, {}, 0.0f)"),
     "L2Normalize": Case(f"L2Normalize(x, z, {_ALONG_CHANNELS}, 1e-6f, false)"),
@@ -64,6 +69,7 @@ CALLS: Final = {
     ),
     "Reduce": Case(f"Reduce(x, {_VECTOR}, {_IN_SQUARE}, kMean, 1.0f)"),
     "Resize": Case("Resize(x, Tensor(io, kResult, 2 * rows, 32, 16, kHalf), true, kHalfPixel)", 4 * 256),
+    "Scale": Case("Scale(x, Tensor(io, 0, 1, 1, 16, kHalf), Tensor(io, 0, 1, 1, 16, kHalf), z)"),
     "Softmax": Case(f"Softmax(x, z, {_ALONG_CHANNELS})"),
     "SpaceToDepth": Case("SpaceToDepth(x, Tensor(io, kResult, rows / 2, 8, 64, kHalf), 2, 2, 0, 0)"),
     "TransposeReshape": Case(

@@ -10,7 +10,7 @@ from cnn_convertor.board.board_comparison import verify_board
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.devices.dv700.weights.encoding import encode_all
+from cnn_convertor.devices.dv700.weights.encoding import encode_buffer
 from cnn_convertor.errors import Problem, UnsupportedError, captured_warnings
 from cnn_convertor.pipeline import analyze, counted_weights, quantize
 from cnn_convertor.progress import Progress, silent
@@ -83,7 +83,7 @@ def _packed(
 ) -> tuple[tuple[Problem, ...], MagnitudeCounter]:
     """What prevents the weights from being packed, and how large they are. The packed weights are not kept."""
     try:
-        pieces = encode_all(program.weights, transposed=program.transposed, observe=counter)
+        pieces = encode_buffer(program, observe=counter)
         deque(counted_weights(pieces, program, progress), maxlen=0)
     except UnsupportedError as error:  # the counter has not seen all weights
         return error.problems, counted(program)

@@ -50,7 +50,7 @@ def _layer(program: Program, index: int, layer: Layer) -> Iterator[str]:
     if layer.lists_sources:
         yield f"sources {{{', '.join(map(str, layer.sources))}}}"
     if layer.cpu is not None:
-        call = kernel_view(layer)
+        call = kernel_view(program, layer)
         yield from (f"{declared};" for declared in call.maps)
         yield f"call {call.function}({call.arguments});"
     for position, output in enumerate(program.outputs):

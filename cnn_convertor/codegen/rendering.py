@@ -18,7 +18,7 @@ from cnn_convertor.devices.dv700.byte_input import OWN_TABLE
 from cnn_convertor.devices.dv700.encode.registers import legend
 from cnn_convertor.devices.dv700.frame_input import LARGEST_FRAME, FrameInput, PixelConversion
 from cnn_convertor.devices.dv700.program import ByteInput, Program
-from cnn_convertor.devices.dv700.weights.encoding import Observer, encode_all
+from cnn_convertor.devices.dv700.weights.encoding import Observer, encode_buffer
 from cnn_convertor.files.replacing import Contents
 from cnn_convertor.files.templates import environment
 
@@ -92,7 +92,7 @@ def _texts(program: Program, options: RenderOptions) -> Iterator[tuple[str, str,
 
 def _sources(program: Program, options: RenderOptions) -> Iterator[tuple[str, str, dict[str, object]]]:
     """The C++ sources that every network has, or may have: as `_texts`."""
-    functions = [kernel_view(layer).function for layer in program.layers if layer.cpu is not None]
+    functions = [kernel_view(program, layer).function for layer in program.layers if layer.cpu is not None]
     shared: dict[str, object] = {
         "layers": layer_views(program),
         "kernels": bundle(functions),
@@ -131,7 +131,7 @@ def emit(program: Program, options: RenderOptions, observe: Observer | None = No
     observe: is given the weights while they are packed.
     Raises ConvertorError while the weights are read when some cannot be packed.
     """
-    weights = encode_all(program.weights, transposed=program.transposed, observe=observe)
+    weights = encode_buffer(program, observe=observe)
     return {**render(program, options), f"{program.name}_weights.bin": weights}
 
 

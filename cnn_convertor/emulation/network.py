@@ -13,7 +13,7 @@ from cnn_convertor.codegen import RenderOptions, emit
 from cnn_convertor.codegen.data import program_data, runner_kernels
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.devices.dv700.weights.encoding import encode_all
+from cnn_convertor.devices.dv700.weights.encoding import encode_buffer
 from cnn_convertor.emulation.build import build, runner
 from cnn_convertor.emulation.execution import Maps, Outputs, run
 from cnn_convertor.files.replacing import Contents, replace_all
@@ -128,7 +128,7 @@ def install_data(
         return install(graph, program, files, folder, sources=sources, device=device)
     data, weights = f"{program.name}.program", f"{program.name}_weights.bin"
     contents = [np.frombuffer(program_data(program), np.uint8)]
-    replace_all(folder, {data: contents, weights: encode_all(program.weights, transposed=program.transposed)})
+    replace_all(folder, {data: contents, weights: encode_buffer(program)})
     executable = runner(runner_kernels())
     _BUILT[executable.name] = executable
     return EmulatedNetwork(graph, program, executable, folder / weights, device, folder, data=folder / data)

@@ -146,6 +146,9 @@ def message_of(problem: Problem) -> values.Message:
     return values.Message(problem.code, problem.message, problem.remedy, file, where.line, where.layer, where.type)
 
 
+_FORCED = "the device has no exact form of it"
+
+
 # --- steps ---------------------------------------------------------------------------------------------------------------
 
 
@@ -172,6 +175,7 @@ def _steps(program: Program, profile: Profile) -> Iterator[values.Step]:
             evidence=evidence_of(layer, profile).name.lower() if layer.runs else None,
             cost=_cost(next(costs)) if layer.runs else None,
             cpu_cost=None if cpu_cost is None else values.CpuCost(*cpu_cost),
+            reason=layer.reason or _FORCED if layer.type.place == "cpu" else "",
         )
 
 

@@ -17,7 +17,7 @@ from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.frontends.builder import PartialGraph
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Concat, Conv2d, ConvTranspose2d, Dense, Identity, Input, Op, Reshape, Shape
+from cnn_convertor.ir.ops import Concat, Conv2d, ConvTranspose2d, Dense, Identity, Input, OnCpu, Op, Reshape, Shape
 from cnn_convertor.report.values import ModelLayer
 
 
@@ -192,7 +192,8 @@ def _how(origin: Origin, share: _LayerShare) -> str:
     if others:
         words.append(f"{'in the command of' if share.own else 'within'} {', '.join(others)}")
     how = [", ".join(words)] if words else []
-    return "; ".join([*how, *["flattened for the output"] * bool(share.flattening)])
+    reasons = {part.node.op.reason for part in share.own if isinstance(part.node.op, OnCpu)}
+    return "; ".join([*how, *sorted(reasons - {""}), *["flattened for the output"] * bool(share.flattening)])
 
 
 # --- words ---------------------------------------------------------------------------------------------------------------

@@ -145,14 +145,14 @@ def _commands(steps: Sequence[Step]) -> Iterator[TableRow]:
             yield row_of(number, *does, cost.bound, step.evidence or "", bars, step=number)
 
 
-_ON_CPU: Final = ("step", "layers", "does", "function", "units", "bytes", "us")
+_ON_CPU: Final = ("step", "layers", "does", "function", "units", "bytes", "us", "why on the CPU")
 
 
 def _on_cpu(steps: Sequence[Step]) -> Iterator[TableRow]:
     for number, step in enumerate(steps):
         if (cost := step.cpu_cost) is not None:
             numbers = cost.units, cost.bytes, _time(cost.usec)
-            yield row_of(number, _layers(step), step.does, cost.function, *numbers, step=number)
+            yield row_of(number, _layers(step), step.does, cost.function, *numbers, step.reason, step=number)
 
 
 def layers(report: Report) -> PageSection:

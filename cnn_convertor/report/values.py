@@ -190,7 +190,7 @@ class Step(NamedTuple):
     """A layer of the SDK's runtime, in execution order.
 
     name, type: the SDK's. does: in words. place: device, cpu or none. layers: of the framework. topo, evidence, cost: of a
-    command. cpu_cost: of a layer on the CPU; null where nothing is known of it. ends: why neighbors that read its map have
+    command. cpu_cost: of a layer on the CPU; null where nothing is known of it. reason: why the CPU does it. ends: why neighbors that read its map have
     commands of their own, as far as a report looks for that.
     """
 
@@ -208,6 +208,7 @@ class Step(NamedTuple):
     evidence: str | None
     cost: StepCost | None
     cpu_cost: CpuCost | None = None
+    reason: str = ""
     ends: tuple[str, ...] = ()
 
 

@@ -38,6 +38,15 @@ This table is generated from the operators. Layers of the framework become them 
 some: a convolution by 4 with a kernel of 11x11, which is too large for the device, becomes `SpaceToDepth` and a convolution by 1 with
 one of 3x3.
 
+### Chosen by time
+
+A layer that the device could run goes to the CPU where that takes less time, as each change between them costs a command list, a
+wait, and the cache maintenance of the I/O buffer. These can: pools, sums, scales, activations, and fully connected layers and 1x1
+convolutions of a vector, as the two of squeeze-and-excite. Their weights are FP16 in `NAME_weights.bin`, behind those of the device, also where
+others have palettes. Which do is the cheapest of all choices, a minimum cut over the network with the times of [the cost
+model](devices.md); without a change that it saves, no layer leaves the device. `inspect` and the report show the times that
+decided.
+
 ### Softmax
 
 By default a softmax is a generated function: it computes in FP32 and leaves its input alone. `softmax = sdk` in `[OPTIONAL]`
@@ -81,7 +90,7 @@ def _rows() -> Iterator[str]:
 def _meaning(kind: type) -> str:
     """The first paragraph of the operator's docstring; what functions and arithmetic it may be."""
     if kind is ops.Unary:
-        return ", ".join(map(words_of, get_args(ops.ScalarFunction)))
+        return ", ".join(map(words_of, get_args(ops.ElementFunction)))
     if kind is ops.Binary:
         return ", ".join(f"`{operation.value}`" for operation in ops.BinaryOp) + "; axes of length 1 are repeated"
     paragraph, _, _ = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")

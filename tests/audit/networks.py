@@ -18,7 +18,7 @@ from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.rules import check
-from cnn_convertor.devices.dv700.weights.encoding import encode_all
+from cnn_convertor.devices.dv700.weights.encoding import encode_buffer
 from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions, choose
 from cnn_convertor.errors import Origin
@@ -85,7 +85,7 @@ def generate(
         check(graph, steps, device, legal=legal)
         program = lower(graph, steps, name=name, transposed=transposed)
         program = choose(program, EVERYWHERE) if palette else program
-        weights = b"".join(piece.tobytes() for piece in encode_all(program.weights, transposed=transposed))
+        weights = b"".join(piece.tobytes() for piece in encode_buffer(program))
         texts = codegen.render(program, codegen.RenderOptions("m.h5"))
         return Written(texts[f"{name}_gen.cpp"], weights, texts.get(f"{name}_cpu.h", ""))
 
@@ -227,7 +227,7 @@ def _networks() -> dict[str, Graph]:
             ("pool", ops.MaxPool2d(Window(Pair(3, 3), Pair(1, 1))), ("data",)),
             ("mine", ops.Custom("Mine", (("scale", 2.0),), Shape(2, 4, 12)), ("pool",)),
             ("a", ops.Dense(values(10, 12, 4, 6), None), ("data",)),
-            ("b", ops.Dense(values(7, 10, 1, 1), None), ("a",)),
+            ("b", ops.Dense(values(7, 10, 1, 1), None, ops.PRelu(values(7))), ("a",)),
             ("joined", ops.Concat(), ("a", "b", "a")),
         ),
     }

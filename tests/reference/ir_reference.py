@@ -466,7 +466,7 @@ class ScalarReference(NamedTuple):
     """A function of one number: what computes it from (function, x), and instances by name."""
 
     compute: Callable[[Any, Array], Array]
-    examples: Mapping[str, ops.ScalarFunction]
+    examples: Mapping[str, ops.ElementFunction]
 
 
 SCALARS: Mapping[type, ScalarReference] = {
@@ -476,6 +476,8 @@ SCALARS: Mapping[type, ScalarReference] = {
     ops.HardSigmoid: ScalarReference(
         lambda f, x: np.clip(f.slope * x + f.shift, 0, 1), {"hard sigmoid": ops.HardSigmoid(0.2, 0.5)}
     ),
+    ops.Sigmoid: ScalarReference(activation, {"sigmoid": ops.Sigmoid()}),
+    ops.Tanh: ScalarReference(activation, {"tanh": ops.Tanh()}),
     ops.HardSwish: ScalarReference(lambda _, x: x * np.clip(x + 3, 0, 6) / 6, {"hard swish": ops.HardSwish()}),
     ops.Gelu: ScalarReference(gelu, {"gelu": ops.Gelu(), "gelu by tanh": ops.Gelu(by_tanh=True)}),
     ops.Mish: ScalarReference(lambda _, x: x * np.tanh(np.logaddexp(0, x)), {"mish": ops.Mish()}),

@@ -30,8 +30,18 @@ pytestmark = pytest.mark.usefixtures("compiler")
 
 SHAPE = Shape(6, 5, 11)  # a narrow last chunk
 
+
+def halves(*shape: int) -> Constant:
+    """Numbers that FP16 holds."""
+    return Constant.of(np.random.default_rng(1).normal(size=shape).astype(np.float16))
+
+
 EXTRA = {  # of operators that run on the CPU in some forms only
     "upsampling that no deconvolution has": Example(ops.Upsample(Pair(3, 8)), (SHAPE,)),
+    "fully connected, on the CPU": Example(ops.OnCpu(ops.Dense(halves(13, 11, 1, 1), halves(13))), (Shape(1, 1, 11),)),
+    "fully connected without a bias": Example(ops.OnCpu(ops.Dense(halves(3, 40, 1, 1), None)), (Shape(1, 1, 40),)),
+    "scale, on the CPU": Example(ops.OnCpu(ops.Scale(halves(11), halves(11))), (SHAPE,)),
+    "scale without a shift": Example(ops.OnCpu(ops.Scale(halves(11))), (SHAPE,)),
     "to another map": EXAMPLES["to another map"],
     "to a vector": EXAMPLES["to a vector"],
 }

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cnn_convertor.codegen.cpp import literal
 from cnn_convertor.devices.dv700.operators import Argument, CpuKernelCall, kernel_call
-from cnn_convertor.devices.dv700.program import ElementType, Layer, Tensor
+from cnn_convertor.devices.dv700.program import ElementType, Layer, Program, StoredArray, Tensor
 
 _FOLDER = Path(__file__).parent
 _NAMESPACE = "dv700_cpu"  # of the headers; NAME_cpu.h puts them into its own, since each network has its own version
@@ -18,14 +18,18 @@ _TAKES_A_LIST = {"Concat"}  # functions of any number of maps
 
 
 class KernelView(NamedTuple):
-    """A call, as C++. maps: the declarations of what it works on. arguments: all of them, separated by commas."""
+    """A call, as C++. maps: the declarations of what it works on. arguments: all of them, separated by commas.
+
+    reads_weights: whether it reads the weight buffer, too.
+    """
 
     function: str
     maps: tuple[str, ...]
     arguments: str
+    reads_weights: bool = False
 
 
-def kernel_view(layer: Layer) -> KernelView:
+def kernel_view(program: Program, layer: Layer) -> KernelView:
     """The call that does the work of a layer on the CPU, or lets the device's maximizer do it."""
     assert layer.cpu is not None
     call = kernel_call(layer.cpu)
@@ -34,7 +38,11 @@ def kernel_view(layer: Layer) -> KernelView:
     if maximizes(layer):
         return KernelView(MAXIMIZER, maps, f"x, y, {layer.inputs[0].offset}, {layer.output.offset}")
     inputs = [f"{{{', '.join(names)}}}"] if call.function in _TAKES_A_LIST else names
-    return KernelView(call.function, maps, ", ".join((*inputs, "y", *map(_argument, call.arguments))))
+    arrays = [f"w{position}" for position in range(len(layer.constants))]
+    offsets = [program.arrays_offset + array.offset for array in layer.constants]
+    maps = (*map(_declared_array, arrays, offsets, layer.constants), *maps)
+    arguments = ", ".join((*inputs, *arrays, "y", *map(_argument, call.arguments)))
+    return KernelView(call.function, maps, arguments, bool(arrays))
 
 
 def maximizes(layer: Layer) -> bool:
@@ -45,6 +53,11 @@ def maximizes(layer: Layer) -> bool:
 def _declared(name: str, tensor: Tensor) -> str:
     kind = "Bytes" if tensor.type is ElementType.BYTE else "Tensor"
     return f"{kind} {name}(io, {tensor.offset}, {', '.join(map(str, tensor.shape))}, {format_name(tensor)})"
+
+
+def _declared_array(name: str, offset: int, array: StoredArray) -> str:
+    kind = "kHalf" if array.type is ElementType.HALF else "kFloat"
+    return f"Tensor {name}(weights, {offset}, 1, 1, {array.values.size}, {kind})"
 
 
 def format_name(tensor: Tensor) -> str:

@@ -24,6 +24,17 @@ struct Swish {
   }
 };
 
+struct Sigmoid {
+  template <class V>
+  V operator()(V x) const {
+    return Each<V>(1.0f) / (Each<V>(1.0f) + PowerOfTwo(Each<V>(-kLog2OfE) * x));
+  }
+};
+
+struct Tanh {
+  float operator()(float x) const { return std::tanh(x); }
+};
+
 struct HardSigmoid {
   float slope, shift;
   template <class V>

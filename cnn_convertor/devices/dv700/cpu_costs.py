@@ -44,7 +44,7 @@ class CpuWork(NamedTuple):
 
 
 class CpuEstimate(NamedTuple):
-    """What a layer on the CPU costs. nbytes: of the maps that it reads and writes."""
+    """What a layer on the CPU costs. nbytes: of the maps that it reads and writes, and of constants."""
 
     function: str
     units: int
@@ -67,6 +67,8 @@ def work_of(layer: Layer) -> CpuWork | None:
             return None
         case ops.MaxPool2d(window=window) | ops.AveragePool2d(window=window):
             return CpuWork(_name(op), size * window.kernel.height * window.kernel.width)
+        case ops.Dense(weight=weight):
+            return CpuWork(_name(op), weight.size)
         case ops.MatMul():
             return CpuWork(_name(op), size * op.left.size_in(layer.inputs[0].shape).width)
         case ops.Resize(interpolation=ops.Interpolation.NEAREST):
@@ -93,6 +95,7 @@ def estimate_on_cpu(layer: Layer, profile: Profile) -> CpuEstimate | None:
     if work is None:
         return None
     nbytes = sum(tensor.nbytes for tensor in (*layer.inputs, layer.output))
+    nbytes += sum(array.nbytes for array in layer.constants)
     if (measured := profile.functions.get(work.function)) is not None:
         return CpuEstimate(*work, nbytes, Interval.of(measured * work.units / 1e3))
     known, new = cycles(profile.cpu.value)[work.function]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from inspect import cleandoc
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
@@ -13,6 +13,10 @@ from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir.graph import Graph, Node
+
+if TYPE_CHECKING:
+    from cnn_convertor.devices.dv700.estimate import Estimate
+    from cnn_convertor.devices.dv700.program import Layer
 
 
 class RunsOn(Enum):
@@ -76,9 +80,10 @@ class Cost(NamedTuple):
 
 
 class Device(NamedTuple):
-    """forms: the forms of commands that each level of fusion allows. cost, usec: of a command with these nodes, in order.
+    """forms: the forms of commands that each level of fusion allows. cost, estimate: of a command with these nodes, in order.
 
-    usec: microseconds, with FP16 weights. blocks: what the device has, of profile.BLOCKS.
+    estimate: with FP16 weights. cpu_usec: microseconds of a layer on the CPU; None where nothing is known of it. change_usec: of
+    one change between device and CPU, with so many bytes in the I/O buffer. blocks: what the device has, of profile.BLOCKS.
     """
 
     name: str
@@ -86,5 +91,7 @@ class Device(NamedTuple):
     rules: tuple[Rule, ...]
     forms: Mapping[Fusion, frozenset[Form]]
     cost: Callable[[Graph, tuple[Node, ...]], Cost]
-    usec: Callable[[Graph, tuple[Node, ...]], Interval]
+    estimate: Callable[[Graph, tuple[Node, ...]], Estimate]
+    cpu_usec: Callable[[Layer], Interval | None]
+    change_usec: Callable[[int], Interval]
     blocks: frozenset[str]

@@ -63,8 +63,12 @@ class Estimate(NamedTuple):
         return "compute" if self.compute_usec.low > self.memory_usec.low else "memory"
 
     @property
+    def work_usec(self) -> Interval:
+        return larger(self.compute_usec, self.memory_usec)
+
+    @property
     def usec(self) -> Interval:
-        return larger(self.compute_usec, self.memory_usec) + self.command_usec
+        return self.work_usec + self.command_usec
 
 
 def estimate(runs: Sequence[Run], *, operand_bytes: int, profile: Profile, element_bytes: int = HALF) -> Estimate:
@@ -104,6 +108,11 @@ def changes(program: Program, profile: Profile) -> Changes:
     pairs = sum(side == "device" and (index == 0 or sides[index - 1] == "cpu") for index, side in enumerate(sides))
     maintenance = program.io_bytes / profile.cache_rate.value
     return Changes(len(lists), pairs, profile.list_usec.value * len(lists) + maintenance * (2 * pairs))
+
+
+def change_usec(profile: Profile, io_bytes: int) -> Interval:
+    """One change between device and CPU: half of a command list with its changes before and after it."""
+    return profile.list_usec.value / 2 + io_bytes / profile.cache_rate.value
 
 
 def _continues(layers: Sequence[Layer], index: int) -> bool:

@@ -6,10 +6,12 @@ from functools import cache
 
 from cnn_convertor.devices.dv700.commands import Command, buffer_owner, is_view, origins_of
 from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
-from cnn_convertor.devices.dv700.memory.placement import Placement, element_type, is_plain, place
-from cnn_convertor.devices.dv700.program import CustomCall, Layer, Program, Run, Tensor
+from cnn_convertor.devices.dv700.memory.placement import ALIGNMENT, Placement, element_type, is_plain, place
+from cnn_convertor.devices.dv700.operators import constants_of
+from cnn_convertor.devices.dv700.program import CustomCall, Layer, Program, Run, StoredArray, Tensor
+from cnn_convertor.errors import Origin
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import ArraySoftmax, ChannelSlice, Concat, Custom, Input, OnCpu, Reshape
+from cnn_convertor.ir.ops import ArraySoftmax, ChannelSlice, Concat, Custom, Input, OnCpu, Op, Reshape
 
 
 def lower(
@@ -34,11 +36,12 @@ def lower(
 
     layers: list[Layer] = []
     written_by: dict[str, int] = {}
-    next_weight = 0  # byte
+    next_weight = next_array = 0  # byte
     for step in steps:
         runs, next_weight = _with_weights_at(step, next_weight)
         written_by |= dict.fromkeys((*step.parts, step.writes), len(layers))
         op = step.nodes[-1].op
+        arrays, next_array = arrays_at(op, next_array, step.nodes[-1].where)
         layers.append(
             Layer(
                 name=step.writes,
@@ -50,6 +53,8 @@ def lower(
                 sources=tuple(written_by.get(buffer_owner(graph, i).name) for i in step.reads),
                 custom=CustomCall(op.type, op.parameters) if isinstance(op, Custom) else None,
                 cpu=op.op if isinstance(op, OnCpu) else None,
+                constants=arrays,
+                reason=op.reason if isinstance(op, OnCpu) else "",
                 softmax=op if isinstance(op, ArraySoftmax) else None,
                 from_device=is_from_device(graph, step),
             )
@@ -87,6 +92,15 @@ def _with_weights_at(step: Command, offset: int) -> tuple[tuple[Run, ...], int]:
             run = replace(run, convolution=replace(convolution, weights=weights))
         placed.append(run)
     return tuple(placed), offset
+
+
+def arrays_at(op: Op, offset: int, where: Origin | None) -> tuple[tuple[StoredArray, ...], int]:
+    """What an operator on the CPU reads beside maps, from the offset on, and the offset after it."""
+    arrays = []
+    for values, kind in constants_of(op.op) if isinstance(op, OnCpu) else ():
+        arrays.append(StoredArray(offset, kind, values, where))
+        offset += -(-arrays[-1].nbytes // ALIGNMENT) * ALIGNMENT
+    return tuple(arrays), offset
 
 
 def is_from_device(graph: Graph, step: Command) -> bool:

@@ -7,10 +7,15 @@ from enum import Enum
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
-from cnn_convertor.devices.dv700.program import LayerType
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.devices.dv700.program import ElementType, LayerType
 from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import ONE, Axis, Op, Order, Window
 
+Arrays: TypeAlias = tuple[tuple[Constant, ElementType], ...]  # vectors, and how the weight buffer holds them
 Argument: TypeAlias = "bool | int | float | str | tuple[int, ...] | tuple[float, ...] | CpuKernelCall"
 
 
@@ -57,7 +62,7 @@ class Operator(NamedTuple):
     """layer: the type of the operator's layer in a legal graph; None if it is rewritten, or left to the CPU, before.
 
     function: what does it on the CPU, in codegen/kernels; empty if a rewrite makes other operators of it. arguments: what the
-    function takes after the maps.
+    function takes after the maps. constants: arrays that it takes after the maps that it reads.
     """
 
     executor: Executor
@@ -65,6 +70,7 @@ class Operator(NamedTuple):
     layer: LayerType | None = None
     function: str = ""
     arguments: Callable[[Any], tuple[Argument, ...]] = lambda _: ()
+    constants: Callable[[Any], Arrays] = lambda _: ()
 
 
 def _constant(value: Enum) -> str:
@@ -106,6 +112,28 @@ def _detection_output(op: ops.DetectionOutput) -> tuple[Argument, ...]:
     return *boxes, *suppression, float(op.confidence_threshold), op.keep_top_k
 
 
+def _of_dense(op: ops.Dense) -> Arrays:
+    """The factors of each input one after the other, and the bias."""
+    outputs = op.weight.shape[0]
+
+    def read(rows: slice) -> NDArray[np.float32]:
+        return op.weight.load().reshape(outputs, -1).T.reshape(-1)[rows]
+
+    return _halves(Constant((op.weight.size,), read), op.bias or _zeros(outputs))
+
+
+def _of_scale(op: ops.Scale) -> Arrays:
+    return _halves(op.factor, op.shift or _zeros(op.factor.size))
+
+
+def _halves(*arrays: Constant) -> Arrays:
+    return tuple((array, ElementType.HALF) for array in arrays)
+
+
+def _zeros(count: int) -> Constant:
+    return Constant.of(np.zeros(count))
+
+
 _CPU, _IN_PLACE = Executor.CPU, Executor.IN_PLACE
 _STEPS = partial(CpuKernelCall, "Steps")
 
@@ -114,7 +142,7 @@ OPERATORS: Mapping[type, Operator] = {
     ops.Identity: Operator(Executor.NOTHING, "identity"),
     ops.Conv2d: Operator(Executor.DEVICE, "convolution", LayerType.CONV),
     ops.ConvTranspose2d: Operator(Executor.DEVICE, "deconvolution", LayerType.CONV),
-    ops.Dense: Operator(Executor.DEVICE, "fully connected", LayerType.CONV),
+    ops.Dense: Operator(Executor.DEVICE, "fully connected", LayerType.CONV, "Dense", constants=_of_dense),
     ops.Add: Operator(Executor.DEVICE, "sum", LayerType.CONV),
     ops.MaxPool2d: Operator(
         Executor.EITHER, "max pool", LayerType.CONV, "MaxPool", lambda op: (_window(op.window),)
@@ -122,7 +150,7 @@ OPERATORS: Mapping[type, Operator] = {
     ops.AveragePool2d: Operator(Executor.EITHER, "average pool", LayerType.CONV, "AveragePool", _average_pool),
     ops.Upsample: Operator(Executor.EITHER, "upsampling", LayerType.CONV),
     ops.BatchNorm: Operator(Executor.WITHIN, "batch norm"),
-    ops.Scale: Operator(Executor.WITHIN, "scale"),
+    ops.Scale: Operator(Executor.WITHIN, "scale", None, "Scale", constants=_of_scale),
     ops.Activation: Operator(Executor.WITHIN, "activation"),
     ops.Pad: Operator(Executor.WITHIN, "pad"),
     ops.Concat: Operator(_IN_PLACE, "concatenation", LayerType.CONCAT, "Concat", lambda op: (_axes(op.axis),)),
@@ -185,6 +213,11 @@ def kernel_call(op: Op) -> CpuKernelCall:
     row = OPERATORS[type(op)]
     assert row.function, f"{type(op).__name__} has no function for the CPU"
     return CpuKernelCall(row.function, row.arguments(op))
+
+
+def constants_of(op: Op) -> Arrays:
+    """The arrays that the operator's function takes beside maps."""
+    return OPERATORS[type(op)].constants(op)
 
 
 def describe(op: Op) -> str:

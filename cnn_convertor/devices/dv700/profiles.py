@@ -6,13 +6,15 @@ from functools import partial
 from pathlib import Path
 
 from cnn_convertor.devices.dv700.commands import run_of
+from cnn_convertor.devices.dv700.cpu_costs import estimate_on_cpu
 from cnn_convertor.devices.dv700.device import Cost, Device
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, read_profile
-from cnn_convertor.devices.dv700.estimate import estimate
+from cnn_convertor.devices.dv700.estimate import Estimate, change_usec, estimate
 from cnn_convertor.devices.dv700.fusion.combining import split_runs
 from cnn_convertor.devices.dv700.fusion.levels import ALLOWED, Form, Fusion
 from cnn_convertor.devices.dv700.memory.placement import nbytes
 from cnn_convertor.devices.dv700.profile import Profile
+from cnn_convertor.devices.dv700.program import Layer
 from cnn_convertor.devices.dv700.rules import RULES
 from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.ir.graph import Graph, Node
@@ -21,8 +23,17 @@ from cnn_convertor.ir.graph import Graph, Node
 def device_of(profile: Profile) -> Device:
     """The device that has the figures of a profile."""
     forms = {fusion: _possible(profile, fusion) for fusion in Fusion}
-    usec = partial(command_usec, profile)
-    return Device(profile.name, profile.limits, RULES, forms, command_cost, usec, frozenset(profile.blocks.value))
+    return Device(
+        profile.name,
+        profile.limits,
+        RULES,
+        forms,
+        cost=command_cost,
+        estimate=partial(command_estimate, profile),
+        cpu_usec=partial(cpu_usec, profile),
+        change_usec=partial(change_usec, profile),
+        blocks=frozenset(profile.blocks.value),
+    )
 
 
 def _possible(profile: Profile, fusion: Fusion) -> frozenset[Form]:
@@ -42,11 +53,17 @@ def command_cost(graph: Graph, path: tuple[Node, ...]) -> Cost:
     return Cost(sum(nbytes(graph, name) for name in (*reads, path[-1].name)), 1, len(split_runs(path)))
 
 
-def command_usec(profile: Profile, graph: Graph, path: tuple[Node, ...]) -> Interval:
-    """The microseconds of a command with one branch and FP16 weights."""
+def command_estimate(profile: Profile, graph: Graph, path: tuple[Node, ...]) -> Estimate:
+    """What a command with one branch and FP16 weights takes."""
     runs = [run_of(graph, nodes, transposed=True, external=nodes[-1] is path[-1]) for nodes in split_runs(path)]
     operand_bytes = sum(nbytes(graph, name) for name in (*path[0].inputs[1:], *_operands(path)))
-    return estimate(runs, operand_bytes=operand_bytes, profile=profile).usec
+    return estimate(runs, operand_bytes=operand_bytes, profile=profile)
+
+
+def cpu_usec(profile: Profile, layer: Layer) -> Interval | None:
+    """The microseconds of a layer on the CPU."""
+    cost = estimate_on_cpu(layer, profile)
+    return None if cost is None else cost.usec
 
 
 def _operands(path: tuple[Node, ...]) -> list[str]:

@@ -162,6 +162,20 @@ class LayerType(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class StoredArray:
+    """Numbers in the weight buffer that a function of the CPU reads. offset: bytes from the end of the packed weights."""
+
+    offset: int
+    type: ElementType
+    values: Constant
+    where: Origin | None
+
+    @property
+    def nbytes(self) -> int:
+        return self.values.size * self.type.value
+
+
+@dataclass(frozen=True, slots=True)
 class CustomCall:
     """A layer type that the firmware implements, with the parameters of this layer."""
 
@@ -175,7 +189,8 @@ class Layer:
 
     inputs: of a command, the map that its runs read, and the second operand of an addition.
     sources: for each input the index of the layer that wrote it; None for the application.
-    custom: of a custom layer. cpu: the operator of a generated function. softmax: of an LT_SOFTMAX.
+    custom: of a custom layer. cpu: the operator of a generated function, constants: what that reads beside maps, reason: why it is
+    the CPU's, if the device could run it. softmax: of an LT_SOFTMAX.
     from_device: is_input_hw_layout.
     """
 
@@ -188,6 +203,8 @@ class Layer:
     sources: tuple[int | None, ...] = ()
     custom: CustomCall | None = None
     cpu: Op | None = None
+    constants: tuple[StoredArray, ...] = ()
+    reason: str = ""
     softmax: ArraySoftmax | None = None
     from_device: bool = False
     is_output: bool = False
@@ -240,7 +257,18 @@ class Program:
     @property
     def weight_bytes(self) -> int:
         """Size of the weight buffer and of its file. The driver allocates no empty buffer."""
-        return max(SMALLEST_BUFFER, sum(weights.nbytes for weights in self.weights))
+        arrays = [self.arrays_offset + array.offset + array.nbytes for array in self.arrays]
+        return max(SMALLEST_BUFFER, self.arrays_offset, *arrays)
+
+    @property
+    def arrays_offset(self) -> int:
+        """Where the arrays of the CPU's functions begin in the weight buffer."""
+        return sum(weights.nbytes for weights in self.weights)
+
+    @property
+    def arrays(self) -> tuple[StoredArray, ...]:
+        """All arrays of functions, in the order of the weight buffer."""
+        return tuple(array for layer in self.layers for array in layer.constants)
 
     @property
     def io_bytes(self) -> int:

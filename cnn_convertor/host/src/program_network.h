@@ -292,10 +292,12 @@ class ProgramNetwork : public CDMP_Network {
 
   template <class Map, class Format>
   Map map(program::Words &words) {
-    words.expect("io");
+    const std::string memory = words.next();
+    if (memory != "io" && memory != "weights") program::refuse("no memory is called \"" + memory + "\"");
+    uint8_t *const start = memory == "io" ? io_ptr_ : dmp_dv_mem_map(weights_mem_);
     const auto offset = number<std::size_t>(words);
     const int height = number<int>(words), width = number<int>(words), channels = number<int>(words);
-    const Map result(io_ptr_, offset, height, width, channels, number<Format>(words));
+    const Map result(start, offset, height, width, channels, number<Format>(words));
     words.expect(";");
     return result;
   }

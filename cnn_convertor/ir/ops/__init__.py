@@ -6,7 +6,7 @@ An operator's `output_shape` raises `ShapeError` when its inputs do not fit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from cnn_convertor.ir.ops.computing import *
@@ -35,11 +35,13 @@ class Custom:
 class OnCpu:
     """An operator that runs on the CPU. Only in legalized graphs.
 
-    in_bytes: it writes one byte an element, and a block beside the CPU may do the work.
+    in_bytes: it writes one byte an element, and a block beside the CPU may do the work. reason: why it runs there, if the device
+    could do it, too.
     """
 
     op: Op
     in_bytes: bool = False
+    reason: str = field(default="", compare=False, repr=False)
 
     def output_shape(self, *xs: Shape) -> Shape:
         return self.op.output_shape(*xs)

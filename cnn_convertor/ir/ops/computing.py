@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.ops.functions import Function, PRelu, ScalarFunction, for_channels
+from cnn_convertor.ir.ops.functions import ElementFunction, Function, PRelu, for_channels
 from cnn_convertor.ir.ops.geometry import (
     LARGEST_INPUT,
     NO_MORE,
@@ -228,7 +228,7 @@ class Activation:
 class Unary(SameShape):
     """A scalar function of each element."""
 
-    function: ScalarFunction
+    function: ElementFunction
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Scalar functions: `Function` can be an operator's activation, `ScalarFunction` is for `Unary`."""
+"""Scalar functions: `Function` can be an operator's activation, `ElementFunction` is for `Unary`."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -198,6 +198,10 @@ ScalarFunction: TypeAlias = (
     | Clip
     | BoundedRelu
 )
+
+ElementFunction: TypeAlias = (
+    ScalarFunction | Sigmoid | Tanh
+)  # of Unary: these two are activations that the CPU has taken
 
 
 def for_channels(function: Function, channels: NDArray[np.intp]) -> Function:

@@ -149,7 +149,7 @@ def test_layers_know_who_wrote_their_inputs() -> None:
         LayerType.CONV,
         LayerType.CONV,
         LayerType.COPY_CONCAT,
-        LayerType.CONV,
+        LayerType.CUSTOM,
     ]
     assert [layer.sources for layer in program.layers] == [(None,), (None,), (0,), (0, 1, 2), (3,)]
 

@@ -5,6 +5,7 @@ from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
 from cnn_convertor.devices.dv700.legalize import decompose_conv as convolutions
 from cnn_convertor.devices.dv700.legalize.assign_cpu import on_cpu, pools_on_cpu
+from cnn_convertor.devices.dv700.legalize.choose_executors import choose_executors
 from cnn_convertor.devices.dv700.legalize.clamp_strides import clamp_strides
 from cnn_convertor.devices.dv700.legalize.decompose_conv import Rule
 from cnn_convertor.devices.dv700.legalize.drop_taps import drop_taps
@@ -89,6 +90,12 @@ def legalization(
             each(drop_taps),
             "no border of a kernel sees padding alone",
             "before the rewrites that are for dilations and large kernels",
+        ),
+        settling(
+            "choose-executors",
+            lambda graph: choose_executors(graph, device, transposed=transposed),
+            "no layer of the device saves time on the CPU",
+            "when the device has not divided pools, which the CPU takes whole",
         ),
         Pass("split-pools", each(small_pools), "before the CPU takes the pools that are no chain", (small,)),
         settling(

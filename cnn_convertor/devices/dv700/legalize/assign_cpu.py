@@ -20,7 +20,7 @@ def pools_on_cpu(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | N
     op = node.op
     match op:
         case ops.Upsample() if not limits.holds(graph.shape(node.name)):
-            return (replace(node, op=ops.OnCpu(_resize(graph, node))),)
+            return (replace(node, op=ops.OnCpu(resized(graph, node))),)
         case ops.MaxPool2d(window=window) | ops.AveragePool2d(window=window) if _exceeds(graph, node, window, limits):
             pass
         case ops.MaxPool2d(window=window) | ops.AveragePool2d(window=window) if window.dilation != ONE:
@@ -54,7 +54,7 @@ def _exceeds(graph: Graph, node: Node, window: Window, limits: Limits) -> bool:
     )
 
 
-def _resize(graph: Graph, node: Node) -> ops.Resize:
+def resized(graph: Graph, node: Node) -> ops.Resize:
     """An upsampling as the CPU does it."""
     height, width, _ = graph.shape(node.name)
     return ops.Resize(Pair(height, width), ops.Interpolation.NEAREST, ops.Sampling.ASYMMETRIC)
@@ -75,7 +75,7 @@ def _without_device(graph: Graph, node: Node) -> Op | None:
     op = node.op
     match op:
         case ops.Upsample(factor=factor):
-            return None if factor == (2, 2) else _resize(graph, node)
+            return None if factor == (2, 2) else resized(graph, node)
         case ops.Concat(axis=axis):
             joins = axis is Axis.CHANNELS and (graph.shape(node.name).is_vector or joins_in_place(graph, node))
             return None if joins else op

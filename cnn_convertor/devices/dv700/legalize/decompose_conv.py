@@ -80,7 +80,7 @@ def _fastest(graph: Graph, node: Node, device: Device, least: int) -> int:
     def time(together: int) -> tuple[float, int]:
         part = x._replace(channels=x.channels // op.groups * together)
         dense = Node("part", _dense(_groups_of(op, 0, together)), ("x",))
-        usec = device.usec(Graph((Node("x", ops.Input(part)), dense), ("part",)), (dense,))
+        usec = device.estimate(Graph((Node("x", ops.Input(part)), dense), ("part",)), (dense,)).usec
         return (usec.low + usec.high) * (op.groups // together), -together
 
     return min((n for n in range(least, op.groups + 1, least) if op.groups % n == 0), key=time)

@@ -10,8 +10,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.encode.half import loss, to_half
-from cnn_convertor.devices.dv700.program import SMALLEST_BUFFER, Weights
+from cnn_convertor.devices.dv700.encode.half import Loss, loss, to_half
+from cnn_convertor.devices.dv700.program import SMALLEST_BUFFER, ElementType, Program, StoredArray, Weights
 from cnn_convertor.devices.dv700.weights.palettes import FINITE, count, ranges
 from cnn_convertor.devices.dv700.weights.streams import CodeReader, half_codes, pack, palette_codes
 from cnn_convertor.errors import Origin, Problem, UnsupportedError, warn
@@ -23,6 +23,25 @@ _NAMED_LAYERS = 5  # in a warning
 _SMALLEST = 2.0**-24  # the smallest number of FP16 above 0
 _SMALLEST_NORMAL = 2.0**-14
 _GOOD_SQNR = 60.0  # dB: rounding normal FP16 numbers alone leaves 66 or more
+
+
+def encode_buffer(program: Program, *, observe: Observer | None = None) -> Iterator[NDArray[np.uint8]]:
+    """The weight buffer of a program: as `encode_all`, and the arrays of the CPU's functions."""
+    if program.weights or not program.arrays:
+        yield from encode_all(program.weights, transposed=program.transposed, observe=observe)
+    written = 0
+    for array in program.arrays:
+        yield np.zeros(array.offset - written, np.uint8)
+        yield _encode_array(array)
+        written = array.offset + array.nbytes
+    yield np.zeros(program.weight_bytes - program.arrays_offset - written if program.arrays else 0, np.uint8)
+
+
+def _encode_array(array: StoredArray) -> NDArray[np.uint8]:
+    values = array.values.load()
+    if array.type is ElementType.HALF:
+        return halved(values, "weight", array.where)[0].astype("<f2", copy=False).view(np.uint8)
+    return values.astype("<f4", copy=False).view(np.uint8)
 
 
 def encode_all(
@@ -122,19 +141,7 @@ class _Check:
 
     def halve(self, values: NDArray[np.float32], what: str) -> Half:
         """The values as FP16. Raises UnsupportedError when one of them is too large or NaN."""
-        half = to_half(values)
-        lost = loss(values, half)
-        if lost.overflowed.size:
-            value = values.reshape(-1)[lost.overflowed[0]]
-            flaw = "is NaN" if np.isnan(value) else f"of {value:g} does not fit FP16 (65504 at most)"
-            raise UnsupportedError(
-                Problem(
-                    "DV501",
-                    f"a {what} {flaw} after folding; {lost.overflowed.size} such values",
-                    self.weights.where,
-                    "train again with a bound on the weights, and look for batch norm variances that are zero or negative",
-                )
-            )
+        half, lost = halved(values, what, self.weights.where)
         self.flushed += lost.flushed
         if what == "weight":
             normal = values.size - lost.subnormal - lost.flushed
@@ -146,6 +153,24 @@ class _Check:
             )
             self.subnormal += lost.subnormal
         return half
+
+
+def halved(values: NDArray[np.float32], what: str, where: Origin | None) -> tuple[Half, Loss]:
+    """The values of a layer as FP16, and what that loses. Raises UnsupportedError when one of them is too large or NaN."""
+    half = to_half(values)
+    lost = loss(values, half)
+    if lost.overflowed.size:
+        value = values.reshape(-1)[lost.overflowed[0]]
+        flaw = "is NaN" if np.isnan(value) else f"of {value:g} does not fit FP16 (65504 at most)"
+        raise UnsupportedError(
+            Problem(
+                "DV501",
+                f"a {what} {flaw} after folding; {lost.overflowed.size} such values",
+                where,
+                "train again with a bound on the weights, and look for batch norm variances that are zero or negative",
+            )
+        )
+    return half, lost
 
 
 def _warn_of_zeros(checks: Sequence[_Check]) -> None:

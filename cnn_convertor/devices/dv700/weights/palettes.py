@@ -215,7 +215,9 @@ def _overrides(program: Program, overrides: Sequence[Override]) -> list[bool | N
     origins = [weights.where or Origin("") for weights in program.weights]
     with_weights = {origin.layer for origin in origins}
     everywhere = {origin.layer for layer in program.layers for origin in layer.origins}
-    strangers = [_stranger(o, with_weights, everywhere) for o in overrides if o.layer not in with_weights]
+    on_cpu = {array.where.layer for array in program.arrays if array.where is not None}  # FP16 in any case
+    known = with_weights | on_cpu
+    strangers = [_stranger(o, with_weights, everywhere) for o in overrides if o.layer not in known]
     if strangers:
         raise UsageError(strangers)
     said = {override.layer: override for override in overrides}

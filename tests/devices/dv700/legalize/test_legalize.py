@@ -363,6 +363,20 @@ REWRITES: dict[str, tuple[Graph, list[str]]] = {
         ["a = Conv2d[weight=Constant(4x4x3x3) bias=Constant(4) window=kernel=3x3](x) -> 4x4x4",
          "x/copy = AveragePool2d[window=kernel=1x1 factor=1.0](x) -> 6x6x4"],
     ),
+    "a layer of few weights between layers of the CPU": (
+        chain(ops.Unary(ops.Swish()), ops.Dense(some(3, 4, 1, 1), some(3), ops.Sigmoid()), ops.Unary(ops.Swish()), shape=Shape(1, 1, 4)),
+        ["a = OnCpu[op=Unary[function=Swish]](x) -> 1x1x4",
+         "b/linear = OnCpu[op=Dense[weight=Constant(3x4x1x1) bias=Constant(3)]](a) -> 1x1x3",
+         "b = OnCpu[op=Unary[function=Sigmoid]](b/linear) -> 1x1x3",
+         "c = OnCpu[op=Unary[function=Swish]](b) -> 1x1x3"],
+    ),
+    "a global average between a layer of the CPU and one of few weights": (
+        chain(ops.Unary(ops.Swish()), ops.AveragePool2d(Window(Pair(14, 14))), conv(4, 4, 1), ops.Unary(ops.Swish()), shape=Shape(14, 14, 4)),
+        ["a = OnCpu[op=Unary[function=Swish]](x) -> 14x14x4",
+         "b = OnCpu[op=AveragePool2d[window=kernel=14x14]](a) -> 1x1x4",
+         "c = OnCpu[op=Dense[weight=Constant(4x4x1x1) bias=Constant(4)]](b) -> 1x1x4",
+         "d = OnCpu[op=Unary[function=Swish]](c) -> 1x1x4"],
+    ),
     "a chunked output, twice": (
         chain(conv(9, 4), outputs="a a"),
         ["a = Conv2d[weight=Constant(9x4x3x3) bias=Constant(9) window=kernel=3x3](x) -> 4x4x9",

@@ -154,6 +154,17 @@ def test_unknown_layers_are_all_told_with_the_nearest_names() -> None:
     assert hints == ['"a"', '"a", "b", "c"']
 
 
+def test_a_layer_that_the_cpu_runs_has_no_palette_and_may_be_asked_for_one() -> None:
+    nodes = [Node("x", ops.Input(Shape(1, 1, 16)))]
+    swish = ops.Unary(ops.Swish())
+    for name, op in ("a", swish), ("b", ops.Dense(normal(4, 16, 1, 1), None)), ("c", swish):
+        nodes.append(Node(name, op, (nodes[-1].name,), (Origin("net", name),)))
+    graph = legalize(Graph(tuple(nodes), ("c",)), DV700, transposed=True)
+    program = lower(*partition(graph, DV700, transposed=True), name="net", transposed=True)
+    assert [array.where.layer for array in program.arrays if array.where] == ["b", "b"]
+    assert chosen(program, Quantization.FP16, b=True) == program
+
+
 def test_the_nearest_name_comes_first() -> None:
     x = Node("x", ops.Input(Shape(8, 8, 16)))
     nodes = [x]

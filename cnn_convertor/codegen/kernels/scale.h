@@ -1,0 +1,38 @@
+// Factors and shifts of channels.
+#ifndef DV700_CPU_SCALE_H
+#define DV700_CPU_SCALE_H
+
+#include <cstddef>
+
+#include "block.h"
+#include "tensor.h"
+#include "values.h"
+
+namespace dv700_cpu {
+
+struct Times {
+  template <class V>
+  V operator()(V x, V factor) const { return x * factor; }
+};
+
+struct Plus {
+  template <class V>
+  V operator()(V x, V shift) const { return x + shift; }
+};
+
+// y = x * factor + shift, both for each channel.
+inline void Scale(const Tensor &x, const Tensor &factor, const Tensor &shift, const Tensor &y) {
+  const std::size_t channels = static_cast<std::size_t>(y.channels);
+  Values values = Values::Of(x), factors = Values::Of(factor), shifts = Values::Of(shift);
+  for (int h = 0; h < y.height; ++h)
+    for (int w = 0; w < y.width; ++w) {
+      const Elements pixel = Values::Row(values.At(h, w, 0));
+      Transform(pixel, factors.All(), pixel, channels, Times{});
+      Transform(pixel, shifts.All(), pixel, channels, Plus{});
+    }
+  values.Write(y);
+}
+
+}  // namespace dv700_cpu
+
+#endif  // DV700_CPU_SCALE_H

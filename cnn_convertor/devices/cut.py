@@ -1,0 +1,153 @@
+"""Divides tasks between two sides at the least cost: a minimum cut."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+Residual: TypeAlias = dict[int, dict[int, int]]  # node -> node -> what the edge has left
+
+
+class SideCosts(NamedTuple):
+    """What a task costs on either side; None where it cannot run."""
+
+    first: int | None
+    second: int | None
+
+
+class Exchange(NamedTuple):
+    """A value that one task writes and others read: it costs once if some of these are not on the writer's side."""
+
+    writer: int
+    readers: tuple[int, ...]
+
+
+def cheapest_sides(tasks: Sequence[SideCosts], exchanges: Iterable[Exchange], price: int) -> list[bool]:
+    """For each task, whether it runs on the second side; of equal costs, as few as can be do.
+
+    price: of an exchange between the sides. Each task can run somewhere.
+    """
+    for task in tasks:
+        assert task.first is not None or task.second is not None, "a task can run nowhere"
+    first, second = len(tasks), len(tasks) + 1
+    exchanges = tuple(exchanges)
+    drawn = _drawn(tasks, exchanges)
+    pinned = {number: first for number, task in enumerate(tasks) if task.second is None or number not in drawn}
+    pinned |= {number: second for number, task in enumerate(tasks) if task.first is None}
+    graph: Residual = {}
+
+    def connect(a: int, b: int, capacity: int) -> None:
+        if a != b and capacity:
+            graph.setdefault(a, {}).setdefault(b, 0)
+            graph.setdefault(b, {}).setdefault(a, 0)
+            graph[a][b] += capacity
+
+    endless = 1 + sum((task.first or 0) + (task.second or 0) for task in tasks)
+    wanted = [each for each in exchanges if any(node not in pinned for node in (each.writer, *each.readers))]
+    endless += 2 * price * len(wanted)
+    for number, task in enumerate(tasks):
+        if number not in pinned:
+            connect(first, number, task.second or 0)
+            connect(number, second, task.first or 0)
+    for position, (writer, readers) in enumerate(wanted):
+        outward, inward = second + 1 + 2 * position, second + 2 + 2 * position
+        connect(pinned.get(writer, writer), outward, price)
+        connect(inward, pinned.get(writer, writer), price)
+        for reader in readers:
+            connect(outward, pinned.get(reader, reader), endless)
+            connect(pinned.get(reader, reader), inward, endless)
+    for path in iter(lambda: _path(graph, first, second), None):
+        amount = min(graph[a][b] for a, b in path)
+        for a, b in path:
+            graph[a][b] -= amount
+            graph[b][a] += amount
+    reaching = set(_reaching(graph, second))
+    return [pinned.get(number, number) in reaching for number in range(len(tasks))]
+
+
+def grouped_sides(tasks: Sequence[SideCosts], exchanges: Sequence[Exchange], price: int) -> list[bool]:
+    """As `cheapest_sides`, but without those tasks on the second side that save no change where values are exchanged together.
+
+    Of all exchanges that depend on each other, in any order of the tasks, at least so many changes are left as there are on a
+    path. The tasks are in an order in which each reads what earlier ones write.
+    """
+    sides = cheapest_sides(tasks, exchanges, price)
+    chosen = {number for number, task in enumerate(tasks) if sides[number] and task.first is not None}
+    for group in _groups(chosen, exchanges):
+        without = [side and number not in group for number, side in enumerate(sides)]
+        saved = price * (_changes(without, exchanges) - _changes(sides, exchanges))
+        if saved < sum((tasks[number].second or 0) - (tasks[number].first or 0) for number in group):
+            sides = without
+    return sides
+
+
+def _groups(tasks: Collection[int], exchanges: Iterable[Exchange]) -> list[set[int]]:
+    """The tasks in groups that exchange values, directly or through others of the group."""
+    group_of = {task: {task} for task in tasks}
+    for writer, readers in exchanges:
+        met = [node for node in (writer, *readers) if node in group_of]
+        for node in met[1:]:
+            if group_of[node] is not group_of[met[0]]:
+                group_of[met[0]] |= group_of[node]
+                for other in group_of[node]:
+                    group_of[other] = group_of[met[0]]
+    return [group for task, group in sorted(group_of.items()) if task == min(group)]
+
+
+def _changes(sides: Sequence[bool], exchanges: Iterable[Exchange]) -> int:
+    """The most changes of side on a path."""
+    before = [0] * len(sides)
+    for writer, readers in exchanges:
+        for reader in readers:
+            before[reader] = max(before[reader], before[writer] + (sides[reader] != sides[writer]))
+    return max(before, default=0)
+
+
+def _drawn(tasks: Sequence[SideCosts], exchanges: Sequence[Exchange]) -> set[int]:
+    """The tasks that may be on the second side: it costs less there, or another one may be there that it exchanges values with."""
+    neighbors: dict[int, set[int]] = {}
+    for writer, readers in exchanges:
+        for node in (writer, *readers):
+            neighbors.setdefault(node, set()).update((writer, *readers))
+    stack = [n for n, (first, second) in enumerate(tasks) if first is None or (second is not None and second < first)]
+    found = set(stack)
+    while stack:
+        node = stack.pop()
+        more = {other for other in neighbors.get(node, ()) if tasks[other].second is not None} - found
+        found |= more
+        stack += more
+    return found
+
+
+def _path(graph: Residual, start: int, end: int) -> list[tuple[int, int]] | None:
+    """The edges of a shortest path along which something is left."""
+    before = {start: start}
+    queue = deque([start])
+    while queue:
+        node = queue.popleft()
+        for other, left in graph.get(node, {}).items():
+            if left and other not in before:
+                before[other] = node
+                if other == end:
+                    return list(_back(before, end))
+                queue.append(other)
+    return None
+
+
+def _back(before: dict[int, int], node: int) -> Iterator[tuple[int, int]]:
+    while before[node] != node:
+        yield before[node], node
+        node = before[node]
+
+
+def _reaching(graph: Residual, end: int) -> Iterator[int]:
+    """The nodes from which the end can be reached."""
+    seen, stack = {end}, [end]
+    while stack:
+        node = stack.pop()
+        yield node
+        for other in graph.get(node, {}):
+            if graph[other][node] and other not in seen:
+                seen.add(other)
+                stack.append(other)

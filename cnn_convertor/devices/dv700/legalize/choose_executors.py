@@ -1,0 +1,173 @@
+"""Decides by cost which layers of the device run on the CPU: those between CPU layers, for the changes of side that this saves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from cnn_convertor.devices.cut import Exchange, SideCosts, grouped_sides
+from cnn_convertor.devices.dv700.commands import joins_in_place
+from cnn_convertor.devices.dv700.device import Device
+from cnn_convertor.devices.dv700.legalize.assign_cpu import resized
+from cnn_convertor.devices.dv700.lower import arrays_at
+from cnn_convertor.devices.dv700.memory.memory_layout import same_memory
+from cnn_convertor.devices.dv700.operators import OPERATORS, Executor
+from cnn_convertor.devices.dv700.program import ElementType, Layer, LayerType, Tensor
+from cnn_convertor.devices.intervals import Interval, total
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Function, Op, Order
+
+_FREE: Final = SideCosts(0, 0)  # of a node that computes nothing: it is on the side of its neighbors
+_ON_DEVICE: Final = SideCosts(0, None)
+_ON_CPU: Final = SideCosts(None, 0)
+
+
+class _Times(NamedTuple):
+    """Microseconds of a layer that both can run. The device's is without starting a command: others need that, too."""
+
+    device: Interval
+    cpu: Interval
+
+
+def choose_executors(graph: Graph, device: Device, *, transposed: bool) -> Graph:
+    """Give to the CPU the layers with which the network takes the least time; to the device, where both take the same.
+
+    Each map that one side writes and the other reads costs a change of side, unless other maps cross at the same time. Times are
+    intervals: their sums of both ends are compared. Inputs and outputs of the network are on no side.
+    """
+    numbers = {node.name: number for number, node in enumerate(graph.nodes)}
+    times = {node.name: both for node in graph.nodes if (both := _times(graph, node, device)) is not None}
+    costs = [_costs(graph, node, times.get(node.name), transposed=transposed) for node in graph.nodes]
+    exchanges = [
+        Exchange(numbers[node.name], tuple(dict.fromkeys(numbers[user] for user in graph.users(node.name))))
+        for node in graph.nodes
+        if graph.users(node.name)
+    ]
+    change = device.change_usec(max(_step_bytes(graph, node) for node in graph.nodes))
+    sides = grouped_sides(costs, exchanges, _sum(change))
+    chosen = {node.name for node, is_cpu in zip(graph.nodes, sides, strict=True) if is_cpu and node.name in times}
+    return graph.expand(lambda g, node: _on_cpu(g, node, times[node.name], change) if node.name in chosen else None)
+
+
+def _sum(usec: Interval) -> int:
+    """Both ends of a time, in whole picoseconds: sums of these are exact."""
+    return round(1e6 * (usec.low + usec.high))
+
+
+def _costs(graph: Graph, node: Node, times: _Times | None, *, transposed: bool) -> SideCosts:
+    if times is not None:
+        cpu = _sum(times.cpu)
+        return SideCosts(
+            min(_sum(times.device), cpu), cpu
+        )  # no layer leaves the device but for changes that this saves
+    match node.op:
+        case ops.Input() | ops.Identity() | ops.ChannelSlice():
+            return _FREE
+        case ops.Concat(axis=ops.Axis.CHANNELS) if joins_in_place(graph, node):
+            return _FREE
+        case ops.Reshape(order=order, shape=shape):
+            before = graph.shape(node.inputs[0])
+            is_view = order is Order.MEMORY or same_memory(before, shape, order, transposed=transposed)
+            return _FREE if is_view else _ON_CPU
+        case ops.OnCpu() | ops.Custom() | ops.ArraySoftmax():
+            return _ON_CPU
+        case _:
+            return _ON_CPU if OPERATORS[type(node.op)].executor in (Executor.CPU, Executor.IN_PLACE) else _ON_DEVICE
+
+
+def _step_bytes(graph: Graph, node: Node) -> int:
+    """What the I/O buffer holds at least while a node runs."""
+    names = {*node.inputs, node.name}
+    return sum(graph.shape(name).size * ElementType.HALF.value for name in names)
+
+
+def _times(graph: Graph, node: Node, device: Device) -> _Times | None:
+    """The times of a node that both can run; None of others."""
+    forms = _forms(graph, node)
+    if forms is None:
+        return None
+    inputs, output = [graph.shape(name) for name in node.inputs], graph.shape(node.name)
+    cpu = []
+    for op in forms:
+        maps = [Tensor(shape, ElementType.HALF, 0) for shape in (*inputs, output)]
+        constants, _ = arrays_at(ops.OnCpu(op), 0, None)
+        layer = Layer("", LayerType.CUSTOM, tuple(maps[:-1]), maps[-1], (), cpu=op, constants=constants)
+        usec = device.cpu_usec(layer)
+        assert usec is not None, "the device's operators have generated functions"
+        cpu.append(usec)
+        inputs = [output]
+    return _Times(device.estimate(graph, (node,)).work_usec, total(cpu))
+
+
+def _forms(graph: Graph, node: Node) -> tuple[Op, ...] | None:
+    """What the CPU does in place of the device, one after the other; None where it has no functions for it."""
+    op = _form(graph, node)
+    if op is None:
+        return None
+    function = getattr(node.op, "activation", None)
+    if function is None:
+        return (op,)
+    unary = _unary(function)
+    return None if unary is None else (op, unary)
+
+
+def _form(graph: Graph, node: Node) -> Op | None:
+    """A node's operator for the CPU, without its activation."""
+    match node.op:
+        case ops.Dense() | ops.Conv2d(groups=1, window=ops.Window(kernel=(1, 1))) as op if _is_of_vectors(graph, node):
+            return ops.Dense(op.weight, op.bias)
+        case ops.MaxPool2d() | ops.AveragePool2d() | ops.Scale() as op:
+            return replace(op, activation=None)
+        case ops.Add():
+            return ops.Binary(ops.BinaryOp.ADD)
+        case ops.Activation(function=function):
+            return _unary(function)
+        case ops.Upsample():
+            return resized(graph, node)
+        case _:
+            return None
+
+
+def _is_of_vectors(graph: Graph, node: Node) -> bool:
+    return graph.shape(node.inputs[0]).is_vector and graph.shape(node.name).is_vector
+
+
+def _unary(function: Function) -> ops.Unary | None:
+    """An activation of the device as a function of the CPU; slopes travel with kernels."""
+    match function:
+        case ops.Relu(slope=slope):
+            return ops.Unary(ops.BoundedRelu(slope, 0.0, math.inf) if slope else ops.Clip(0.0, math.inf))
+        case ops.Relu6():
+            return ops.Unary(ops.Clip(0.0, 6.0))
+        case ops.Elu():
+            return ops.Unary(ops.ScaledElu(1.0))
+        case ops.Sigmoid() | ops.Tanh():
+            return ops.Unary(function)
+        case ops.PRelu():
+            return None
+
+
+def _on_cpu(graph: Graph, node: Node, times: _Times, change: Interval) -> Iterable[Node]:
+    """The node on the CPU: one for each function."""
+    forms = _forms(graph, node)
+    assert forms is not None, "it has been chosen"
+    reason = (
+        f"saves changes of side: {times.cpu.text('.3g')} us here, {times.device.text('.3g')} us on the device, "
+        f"{change.text('.3g')} us for a change"
+    )
+    nodes: list[Node] = []
+    for op in forms:
+        is_last = op is forms[-1]
+        name = node.name if is_last else graph.fresh(f"{node.name}/linear")
+        nodes.append(
+            replace(
+                node,
+                name=name,
+                op=ops.OnCpu(op, reason=reason),
+                inputs=(nodes[-1].name,) if nodes else node.inputs,
+            )
+        )
+    return nodes

@@ -1,0 +1,54 @@
+"""Tasks are divided between two sides as the best of all divisions has it."""
+
+import random
+from collections.abc import Sequence
+from itertools import product
+
+import pytest
+
+from cnn_convertor.devices.cut import Exchange, SideCosts, cheapest_sides
+
+
+def cost(tasks: Sequence[SideCosts], exchanges: Sequence[Exchange], price: int, sides: Sequence[bool]) -> float:
+    """Counted by hand; infinite where a task cannot run."""
+    total = 0.0
+    for task, is_second in zip(tasks, sides, strict=True):
+        own = task.second if is_second else task.first
+        total += float("inf") if own is None else own
+    return total + price * sum(any(sides[reader] != sides[e.writer] for reader in e.readers) for e in exchanges)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_the_choice_is_the_best_of_all(seed: int) -> None:
+    """Of equal costs, the one with the fewest tasks on the second side."""
+    draw = random.Random(seed)
+    count = draw.randint(1, 12 if seed < 15 else 9)
+    kinds = [(None, 0), (0, None), (0, 0), *[(1, 1)] * 4]
+    tasks = [
+        SideCosts(*(None if side is None else side * draw.randint(0, 20) for side in draw.choice(kinds)))
+        for _ in range(count)
+    ]
+    exchanges = [
+        Exchange(writer, tuple(sorted(readers)))
+        for writer in range(count - 1)
+        if (readers := draw.sample(range(writer + 1, count), draw.randint(0, min(3, count - 1 - writer))))
+    ]
+    price = draw.randint(0, 15)
+    chosen = cheapest_sides(tasks, exchanges, price)
+    best = min(
+        ((cost(tasks, exchanges, price, sides), sum(sides)) for sides in product([False, True], repeat=count)),
+    )
+    assert (cost(tasks, exchanges, price, chosen), sum(chosen)) == best
+
+
+def test_a_task_between_two_others_follows_them_if_that_is_cheaper() -> None:
+    between = [SideCosts(None, 0), SideCosts(1, 8), SideCosts(None, 0)]
+    chain = [Exchange(0, (1,)), Exchange(1, (2,))]
+    assert cheapest_sides(between, chain, price=3) == [True, False, True]  # 1 + 2 * 3 against 8
+    assert cheapest_sides(between, chain, price=4) == [True, True, True]
+
+
+def test_a_value_with_several_readers_costs_once() -> None:
+    tasks = [SideCosts(0, None), SideCosts(9, 0), SideCosts(9, 0)]
+    assert cheapest_sides(tasks, [Exchange(0, (1, 2))], price=10) == [False, True, True]
+    assert cheapest_sides(tasks, [Exchange(0, (1,)), Exchange(0, (2,))], price=10) == [False, False, False]
