@@ -253,7 +253,7 @@ def enliven(model: nn.Module, sample: torch.Tensor, random: torch.Generator) -> 
 def _draw(model: nn.Module, random: torch.Generator, gain: float) -> None:
     """New weights: for convolutions and dense layers, such that they keep the variance of their inputs.
 
-    gain: the largest of batch normalizations. Most of their outputs are positive, as where an activation follows most are.
+    gain: the largest of batch normalizations, to which that of others is in proportion. Most of their outputs are positive, as where an activation follows most are.
     """
 
     def normal(parameter: torch.Tensor, deviation: float) -> None:
@@ -276,7 +276,7 @@ def _draw(model: nn.Module, random: torch.Generator, gain: float) -> None:
                 elif is_batch_norm:
                     uniform(parameter, *((gain / 3, gain) if name == "weight" else (0, 1)))
                 elif name == "weight":
-                    uniform(parameter, 0.5, 1.5)
+                    uniform(parameter, 0.5 * gain / GAINS[0], 1.5 * gain / GAINS[0])
                 elif "bias" in name and parameter.dim() == 1:
                     normal(parameter, 0.1)
                 elif not parameter.numel() or parameter.abs().max() >= 0.2:

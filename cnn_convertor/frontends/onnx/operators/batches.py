@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
 
 import numpy as np
 
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor
-from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.ir.constant import Constant
 
 MapReader = Callable[[OnnxReading], OnnxTensor]
@@ -43,14 +42,15 @@ def for_each_image(reading: OnnxReading, rows: Constant) -> Constant:
 
 
 def planes_as_images(read: MapReader) -> MapReader:
-    """Lets a reader of a convolution read volumes, where its kernel has length 1 on one axis: this axis counts images."""
+    """Lets a reader of windows read volumes, where its kernel has length 1 on one axis: this axis counts images."""
 
     @wraps(read)
     def read_planes(reading: OnnxReading) -> OnnxTensor:
-        x, weights = reading.at(0), reading.at(1)
-        if not isinstance(x, OnnxTensor) or x.rank != VOLUME or x.dims[0] != 1 or not isinstance(weights, Stored):
+        x, weights = reading.at(0), reading.at(1) if len(reading.inputs) > 1 else None
+        if not isinstance(x, OnnxTensor) or x.rank != VOLUME or x.dims[0] != 1 or isinstance(weights, OnnxTensor):
             return read(reading)
-        axes = (axis for axis in range(VOLUME - 1, 1, -1) if _is_still(reading, weights, axis))
+        kernel = reading.integers("kernel_shape", ()) if weights is None else weights.dims[2:]
+        axes = (axis for axis in range(VOLUME - 1, 1, -1) if _is_still(reading, kernel or (), axis))
         axis = next(axes, None)
         if axis is None:
             return read(reading)
@@ -58,7 +58,9 @@ def planes_as_images(read: MapReader) -> MapReader:
         images = reading.permute(
             x, x.dims, (0, axis, 1, *others), tuple(x.dims[n] for n in (axis, 1, *others)), part="planes"
         )
-        flat = replace(weights, dims=(*weights.dims[:2], *(weights.dims[n] for n in others)))
+        flat = (
+            [] if weights is None else [replace(weights, dims=(*weights.dims[:2], *(weights.dims[n] for n in others)))]
+        )
         without = {
             name: tuple(n for at, n in enumerate(numbers) if at % 3 != axis - 2)
             for name in PER_AXIS
@@ -66,7 +68,7 @@ def planes_as_images(read: MapReader) -> MapReader:
         }
         plane = replace(
             reading,
-            inputs=(images, flat, *reading.inputs[2:]),
+            inputs=(images, *flat, *reading.inputs[2:]),
             attributes=reading.attributes.changed(without),
             inside=reading.inside_of("in_planes"),
         )
@@ -78,9 +80,9 @@ def planes_as_images(read: MapReader) -> MapReader:
     return read_planes
 
 
-def _is_still(reading: OnnxReading, weights: Stored, axis: int) -> bool:
+def _is_still(reading: OnnxReading, kernel: Sequence[int], axis: int) -> bool:
     """Whether the windows neither reach nor move along the axis."""
-    if len(weights.dims) != VOLUME or weights.dims[axis] != 1:
+    if len(kernel) != VOLUME - 2 or kernel[axis - 2] != 1:
         return False
     strides, pads = reading.integers("strides", (1,) * 3), reading.integers("pads", (0,) * 6)
     if strides is None or pads is None or len(strides) != VOLUME - 2 or len(pads) != 2 * (VOLUME - 2):

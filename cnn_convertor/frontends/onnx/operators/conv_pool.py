@@ -192,6 +192,7 @@ def _pooling(reading: OnnxReading) -> _Reach:
 @onnx.reads(
     "MaxPool", settings=f"{WINDOW} ceil_mode storage_order", makes=[ops.MaxPool2d], limits=f"{ON_MAPS}; one output",
 )  # fmt: skip
+@planes_as_images
 @images_as_channels
 def read_max_pool(reading: OnnxReading) -> OnnxTensor:
     reading.take("storage_order")  # of the second output
@@ -202,6 +203,7 @@ def read_max_pool(reading: OnnxReading) -> OnnxTensor:
 @onnx.reads(
     "AveragePool", settings=f"{WINDOW} ceil_mode count_include_pad", makes=[ops.AveragePool2d], limits=ON_MAPS,
 )  # fmt: skip
+@planes_as_images
 @images_as_channels
 def read_average_pool(reading: OnnxReading) -> OnnxTensor:
     window, beyond = _pooling(reading)
@@ -214,6 +216,7 @@ def read_average_pool(reading: OnnxReading) -> OnnxTensor:
 @onnx.reads(
     "LpPool", settings=f"{WINDOW} ceil_mode p", makes=[ops.AveragePool2d, ops.Unary], limits=f"{ON_MAPS}; p: 1 or 2"
 )
+@planes_as_images
 @images_as_channels
 def read_lp_pool(reading: OnnxReading) -> OnnxTensor:
     """The root of the sum of powers, over windows."""
