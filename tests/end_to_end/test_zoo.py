@@ -1,19 +1,31 @@
-"""The zoo: the same network gives the same bytes, has the architecture's size, and lets numbers through."""
+"""The zoo: the same network gives the same bytes, has the architecture's size, lets numbers through, and suits every board."""
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from cnn_convertor import Config, load
+import cnn_convertor.audit
+from cnn_convertor import Config, codegen, load
+from cnn_convertor.audit import Audit, audit
+from cnn_convertor.audit.command_checks import AuditedDevice
+from cnn_convertor.audit.source_network import SourceNetwork
+from cnn_convertor.audit.sources import read
+from cnn_convertor.config.request import Request
+from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
+from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.dv700.profile import Profile
+from cnn_convertor.errors import Problem
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
+from cnn_convertor.pipeline import build, render_options
 from examples import zoo
 
 # Convolutions, fully connected layers, and four figures a channel for each batch norm; no slopes.
@@ -39,8 +51,43 @@ PARAMETERS = {
     "keras_inception_v3": 23_851_784,
     "keras_densenet121": 8_062_504,
     "keras_vgg16": 138_357_544,
+    "keras_vgg19": 143_667_240,
+    "keras_resnet101": 44_707_176,
+    "keras_resnet152": 60_419_944,
+    "keras_resnet50_v2": 25_613_800,
+    "keras_resnet101_v2": 44_675_560,
+    "keras_resnet152_v2": 60_380_648,
+    "keras_inception_resnet_v2": 55_919_496,
+    "keras_xception": 22_910_480,
+    "keras_mobilenet_v3_small": 2_561_862,
+    "keras_mobilenet_v3_large": 5_519_606,
+    "keras_densenet169": 14_307_880,
+    "keras_densenet201": 20_242_984,
+    "keras_nasnet_mobile": 5_326_716,
+    "keras_efficientnet_b0": 5_330_573,
+    "keras_efficientnet_b1": 7_856_241,
+    "keras_efficientnet_b2": 9_177_571,
+    "keras_efficientnet_b3": 12_320_537,
+    "keras_efficientnet_v2_b0": 7_200_321,
+    "keras_convnext_tiny": 28_589_134,
     "onnx_resnet18": 11_684_712,
     "onnx_yolo_nano": 1_867_405,
+    "onnx_mobilenet_v3_small": 2_541_376,
+    "onnx_efficientnet_lite0": 4_631_000,
+    "onnx_unet": 1_925_601,
+    "onnx_deeplab": 730_901,
+    "onnx_crnn": 174_442,
+    "onnx_ssd_heads": 588_140,
+    "onnx_lenet": 431_080,
+    "onnx_squeezenet_1_1": 1_235_496,
+    "onnx_mobilenet_v1": 4_253_864,
+    "onnx_mobilenet_v2": 3_540_136,
+    "onnx_googlenet_without_lrn": 6_998_552,
+    "onnx_resnet50": 25_610_216,
+    "onnx_yolov3_tiny": 8_858_734,
+    "onnx_fcn_8s": 2_275_887,
+    "onnx_enet": 301_663,
+    "onnx_mtcnn_onet": 388_496,
 }
 QUICK = (
     "caffe_lenet",
@@ -50,7 +97,24 @@ QUICK = (
     "caffe_enet",
     "caffe_mtcnn_onet",
 )
+KERAS = [f"keras_{name}" for name in ["mobilenet", "mobilenet_v2", "resnet50", "inception_v3", "densenet121", "vgg16"]]
 SMALL_SIZES = {"keras_inception_v3": 75, "caffe_lenet": 28, "caffe_mtcnn_onet": 48}
+
+
+class Built(NamedTuple):
+    """A network at its own size. config: with FP16 weights; palettes change no field that depends on driver or hardware."""
+
+    name: str
+    config: Config
+    graph: Graph
+
+
+def built(name: str, folder: Path) -> Built:
+    for framework in ("keras", "onnx"):
+        if name.startswith(framework):
+            pytest.importorskip(framework)
+    config = replace(Config.read(zoo.build(name, folder)), quantization=False)
+    return Built(name, config, load(config))
 
 
 @pytest.fixture
@@ -58,6 +122,31 @@ def folder() -> Iterator[Path]:
     """Goes when the test ends: the networks are large."""
     with tempfile.TemporaryDirectory() as name:
         yield Path(name)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in zoo.NETWORKS],
+)
+def network(request: pytest.FixtureRequest) -> Iterator[Built]:
+    """Built once for all tests that take it; goes before the next one is built."""
+    with tempfile.TemporaryDirectory() as name:
+        yield built(request.param, Path(name))
+
+
+@pytest.fixture
+def _sources_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two boards that get the same source, the audit reads one's, and checks it for both."""
+    known: dict[str, tuple[SourceNetwork, list[Problem]]] = {}
+
+    def read_once(path: Path) -> tuple[SourceNetwork, list[Problem]]:
+        text = path.read_text(encoding="utf-8")
+        if text not in known:
+            known[text] = read(path)
+        network, findings = known[text]
+        return network, [*findings]
+
+    monkeypatch.setattr(cnn_convertor.audit, "read", read_once)
 
 
 def digest(folder: Path) -> str:
@@ -85,14 +174,8 @@ def test_another_seed_gives_other_weights_of_the_same_architecture(folder: Path)
     assert (first / "caffe_lenet.caffemodel").read_bytes() != (second / "caffe_lenet.caffemodel").read_bytes()
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in PARAMETERS]
-)
-def test_a_network_has_the_parameters_of_its_architecture(name: str, folder: Path) -> None:
-    if name.startswith("keras"):
-        pytest.importorskip("keras")
-    graph = load(Config.read(zoo.build(name, folder)))
-    assert parameters(graph) == PARAMETERS[name]
+def test_a_network_has_the_parameters_of_its_architecture(network: Built) -> None:
+    assert parameters(network.graph) == PARAMETERS[network.name]
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -113,7 +196,7 @@ def test_numbers_flow_through_a_caffe_network(name: str, folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in PARAMETERS if name.startswith("keras")])
+@pytest.mark.parametrize("name", KERAS)
 def test_numbers_flow_through_a_keras_network(name: str, folder: Path) -> None:
     keras = pytest.importorskip("keras")
     size = SMALL_SIZES.get(name, 32)
@@ -132,3 +215,44 @@ def test_numbers_flow_through_a_keras_network(name: str, folder: Path) -> None:
 def test_sizes_that_are_given_are_kept(folder: Path) -> None:
     graph = load(Config.read(zoo.build("caffe_squeezenet_1_1", folder, size=64)))
     assert [graph.shape(node.name) for node in graph.inputs] == [(64, 64, 3)]
+
+
+# --- boards: each accepts what a default conversion writes ---------------------------------------------------------------
+
+
+def board(base: str, folder: Path, **figures: str) -> Profile:
+    """The device of a file that says these figures, as TOML values."""
+    lines = [f'base = "{base}"', "[device]", *(f"{name} = {value}" for name, value in figures.items())]
+    (folder / f"{base}.toml").write_text("\n".join(lines))
+    return read_profile(f"{base}.toml", folder)
+
+
+def audited(config: Config, graph: Graph, folder: Path, on: Profile | None = None) -> Audit:
+    """What the audit says of the source, without its weights. on: the board; None for the one that it is written for."""
+    program = build(graph, config)
+    for file, text in codegen.render(program, render_options(program, Request.of(config))).items():
+        (folder / file).write_text(text, encoding="utf-8")
+    limits = (on or config.profile).limits.of_board
+    return audit(folder / f"{config.name}_gen.cpp", None, AuditedDevice(**limits._asdict()))
+
+
+@pytest.mark.usefixtures("_sources_are_read_once")
+def test_the_driver_of_the_sdk_accepts_every_network_of_the_zoo(network: Built, folder: Path) -> None:
+    for base in NAMES:
+        pinned = board(base, folder, driver='"7.2.20190716"')
+        here = replace(network.config, device=read_profile(base, Path()))
+        result = audited(here, network.graph, folder, pinned)
+        assert result.commands and not result.findings, base
+
+
+@pytest.mark.parametrize("fusion", Fusion)
+def test_with_driver_and_hardware_of_2020_max_pools_in_several_tiles_come_back(fusion: Fusion, folder: Path) -> None:
+    _, config, graph = built("caffe_yolov3_tiny", folder)
+    config = replace(config, fusion=fusion.value)
+    before = audited(config, graph, folder)
+    late = replace(config, device=board("dv700", folder, driver='"7.2.20201106"', hardware="2020-01-01"))
+    after = audited(late, graph, folder)
+    assert not before.findings and not after.findings
+    refused = audited(late, graph, folder, read_profile("dv700", Path())).findings
+    assert [problem.code for problem in refused] == ["DV631"] * (before.commands - after.commands)
+    assert before.commands - after.commands == 3
