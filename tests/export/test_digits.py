@@ -138,6 +138,8 @@ def test_dv700_streams_contain_the_packed_weights(palette: bool, transposed: boo
     export(Config.read(ini), "dv700", tmp_path / "out")
     manifest = read(tmp_path / "out")
     seen = 0
+    layers = [entry.layer for entry in manifest.surfaces if entry.role == "weights"]
+    assert layers == ["conv1", "conv2", "conv3", "conv4a", "conv4b", "ip5", "ip6"]
     for entry in manifest.surfaces:
         if entry.role != "weights":
             continue

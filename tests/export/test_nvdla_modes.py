@@ -248,6 +248,12 @@ def test_compressed_weights_with_an_invalid_manifest_are_an_error(tmp_path: Path
         (tmp_path / "manifest.json").write_text(json.dumps(data), encoding="utf-8")
         with pytest.raises(ModelError, match="DV855"):
             read(tmp_path)
+    for size in (1, 33, 1 << 40):  # no multiple of the alignment, or more than all weights
+        data = json.loads(text)
+        data["surfaces"][position]["bytes"] = size
+        (tmp_path / "manifest.json").write_text(json.dumps(data), encoding="utf-8")
+        with pytest.raises(ModelError, match="DV855"):
+            read(tmp_path)
     data = json.loads(text)
     del data["surfaces"][position]["compressed"]
     (tmp_path / "manifest.json").write_text(json.dumps(data), encoding="utf-8")
