@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from cnn_convertor.files.codes import entries
 from cnn_convertor.passes.contract import CHECK
@@ -24,6 +25,10 @@ os.environ.setdefault("DMP_DV_STRICT", "1")  # of every program that a test runs
 # TensorFlow reads it once, in whichever test imports it first. With oneDNN it crashes in pools without outputs, which Keras's
 # adaptive pools make.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+# Hypothesis: a busy machine takes longer, and what fails must fail again. `--hypothesis-profile random` takes other examples.
+settings.register_profile("tests", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("random", settings.get_profile("tests"), derandomize=False)
+settings.load_profile("tests")
 
 
 @pytest.fixture(scope="session")

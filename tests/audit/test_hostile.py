@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.networks import Written, generate, networks
@@ -28,7 +28,7 @@ EDITS = st.lists(
     max_size=5,
 )
 NUMBERS = st.sampled_from([0, 1, 2, 3, 5, 7, 8, 16, 255, 256, 257, 0x101, 0x7FFF, 0x8000, 0xFFFF, 0xFFFFFFFF, 2**63])
-HURRIED = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+HURRIED = settings(max_examples=80)
 
 
 @cache

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cnn_convertor.config import KEYS, LONGEST_NAME, SECTIONS, Config
@@ -572,7 +572,6 @@ def test_a_config_never_changes(folder: Path) -> None:
         read(folder, SMALLEST).name = "other"  # type: ignore[misc]  # what the test is about
 
 
-@settings(deadline=None)  # a busy machine takes longer
 @given(
     st.lists(
         st.sampled_from([*SMALLEST.splitlines(), *(f"{key.name} = " for key in KEYS), *'=[]#;"\\\0\x1c\u2028'])

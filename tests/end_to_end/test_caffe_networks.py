@@ -72,7 +72,7 @@ def networks(draw: st.DrawFn) -> str:
 
 
 @pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
-@settings(suppress_health_check=list(HealthCheck), deadline=None, max_examples=150)
+@settings(suppress_health_check=list(HealthCheck), max_examples=150)
 @given(definition=networks(), transposed=st.booleans())
 def test_a_chain_of_layers_computes_what_they_mean(definition: str, transposed: bool, tmp_path: Path) -> None:
     path = tmp_path / "net.prototxt"

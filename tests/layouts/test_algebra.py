@@ -53,7 +53,7 @@ def layouts(draw: st.DrawFn) -> Layout:
     return Layout(axes, tuple(terms), total_align=draw(st.sampled_from([1, 32])))
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(st.data())
 def test_packing_puts_each_element_at_its_offset_and_unpacking_inverts_it(data: st.DataObject) -> None:
     layout = data.draw(layouts())
@@ -78,7 +78,7 @@ def test_packing_puts_each_element_at_its_offset_and_unpacking_inverts_it(data: 
     np.testing.assert_array_equal(unpack(memory, layout, shape, element=array.dtype, padding=padding), array)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(layouts())
 def test_printing_and_parsing_are_inverse(layout: Layout) -> None:
     assert parse(str(layout)) == layout

@@ -25,7 +25,7 @@ def small_limits() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("small_limits")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_every_element_arrives(data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.integers(1, 11), min_size=1, max_size=5)))

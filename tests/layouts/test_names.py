@@ -116,7 +116,7 @@ def test_a_lost_axis_is_an_error() -> None:
         match_axes(layout_of("NCHW"), layout_of("whc8"), (2, 3, 4, 5))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.text("bfyxosivag_1268sNCHWchwk/%!@=:|()-^ ²", max_size=24))
 @example("b_fs_yx_fsv²")
 @example("c | str")

@@ -95,7 +95,7 @@ def test_the_search_finds_the_smallest_plan_and_proves_it() -> None:
         assert search_blocks(blocks, best - 1, limit=LIMIT).status is SearchStatus.IMPOSSIBLE, buffers
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(0, 1 << 32), st.sampled_from([1, 4, 16]))
 def test_no_live_bytes_are_overwritten(seed: int, alignment: int) -> None:
     buffers = Maker(random.Random(seed), steps=12).buffers(12)

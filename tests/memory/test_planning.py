@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cnn_convertor.memory import Budget, Buffer, Peak, Plan, plan
@@ -32,7 +32,6 @@ def written_bytes(buffers: Sequence[Buffer], made: Plan) -> None:
                 assert set(memory[made.offsets[b.name] : made.offsets[b.name] + b.size]) <= {b.name}
 
 
-@settings(deadline=None)
 @given(buffer_lists(), st.sampled_from([1, 2, 16, 64]))
 def test_live_buffers_never_share_bytes(buffers: list[Buffer], alignment: int) -> None:
     made = plan(buffers, alignment=alignment)
@@ -41,7 +40,6 @@ def test_live_buffers_never_share_bytes(buffers: list[Buffer], alignment: int) -
     assert all(offset % alignment == 0 for offset in made.offsets.values())
 
 
-@settings(deadline=None)
 @given(buffer_lists())
 def test_no_plan_is_below_the_lower_bound(buffers: list[Buffer]) -> None:
     made = plan(buffers, alignment=1)

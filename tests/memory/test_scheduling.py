@@ -6,7 +6,7 @@ import random
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cnn_convertor.memory.scheduling import Schedule, Task, schedule
@@ -62,7 +62,6 @@ def test_three_thousand_schedules_are_the_best_of_all_orders() -> None:
         assert_best(rng, 8)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 1 << 32), st.integers(0, 20))
 def test_schedules_are_valid_and_not_worse_at_any_limit(seed: int, nodes: int) -> None:
     tasks, sizes, given_, kept = random_tasks(random.Random(seed), 30)

@@ -149,7 +149,7 @@ def same(before: Graph, after: Graph) -> None:
         np.testing.assert_allclose(found[made], expected[name], rtol=1e-4, atol=1e-4 * largest)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(2, 10))
 def test_networks_full_of_crops_compute_the_same(seed: int, steps: int) -> None:
     maker = random_networks.Maker(np.random.default_rng(seed))

@@ -373,7 +373,7 @@ def test_identical_activations_merge_and_move() -> None:
 # --- all of them ---------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(2, 12))
 def test_networks_full_of_scales_compute_the_same(seed: int, steps: int) -> None:
     """Chains, sums and concatenations, with a scale or an activation after nearly every node."""

@@ -510,7 +510,7 @@ def test_a_residual_network_becomes_four_operators() -> None:
     same(graph, optimized)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 12))
 def test_optimized_networks_compute_the_same(seed: int, steps: int) -> None:
     graph = random_networks.network(seed, steps)

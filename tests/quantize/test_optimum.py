@@ -7,7 +7,7 @@ import itertools
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -60,7 +60,6 @@ def best_of_all_borders(values: Real, weights: Real, clusters: int) -> float:
     return float(least[-1])
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(st.integers(-10, 10).filter(bool), st.integers(1, 9), min_size=4, max_size=9),
     st.integers(2, 4),
@@ -75,7 +74,6 @@ def test_no_other_centers_are_better(counts: dict[int, int], clusters: int) -> N
     assert squared_error(centers, values, weights) == pytest.approx(best, rel=1e-12, abs=1e-6 * UNIT**2)
 
 
-@settings(deadline=None)
 @given(
     st.sets(st.one_of(halves, st.floats(0.5, 1, width=16)), min_size=12, max_size=40),
     st.integers(2, 12),
@@ -161,7 +159,6 @@ def test_palettes_are_bit_exact() -> None:
 EXPECTED = 1343
 
 
-@settings(deadline=None)
 @given(
     st.sets(st.floats(0.5, 1, width=16), min_size=12, max_size=40),
     st.integers(2, 12),

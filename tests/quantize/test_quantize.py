@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -50,7 +50,6 @@ def test_counts_of_parts_add_up() -> None:
     np.testing.assert_array_equal(histogram(half[:30]) + histogram(half[30:, :, ::-1]), whole)
 
 
-@settings(deadline=None)
 @given(st.sets(st.floats(width=16, allow_nan=False, allow_infinity=False), min_size=0, max_size=254))
 def test_up_to_255_values_and_zero_are_kept(values: set[float]) -> None:
     half = np.array([*values, 0.0, -0.0], np.float16)

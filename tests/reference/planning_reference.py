@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import add
 from typing import NamedTuple
 
 Life = tuple[int, int, int]  # size, first step, last step
@@ -41,7 +42,7 @@ def smallest(lives: Sequence[Life]) -> int:
             for i in here:
                 tops[i] = place + size
                 rest[i] -= size
-            if all(top + more < best for top, more in zip(tops, rest, strict=True)):
+            if max(map(add, tops, rest)) < best:
                 go_on(left ^ 1 << b, place)
             for i, top in zip(here, before, strict=True):
                 tops[i] = top

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations, pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cnn_convertor.errors import UsageError
@@ -23,7 +23,6 @@ def graphs(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]]]:
 
 
 @given(graphs())
-@settings(deadline=None)  # the first example imports the library
 def test_no_two_nodes_share_a_place(graph: tuple[int, list[tuple[int, int]]]) -> None:
     count, arrows = graph
     places = layered(count, arrows).places
@@ -34,7 +33,6 @@ def test_no_two_nodes_share_a_place(graph: tuple[int, list[tuple[int, int]]]) ->
 
 
 @given(graphs())
-@settings(deadline=None)
 def test_arrows_lead_down_from_node_to_node(graph: tuple[int, list[tuple[int, int]]]) -> None:
     count, arrows = graph
     layering = layered(count, arrows)

@@ -36,13 +36,7 @@ def test_seeds_are_read_or_refused(name: str) -> None:
 def test_damaged_inputs_are_read_or_refused(name: str) -> None:
     harness, seeds, words = HARNESSES[name], seeds_of(name), HARNESSES[name].words()
 
-    @settings(
-        max_examples=EXAMPLES.get(name, USUAL),
-        derandomize=True,
-        database=None,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
+    @settings(max_examples=EXAMPLES.get(name, USUAL), suppress_health_check=list(HealthCheck))
     @given(st.integers(0, len(seeds) - 1), st.randoms(use_true_random=False))
     def damage(seed: int, random: Random) -> None:
         damaged = harness.mutate(seeds[seed], random, words)[: harness.largest]

@@ -60,7 +60,7 @@ def assert_computes(program: Program, graph: Graph) -> None:
         )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     seed=st.integers(0, 1 << 32),
     steps=st.integers(1, 14),
@@ -224,7 +224,7 @@ def test_a_map_that_another_shape_was_written_of_is_not_copied() -> None:
 
 
 @BOTH
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 14))
 @example(seed=1062720, steps=2)  # joins vectors; one of them is a view of a map
 @example(seed=87, steps=8)  # flattens a map of chunks whose parts are views of a flattened map

@@ -31,7 +31,7 @@ def check(graph: Graph, *, transposed: bool = True) -> None:
 
 @pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
 # A third of the networks has an unpooling.
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(seed=st.integers(0, 1 << 32), transposed=st.booleans())
 def test_random_networks_with_unpoolings(seed: int, transposed: bool) -> None:
     graph = random_networks.network(seed, 10, unpoolings=True)

@@ -78,7 +78,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@settings(suppress_health_check=list(HealthCheck), deadline=None)
+@settings(suppress_health_check=list(HealthCheck))
 @given(definition=networks())
 def test_a_network_gives_a_graph_or_reasons(definition: str, weights: Path) -> None:
     path = weights.with_name("net.prototxt")

@@ -148,7 +148,7 @@ def test_a_folder_and_a_missing_file_are_named(tmp_path: Path) -> None:
             WeightsFile.open(path)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.data())
 def test_no_bytes_give_anything_but_a_model_error(tmp_path: Path, data: st.DataObject) -> None:
     sample = delimited(1, b"net") + delimited(100, delimited(1, b"a") + delimited(7, FORMS["half packed"]))

@@ -414,7 +414,7 @@ def runs_of(path: Sequence[Node]) -> int:
     return len(path) - joined
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 1 << 32),
     steps=st.integers(1, 4),
@@ -430,7 +430,7 @@ def test_no_other_choice_costs_less(seed: int, steps: int, ub_size: int, fusion:
     assert total(chosen(network, fusion, limits)) == by_brute_force(network, fusion, limits)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 14), ub_size=st.sampled_from([4096, 16384, 655_360]))
 @example(seed=1185, steps=3, ub_size=4096)  # a max pool behind deconvolutions of slices
 def test_more_fusion_never_costs_more_and_breaks_no_rule(seed: int, steps: int, ub_size: int) -> None:
@@ -447,7 +447,7 @@ def test_more_fusion_never_costs_more_and_breaks_no_rule(seed: int, steps: int, 
         assert more.map_bytes <= less.map_bytes and more.commands <= less.commands
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     seed=st.integers(0, 1 << 32),
     steps=st.integers(2, 9),

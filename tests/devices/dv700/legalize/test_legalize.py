@@ -557,7 +557,7 @@ def test_layers_of_the_user_may_have_the_names_that_we_would_choose(op: Op, name
 # --- any network ---------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 12), transposed=st.booleans())
 def test_legal_networks_compute_the_same(seed: int, steps: int, transposed: bool) -> None:
     legal(optimize(random_networks.network(seed, steps)), transposed=transposed)

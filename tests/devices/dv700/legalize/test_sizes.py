@@ -202,7 +202,7 @@ def test_pixels_have_as_few_rows_as_possible(pixels: int, expected: tuple[int, i
     assert (None if made is None else made[:2]) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 8), transposed=st.booleans())
 def test_any_network_fits_small_limits(seed: int, steps: int, transposed: bool) -> None:
     limits = Limits(max_width=11, max_height=9, max_channels=64, max_field=4096, max_stride=2)

@@ -151,7 +151,7 @@ shapes = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(shape=shapes, transposed=st.booleans(), blocks_a_group=st.integers(1, 3), seed=st.integers(0, 1000))
 def test_bytes_are_the_references(shape: PackedShape, transposed: bool, blocks_a_group: int, seed: int) -> None:
     random = np.random.default_rng(seed)
