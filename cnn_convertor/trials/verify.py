@@ -23,10 +23,11 @@ from cnn_convertor.pipeline import Quantized, plan, quantize, read_whole
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import SAMPLES, Given, Samples, axes_of, random_samples, samples_of, shapes_of
 from cnn_convertor.trials.labels import read_classes
+from cnn_convertor.trials.preparations import warn_of_preparation
 from cnn_convertor.trials.run import Load, compiled
 from cnn_convertor.verification.bounds import judge_maps, rounds_to_integers
 from cnn_convertor.verification.compare import layer_of
-from cnn_convertor.verification.framework_maps import Reference
+from cnn_convertor.verification.framework_maps import GIVEN, Reference
 from cnn_convertor.verification.inner_maps import alone, causes_of, compare_layers, held_layers
 from cnn_convertor.verification.outputs import accuracies, beside, compare_outputs, sensitivities, unjudged_layers
 from cnn_convertor.verification.reference import first_samples, run_both, run_device
@@ -102,7 +103,7 @@ def verify(
     """Compare the converted network with its framework.
 
     graph: converted in place of the configured model; quantized: its program, if it is known. inputs: images or arrays; None:
-    random images. labels: a file with the right class of each input, one number per line. layers: also compare every map
+    random images. labels: a file with the right class of each input, one number per line; other preparations of images are then tried. layers: also compare every map
     that exists on both sides. attribute: also find the causes of each layer's error. sensitivity: also measure how much
     FP16 weights in each single layer improve the outputs. min_sqnr: dB; None: 40, or 20 with a palette. sources: C++ files
     with the callbacks of custom layers. disk: run the files of the output folder, which must agree with their manifest. on: where the samples run; the results are the same.
@@ -153,6 +154,9 @@ def verify(
             by_sqnr_alone=judgement.by_sqnr_alone,
             wrong_packing=_wrong_packing(trial) if palette else (),
         )
+        if classes is not None and inputs is not None and reference.framework != GIVEN:
+            progress("preparations", 0, 1)
+            warn_of_preparation(request, graph, inputs, classes, reference)
         if sensitivity or (attribute and palette):
             progress("sensitivity", 0, 1)
             result = replace(result, sensitivity=_sensitivity(trial))

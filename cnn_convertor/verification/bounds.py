@@ -34,6 +34,7 @@ _HALF_STEP: Final = 2.0**-22 / 3  # power of the rounding of a value to FP16, ov
 _LEAST_STEP: Final = 2.0**-48 / 12  # power of the rounding of the smallest values
 
 _OTHER_MAGNITUDE: Final = 100.0  # of powers
+_LEAST_VALUES: Final = 16  # of an index, that show its magnitude
 _ROUNDING: Final = ("QuantizeLinear", "QLinear", "QGemm")  # how types of layers begin that round maps to integers
 _LEVELS: Final = 256
 _PARTS: Final = 32  # steps between the nearest two values, at most
@@ -290,9 +291,11 @@ def _of_one_magnitude(signal: Powers) -> list[NDArray[np.intp]]:
     """The indices of an axis in groups, such as boxes and scores, whose magnitudes lie far apart.
 
     Where values are exactly 0, an activation cuts them off, and the magnitude says nothing about the error: they join the
-    group of the largest.
+    group of the largest. Nor do few values, which can be small by chance.
     """
     powers = signal.sum(axis=0)
+    if len(signal) < _LEAST_VALUES:
+        return [np.arange(len(powers))]
     powers = np.where(signal.all(axis=0), powers, powers.max())
     order = np.argsort(-powers, kind="stable")
     falling = powers[order]

@@ -190,15 +190,21 @@ def _compare_largest(
 
 def accuracies(graph: Graph, device: Outputs, reference: Reference, classes: NDArray[np.intp]) -> tuple[Accuracy, ...]:
     """How often each output that is a vector has its largest element at the right class, on both sides."""
-
-    def share(maps: Maps) -> float:
-        return float(np.mean(maps.reshape(len(maps), -1).argmax(axis=1) == classes))
-
+    own = replace(reference, outputs=dict(enumerate(device.outputs)))
+    mine, theirs = classes_of(graph, own), classes_of(graph, reference)
     return tuple(
-        Accuracy(name, share(mine), share(reference.outputs[index]))
-        for index, (name, mine) in enumerate(zip(graph.output_names, device.outputs, strict=True))
-        if index in reference.outputs and mine[0].size == mine.shape[-1] > 1
+        Accuracy(name, float(np.mean(mine[name] == classes)), float(np.mean(theirs[name] == classes)))
+        for name in theirs
     )
+
+
+def classes_of(graph: Graph, reference: Reference) -> dict[str, NDArray[np.intp]]:
+    """Output -> the place of its largest element in each sample, for all outputs that are vectors."""
+    return {
+        name: maps.reshape(len(maps), -1).argmax(axis=1)
+        for index, name in enumerate(graph.output_names)
+        if (maps := reference.outputs.get(index)) is not None and maps[0].size == maps.shape[-1] > 1
+    }
 
 
 def beside(
