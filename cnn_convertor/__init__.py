@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cnn_convertor.workers.cluster import Cluster as Cluster
     from cnn_convertor.workers.processes import Processes as Processes
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "Buffer": "memory.buffer",

@@ -130,7 +130,7 @@ def _step_node(key: str, label: tuple[str, ...], step: Step, corner: Point, most
     """most: the shortest time of the most expensive command, in microseconds, which is reddest."""
     names, size, heat = ", ".join(step.layers) or step.name, _size(step.output.shape), ""
     if step.cost is not None and most:
-        size += f"  {step.cost.usec.text(',.0f')} us"
+        size += f", {step.cost.usec.text(',.0f')} us"
         heat = f"{_REDDEST * step.cost.usec.low / most:.3f}"
     place = "input" if step.type == "LT_INPUT" else step.place
     return Box(key, *corner, place, names, label, _short(step.does), size, heat)

@@ -125,6 +125,15 @@ def test_steps_open_and_close_by_keyboard(shown: Opened) -> None:
     assert shown.page.evaluate("document.activeElement.id") == "step-2"
 
 
+@pytest.mark.parametrize("width", [1280, 700, 400])
+def test_a_link_leads_to_a_title_below_the_menu(shown: Opened, width: int) -> None:
+    shown.page.set_viewport_size({"width": width, "height": 800})
+    for key in ("network", "commands"):
+        shown.page.locator(f'nav a[href="#{key}"]').click()
+        below = "document.querySelector('nav').getBoundingClientRect().bottom"
+        assert shown.page.evaluate(f"document.querySelector('#{key} h2').getBoundingClientRect().top >= {below}")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_is_wider_than_the_window(shown: Opened, scheme: str, tmp_path: Path) -> None:
     shown.page.emulate_media(color_scheme=scheme)

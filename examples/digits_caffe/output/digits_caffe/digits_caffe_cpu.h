@@ -1,4 +1,4 @@
-// made by cnn-convertor 0.1.0 from digits.prototxt, do not edit
+// made by cnn-convertor 0.2.0 from digits.prototxt, do not edit
 // The layers of Cdigits_caffe that run on the CPU. digits_caffe_gen.cpp alone includes this file.
 #ifndef CDIGITS_CAFFE_CPU_H
 #define CDIGITS_CAFFE_CPU_H

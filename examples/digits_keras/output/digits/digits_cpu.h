@@ -1,4 +1,4 @@
-// made by cnn-convertor 0.1.0 from digits.keras, do not edit
+// made by cnn-convertor 0.2.0 from digits.keras, do not edit
 // The layers of Cdigits that run on the CPU. digits_gen.cpp alone includes this file.
 #ifndef CDIGITS_CPU_H
 #define CDIGITS_CPU_H

@@ -1,4 +1,4 @@
-// made by cnn-convertor 0.1.0 from digits.keras, do not edit
+// made by cnn-convertor 0.2.0 from digits.keras, do not edit
 #include "digits_gen.h"
 
 #include "digits_cpu.h"

@@ -1,4 +1,4 @@
-// made by cnn-convertor 0.1.0 from digits.onnx, do not edit
+// made by cnn-convertor 0.2.0 from digits.onnx, do not edit
 // The layers of Cdigits_pytorch that run on the CPU. digits_pytorch_gen.cpp alone includes this file.
 #ifndef CDIGITS_PYTORCH_CPU_H
 #define CDIGITS_PYTORCH_CPU_H
@@ -522,6 +522,17 @@ struct Swish {
   }
 };
 
+struct Sigmoid {
+  template <class V>
+  V operator()(V x) const {
+    return Each<V>(1.0f) / (Each<V>(1.0f) + PowerOfTwo(Each<V>(-kLog2OfE) * x));
+  }
+};
+
+struct Tanh {
+  float operator()(float x) const { return std::tanh(x); }
+};
+
 struct HardSigmoid {
   float slope, shift;
   template <class V>
@@ -655,6 +666,92 @@ void Unary(const Tensor &x, const Tensor &y, F f) {
   } else {
     y.ForEach([&](int h, int w, int c) { y.Set(h, w, c, f(x.Get(h, w, c))); });
   }
+}
+
+// How a window moves. top, left: padding.
+struct Window {
+  int kernel_height, kernel_width, stride_height, stride_width, dilation_height, dilation_width, top, left;
+};
+
+// Calls f(h, w) for the places of the window at (y, x) that lie in a map of height x width.
+template <class F>
+void ForWindow(const Window &window, int y, int x, int height, int width, F f) {
+  for (int i = 0; i < window.kernel_height; ++i) {
+    const int h = y * window.stride_height - window.top + i * window.dilation_height;
+    if (h < 0 || h >= height) continue;
+    for (int j = 0; j < window.kernel_width; ++j) {
+      const int w = x * window.stride_width - window.left + j * window.dilation_width;
+      if (w >= 0 && w < width) f(h, w);
+    }
+  }
+}
+
+struct Sum {
+  template <class V>
+  V operator()(V x, V y) const { return x + y; }
+};
+
+// counted: rows above, below, left and right of the map that count as zeros. factor: of the sums; 0: 1 / (what counts).
+struct Counted {
+  int top, bottom, left, right;
+};
+inline void AveragePool(const Tensor &x, const Tensor &y, const Window &window, const Counted &counted, float factor) {
+  const Window inside = {window.kernel_height,   window.kernel_width,   window.stride_height,
+                         window.stride_width,    window.dilation_height, window.dilation_width,
+                         window.top - counted.top, window.left - counted.left};
+  const int height = x.height + counted.top + counted.bottom, width = x.width + counted.left + counted.right;
+  const std::size_t channels = static_cast<std::size_t>(y.channels);
+  Values from = Values::Of(x), to(y);
+  for (int h = 0; h < y.height; ++h)
+    for (int w = 0; w < y.width; ++w) {
+      float *sums = to.At(h, w, 0);
+      int count = 0;
+      ForWindow(window, h, w, x.height, x.width, [&](int i, int j) {
+        Transform(Values::Row(sums), Values::Row(from.At(i, j, 0)), Values::Row(sums), channels, Sum{});
+      });
+      ForWindow(inside, h, w, height, width, [&](int, int) { ++count; });
+      for (std::size_t c = 0; c < channels; ++c)
+        sums[c] = factor != 0.0f ? sums[c] * factor : sums[c] / static_cast<float>(std::max(count, 1));
+    }
+  to.Write(y);
+}
+
+struct AddWeighted {
+  float factor;
+  template <class V>
+  V operator()(V sum, V weight) const { return sum + Each<V>(factor) * weight; }
+};
+
+// y = bias + the sum of x[i] * weights[i][...]: of each input, the weights of all outputs lie together.
+inline void Dense(const Tensor &x, const Tensor &weights, const Tensor &bias, const Tensor &y) {
+  const std::size_t outputs = y.Size();
+  Values inputs = Values::Of(x), sums = Values::Of(bias);
+  for (std::size_t i = 0; i < inputs.Size(); ++i)
+    Transform(sums.All(), Elements(weights, i * outputs), sums.All(), outputs, AddWeighted{inputs.Get(0, 0, static_cast<int>(i))});
+  sums.Write(y);
+}
+
+struct Times {
+  template <class V>
+  V operator()(V x, V factor) const { return x * factor; }
+};
+
+struct Plus {
+  template <class V>
+  V operator()(V x, V shift) const { return x + shift; }
+};
+
+// y = x * factor + shift, both for each channel.
+inline void Scale(const Tensor &x, const Tensor &factor, const Tensor &shift, const Tensor &y) {
+  const std::size_t channels = static_cast<std::size_t>(y.channels);
+  Values values = Values::Of(x), factors = Values::Of(factor), shifts = Values::Of(shift);
+  for (int h = 0; h < y.height; ++h)
+    for (int w = 0; w < y.width; ++w) {
+      const Elements pixel = Values::Row(values.At(h, w, 0));
+      Transform(pixel, factors.All(), pixel, channels, Times{});
+      Transform(pixel, shifts.All(), pixel, channels, Plus{});
+    }
+  values.Write(y);
 }
 
 struct Add {
@@ -837,43 +934,112 @@ inline void Layer_0(fpga_layer &, void *, uint8_t *io) {
 // "silu" (Swish)
 inline void Layer_2(fpga_layer &, void *, uint8_t *io) {
   const Tensor x(io, 0, 4, 4, 16, kHalf);
-  const Tensor y(io, 512, 4, 4, 16, kHalf);
+  const Tensor y(io, 1024, 4, 4, 16, kHalf);
   Unary(x, y, Swish{1.0f});
 }
 
 // "hardswish" (HardSwish)
 inline void Layer_4(fpga_layer &, void *, uint8_t *io) {
-  const Tensor x(io, 0, 4, 4, 16, kHalf);
-  const Tensor y(io, 1024, 4, 4, 16, kHalf);
+  const Tensor x(io, 1536, 4, 4, 16, kHalf);
+  const Tensor y(io, 0, 4, 4, 16, kFloat);
   Unary(x, y, HardSwish{});
 }
 
-// "mul" (Mul)
+// "mean" (ReduceMean)
+inline void Layer_5(fpga_layer &, void *, uint8_t *io) {
+  const Tensor x(io, 0, 4, 4, 16, kFloat);
+  const Tensor y(io, 1536, 1, 1, 16, kFloat);
+  AveragePool(x, y, Window{4, 4, 1, 1, 1, 1, 0, 0}, Counted{0, 0, 0, 0}, 0.0f);
+}
+
+// "conv2d_2" (Conv)
+// "relu" (Relu)
+inline void Layer_6(fpga_layer &, void *memory, uint8_t *io) {
+  uint8_t *const weights = dmp_dv_mem_map(static_cast<dmp_dv_mem>(memory));
+  if (!weights) return static_cast<void>(std::memset(io + 1600, 0xFF, 16));  // NaN
+  const Tensor w0(weights, 12848, 1, 1, 64, kHalf);
+  const Tensor w1(weights, 12976, 1, 1, 4, kHalf);
+  const Tensor x(io, 1536, 1, 1, 16, kFloat);
+  const Tensor y(io, 1600, 1, 1, 4, kFloat);
+  Dense(x, w0, w1, y);
+}
+
+// "conv2d_2" (Conv)
+// "relu" (Relu)
+inline void Layer_7(fpga_layer &, void *, uint8_t *io) {
+  const Tensor x(io, 1600, 1, 1, 4, kFloat);
+  const Tensor y(io, 1616, 1, 1, 4, kFloat);
+  Unary(x, y, Clip{0.0f, INFINITY});
+}
+
+// "conv2d_3" (Conv)
+// "hardsigmoid" (HardSigmoid)
+inline void Layer_8(fpga_layer &, void *memory, uint8_t *io) {
+  uint8_t *const weights = dmp_dv_mem_map(static_cast<dmp_dv_mem>(memory));
+  if (!weights) return static_cast<void>(std::memset(io + 1536, 0xFF, 64));  // NaN
+  const Tensor w0(weights, 12992, 1, 1, 64, kHalf);
+  const Tensor w1(weights, 13120, 1, 1, 16, kHalf);
+  const Tensor x(io, 1616, 1, 1, 4, kFloat);
+  const Tensor y(io, 1536, 1, 1, 16, kFloat);
+  Dense(x, w0, w1, y);
+}
+
+// "conv2d_3" (Conv)
+// "hardsigmoid" (HardSigmoid)
 inline void Layer_9(fpga_layer &, void *, uint8_t *io) {
-  const Tensor x0(io, 1024, 4, 4, 16, kHalf);
-  const Tensor x1(io, 1536, 1, 1, 16, kHalf);
-  const Tensor y(io, 0, 4, 4, 16, kHalf);
+  const Tensor x(io, 1536, 1, 1, 16, kFloat);
+  const Tensor y(io, 1600, 1, 1, 16, kFloat);
+  Unary(x, y, Clip{0.0f, 6.0f});
+}
+
+// "hardsigmoid" (HardSigmoid)
+inline void Layer_10(fpga_layer &, void *memory, uint8_t *io) {
+  uint8_t *const weights = dmp_dv_mem_map(static_cast<dmp_dv_mem>(memory));
+  if (!weights) return static_cast<void>(std::memset(io + 2048, 0xFF, 64));  // NaN
+  const Tensor w0(weights, 13152, 1, 1, 16, kHalf);
+  const Tensor w1(weights, 13184, 1, 1, 16, kHalf);
+  const Tensor x(io, 1600, 1, 1, 16, kFloat);
+  const Tensor y(io, 2048, 1, 1, 16, kFloat);
+  Scale(x, w0, w1, y);
+}
+
+// "mul" (Mul)
+inline void Layer_11(fpga_layer &, void *, uint8_t *io) {
+  const Tensor x0(io, 0, 4, 4, 16, kFloat);
+  const Tensor x1(io, 2048, 1, 1, 16, kFloat);
+  const Tensor y(io, 1536, 4, 4, 16, kHalf);
   Binary(x0, x1, y, Multiply{});
 }
 
 // "gelu" (Gelu)
-inline void Layer_12(fpga_layer &, void *, uint8_t *io) {
-  const Tensor x(io, 256, 4, 4, 8, kHalf);
-  const Tensor y(io, 0, 4, 4, 8, kHalf);
+inline void Layer_14(fpga_layer &, void *, uint8_t *io) {
+  const Tensor x(io, 512, 4, 4, 8, kHalf);
+  const Tensor y(io, 1536, 4, 4, 8, kHalf);
   Unary(x, y, Gelu{false});
 }
 
 // "transpose" (Transpose)
 // "view_1" (Reshape)
-inline void Layer_15(fpga_layer &, void *, uint8_t *io) {
-  const Tensor x(io, 0, 4, 4, 24, kHalf);
-  const Tensor y(io, 768, 1, 1, 384, kHalf);
+inline void Layer_17(fpga_layer &, void *, uint8_t *io) {
+  const Tensor x(io, 1536, 4, 4, 24, kHalf);
+  const Tensor y(io, 0, 1, 1, 384, kFloat);
   TransposeReshape(x, y, {2, 12, 4, 4}, {1, 0, 2, 3}, true);
 }
 
+// "linear" (Gemm)
+inline void Layer_18(fpga_layer &, void *memory, uint8_t *io) {
+  uint8_t *const weights = dmp_dv_mem_map(static_cast<dmp_dv_mem>(memory));
+  if (!weights) return static_cast<void>(std::memset(io + 1536, 0xFF, 40));  // NaN
+  const Tensor w0(weights, 13216, 1, 1, 3840, kHalf);
+  const Tensor w1(weights, 20896, 1, 1, 10, kHalf);
+  const Tensor x(io, 0, 1, 1, 384, kFloat);
+  const Tensor y(io, 1536, 1, 1, 10, kFloat);
+  Dense(x, w0, w1, y);
+}
+
 // "digit" (Softmax)
-inline void Layer_17(fpga_layer &, void *, uint8_t *io) {
-  const Tensor x(io, 48, 1, 1, 10, kHalf);
+inline void Layer_19(fpga_layer &, void *, uint8_t *io) {
+  const Tensor x(io, 1536, 1, 1, 10, kFloat);
   const Tensor y(io, 0, 1, 1, 10, kFloat);
   Softmax(x, y, Axes{false, false, true});
 }

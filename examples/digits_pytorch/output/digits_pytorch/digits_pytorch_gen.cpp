@@ -1,4 +1,4 @@
-// made by cnn-convertor 0.1.0 from digits.onnx, do not edit
+// made by cnn-convertor 0.2.0 from digits.onnx, do not edit
 #include "digits_pytorch_gen.h"
 
 #include "digits_pytorch_cpu.h"
@@ -14,10 +14,10 @@
 
 bool Cdigits_pytorch::Initialize() {
   is_weight_transposed = true;
-  if (!ReserveMemory(24448, 1568)) {
+  if (!ReserveMemory(20916, 2304)) {
     return false;
   }
-  set_num_layers(18);
+  set_num_layers(20);
   set_num_output_layers(1);
   Layer_0();
   Layer_1();
@@ -37,6 +37,8 @@ bool Cdigits_pytorch::Initialize() {
   Layer_15();
   Layer_16();
   Layer_17();
+  Layer_18();
+  Layer_19();
   return true;
 }
 
@@ -132,13 +134,13 @@ void Cdigits_pytorch::Layer_1() {
 
 // Layer_2: swish, on the CPU
 //   "silu" (Swish)
-//   4x4x16 at 0 -> 4x4x16 at 512
+//   4x4x16 at 0 -> 4x4x16 at 1024
 void Cdigits_pytorch::Layer_2() {
   fpga_layer &layer = get_layer(2);
   layer.name = "silu";
   layer.type = LT_CUSTOM;
   layer.input_offs = 0;                             // bytes
-  layer.output_offs = 512;                          // bytes
+  layer.output_offs = 1024;                         // bytes
   layer.output_size = 512;                          // bytes
   layer.input_dim[0] = 4;                           // W
   layer.input_dim[1] = 4;                           // H
@@ -156,7 +158,7 @@ void Cdigits_pytorch::Layer_2() {
 
 // Layer_3: convolution block
 //   "getitem_3" (Conv)
-//   4x4x16 at 512 -> 4x4x16 at 0
+//   4x4x16 at 1024 -> 4x4x16 at 1536
 void Cdigits_pytorch::Layer_3() {
   fpga_layer &layer = get_layer(3);
   dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
@@ -174,9 +176,9 @@ void Cdigits_pytorch::Layer_3() {
   cmd.c = 16;
   cmd.input_circular_offset = 0x8000;               // 0x8000: maps lie in HWC order
   cmd.input_buf.mem = io_mem_;
-  cmd.input_buf.offs = 512;
+  cmd.input_buf.offs = 1024;
   cmd.output_buf.mem = io_mem_;
-  cmd.output_buf.offs = 0;
+  cmd.output_buf.offs = 1536;
   cmd.eltwise_buf.mem = nullptr;
   cmd.eltwise_buf.offs = 0;
   cmd.output_mode = 0;
@@ -204,8 +206,8 @@ void Cdigits_pytorch::Layer_3() {
 
   layer.name = "getitem_3";
   layer.type = LT_CONV;
-  layer.input_offs = 512;                           // bytes
-  layer.output_offs = 0;                            // bytes
+  layer.input_offs = 1024;                          // bytes
+  layer.output_offs = 1536;                         // bytes
   layer.output_size = 512;                          // bytes
   layer.input_dim[0] = 4;                           // W
   layer.input_dim[1] = 4;                           // H
@@ -222,14 +224,14 @@ void Cdigits_pytorch::Layer_3() {
 
 // Layer_4: hard swish, on the CPU
 //   "hardswish" (HardSwish)
-//   4x4x16 at 0 -> 4x4x16 at 1024
+//   4x4x16 at 1536 -> 4x4x16 at 0
 void Cdigits_pytorch::Layer_4() {
   fpga_layer &layer = get_layer(4);
   layer.name = "hardswish";
   layer.type = LT_CUSTOM;
-  layer.input_offs = 0;                             // bytes
-  layer.output_offs = 1024;                         // bytes
-  layer.output_size = 512;                          // bytes
+  layer.input_offs = 1536;                          // bytes
+  layer.output_offs = 0;                            // bytes
+  layer.output_size = 1024;                         // bytes
   layer.input_dim[0] = 4;                           // W
   layer.input_dim[1] = 4;                           // H
   layer.input_dim[2] = 16;                          // C
@@ -239,64 +241,21 @@ void Cdigits_pytorch::Layer_4() {
   layer.output_dim[2] = 16;                         // C
   layer.output_dim_size = 3;
   layer.is_output = false;
-  layer.is_f32_output = false;
+  layer.is_f32_output = true;
   layer.is_input_hw_layout = true;
   layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_4;
 }
 
-// Layer_5: convolution block
+// Layer_5: average pool 4x4, on the CPU
 //   "mean" (ReduceMean)
-//   4x4x16 at 1024 -> 16 at 0
+//   4x4x16 at 0 -> 16 at 1536
 void Cdigits_pytorch::Layer_5() {
   fpga_layer &layer = get_layer(5);
-  dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
-  conf.header.size = sizeof(conf);
-  conf.header.device_type = DMP_DV_DEV_CONV;
-  conf.header.version = 1;
-  dmp_dv_cmdraw_conv_v0 &cmd = conf.conv_cmd;
-  cmd.header.size = sizeof(cmd);
-  cmd.header.device_type = DMP_DV_DEV_CONV;
-  cmd.header.version = 0;
-  cmd.topo = 0x00000001;                            // runs that write to external memory
-  cmd.w = 4;
-  cmd.h = 4;
-  cmd.z = 1;
-  cmd.c = 16;
-  cmd.input_circular_offset = 0x8000;               // 0x8000: maps lie in HWC order
-  cmd.input_buf.mem = io_mem_;
-  cmd.input_buf.offs = 1024;
-  cmd.output_buf.mem = io_mem_;
-  cmd.output_buf.offs = 0;
-  cmd.eltwise_buf.mem = nullptr;
-  cmd.eltwise_buf.offs = 0;
-  cmd.output_mode = 0;
-
-  // "mean" (ReduceMean)
-  cmd.run[0].m = 16;                                // output channels
-  cmd.run[0].conv_enable = 0;
-  cmd.run[0].p = 0x0101;
-  cmd.run[0].pz = 1;
-  cmd.run[0].weight_buf.mem = nullptr;
-  cmd.run[0].weight_buf.offs = 0;
-  cmd.run[0].weight_fmt = 0;
-  cmd.run[0].conv_pad = 0x00000000;
-  cmd.run[0].conv_stride = 0x0101;
-  cmd.run[0].conv_dilation = 0x0000;
-  cmd.run[0].pool_enable = 2;                       // average
-  cmd.run[0].pool_size = 0x0404;                    // 4x4
-  cmd.run[0].pool_stride = 0x0101;                  // 1x1
-  cmd.run[0].pool_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
-  cmd.run[0].pool_avg_param = 0x2C00;               // 0.0625
-  cmd.run[0].actfunc = 0;
-  cmd.run[0].actfunc_param = 0x0000;
-  cmd.run[0].rectifi_en = 0;
-  cmd.run[0].lrn = 0;
-
   layer.name = "mean/reduced/map";
-  layer.type = LT_CONV;
-  layer.input_offs = 1024;                          // bytes
-  layer.output_offs = 0;                            // bytes
-  layer.output_size = 32;                           // bytes
+  layer.type = LT_CUSTOM;
+  layer.input_offs = 0;                             // bytes
+  layer.output_offs = 1536;                         // bytes
+  layer.output_size = 64;                           // bytes
   layer.input_dim[0] = 4;                           // W
   layer.input_dim[1] = 4;                           // H
   layer.input_dim[2] = 16;                          // C
@@ -304,209 +263,127 @@ void Cdigits_pytorch::Layer_5() {
   layer.output_dim[0] = 16;                         // C
   layer.output_dim_size = 1;
   layer.is_output = false;
-  layer.is_f32_output = false;
+  layer.is_f32_output = true;
   layer.is_input_hw_layout = false;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_5;
 }
 
-// Layer_6: convolution block
+// Layer_6: fully connected, on the CPU
 //   "conv2d_2" (Conv)
 //   "relu" (Relu)
-//   16 at 0 -> 4 at 32
+//   16 at 1536 -> 4 at 1600
 void Cdigits_pytorch::Layer_6() {
   fpga_layer &layer = get_layer(6);
-  dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
-  conf.header.size = sizeof(conf);
-  conf.header.device_type = DMP_DV_DEV_CONV;
-  conf.header.version = 1;
-  dmp_dv_cmdraw_conv_v0 &cmd = conf.conv_cmd;
-  cmd.header.size = sizeof(cmd);
-  cmd.header.device_type = DMP_DV_DEV_CONV;
-  cmd.header.version = 0;
-  cmd.topo = 0x00000001;                            // runs that write to external memory
-  cmd.w = 1;
-  cmd.h = 1;
-  cmd.z = 1;
-  cmd.c = 16;
-  cmd.input_circular_offset = 0x8000;               // 0x8000: maps lie in HWC order
-  cmd.input_buf.mem = io_mem_;
-  cmd.input_buf.offs = 0;
-  cmd.output_buf.mem = io_mem_;
-  cmd.output_buf.offs = 32;
-  cmd.eltwise_buf.mem = nullptr;
-  cmd.eltwise_buf.offs = 0;
-  cmd.output_mode = 0;
-
-  // "conv2d_2" (Conv)
-  // "relu" (Relu)
-  cmd.run[0].m = 4;                                 // output channels
-  cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0101;                            // kernel 1x1
-  cmd.run[0].pz = 1;
-  cmd.run[0].weight_buf.mem = weights_mem_;
-  cmd.run[0].weight_buf.offs = 4672;                // 592 bytes
-  cmd.run[0].weight_fmt = 1;                        // FP16
-  cmd.run[0].conv_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
-  cmd.run[0].conv_stride = 0x0101;                  // 1x1
-  cmd.run[0].conv_dilation = 0x0000;                // 1x1
-  cmd.run[0].pool_enable = 0;
-  cmd.run[0].pool_size = 0x0000;
-  cmd.run[0].pool_stride = 0x0101;
-  cmd.run[0].pool_pad = 0x00000000;
-  cmd.run[0].pool_avg_param = 0x0000;
-  cmd.run[0].actfunc = 2;                           // Relu
-  cmd.run[0].actfunc_param = 0x0000;
-  cmd.run[0].rectifi_en = 0;
-  cmd.run[0].lrn = 0;
-
-  layer.name = "relu";
-  layer.type = LT_CONV;
-  layer.input_offs = 0;                             // bytes
-  layer.output_offs = 32;                           // bytes
-  layer.output_size = 8;                            // bytes
+  layer.name = "relu/linear";
+  layer.type = LT_CUSTOM;
+  layer.input_offs = 1536;                          // bytes
+  layer.output_offs = 1600;                         // bytes
+  layer.output_size = 16;                           // bytes
   layer.input_dim[0] = 16;                          // C
   layer.input_dim_size = 1;
   layer.output_dim[0] = 4;                          // C
   layer.output_dim_size = 1;
   layer.is_output = false;
-  layer.is_f32_output = false;
-  layer.is_input_hw_layout = true;
+  layer.is_f32_output = true;
+  layer.is_input_hw_layout = false;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_6;
+  layer.custom_param = weights_mem_;
 }
 
-// Layer_7: convolution block
-//   "conv2d_3" (Conv)
-//   "hardsigmoid" (HardSigmoid)
-//   4 at 32 -> 16 at 0
+// Layer_7: clip, on the CPU
+//   "conv2d_2" (Conv)
+//   "relu" (Relu)
+//   4 at 1600 -> 4 at 1616
 void Cdigits_pytorch::Layer_7() {
   fpga_layer &layer = get_layer(7);
-  dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
-  conf.header.size = sizeof(conf);
-  conf.header.device_type = DMP_DV_DEV_CONV;
-  conf.header.version = 1;
-  dmp_dv_cmdraw_conv_v0 &cmd = conf.conv_cmd;
-  cmd.header.size = sizeof(cmd);
-  cmd.header.device_type = DMP_DV_DEV_CONV;
-  cmd.header.version = 0;
-  cmd.topo = 0x00000001;                            // runs that write to external memory
-  cmd.w = 1;
-  cmd.h = 1;
-  cmd.z = 1;
-  cmd.c = 4;
-  cmd.input_circular_offset = 0x8000;               // 0x8000: maps lie in HWC order
-  cmd.input_buf.mem = io_mem_;
-  cmd.input_buf.offs = 32;
-  cmd.output_buf.mem = io_mem_;
-  cmd.output_buf.offs = 0;
-  cmd.eltwise_buf.mem = nullptr;
-  cmd.eltwise_buf.offs = 0;
-  cmd.output_mode = 0;
+  layer.name = "relu";
+  layer.type = LT_CUSTOM;
+  layer.input_offs = 1600;                          // bytes
+  layer.output_offs = 1616;                         // bytes
+  layer.output_size = 16;                           // bytes
+  layer.input_dim[0] = 4;                           // C
+  layer.input_dim_size = 1;
+  layer.output_dim[0] = 4;                          // C
+  layer.output_dim_size = 1;
+  layer.is_output = false;
+  layer.is_f32_output = true;
+  layer.is_input_hw_layout = false;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_7;
+}
 
-  // "conv2d_3" (Conv)
-  // "hardsigmoid" (HardSigmoid)
-  cmd.run[0].m = 16;                                // output channels
-  cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0101;                            // kernel 1x1
-  cmd.run[0].pz = 1;
-  cmd.run[0].weight_buf.mem = weights_mem_;
-  cmd.run[0].weight_buf.offs = 5264;                // 2336 bytes
-  cmd.run[0].weight_fmt = 1;                        // FP16
-  cmd.run[0].conv_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
-  cmd.run[0].conv_stride = 0x0101;                  // 1x1
-  cmd.run[0].conv_dilation = 0x0000;                // 1x1
-  cmd.run[0].pool_enable = 0;
-  cmd.run[0].pool_size = 0x0000;
-  cmd.run[0].pool_stride = 0x0101;
-  cmd.run[0].pool_pad = 0x00000000;
-  cmd.run[0].pool_avg_param = 0x0000;
-  cmd.run[0].actfunc = 6;                           // Relu6
-  cmd.run[0].actfunc_param = 0x0000;
-  cmd.run[0].rectifi_en = 0;
-  cmd.run[0].lrn = 0;
-
-  layer.name = "hardsigmoid/clipped";
-  layer.type = LT_CONV;
-  layer.input_offs = 32;                            // bytes
-  layer.output_offs = 0;                            // bytes
-  layer.output_size = 32;                           // bytes
+// Layer_8: fully connected, on the CPU
+//   "conv2d_3" (Conv)
+//   "hardsigmoid" (HardSigmoid)
+//   4 at 1616 -> 16 at 1536
+void Cdigits_pytorch::Layer_8() {
+  fpga_layer &layer = get_layer(8);
+  layer.name = "hardsigmoid/clipped/linear";
+  layer.type = LT_CUSTOM;
+  layer.input_offs = 1616;                          // bytes
+  layer.output_offs = 1536;                         // bytes
+  layer.output_size = 64;                           // bytes
   layer.input_dim[0] = 4;                           // C
   layer.input_dim_size = 1;
   layer.output_dim[0] = 16;                         // C
   layer.output_dim_size = 1;
   layer.is_output = false;
-  layer.is_f32_output = false;
-  layer.is_input_hw_layout = true;
+  layer.is_f32_output = true;
+  layer.is_input_hw_layout = false;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_8;
+  layer.custom_param = weights_mem_;
 }
 
-// Layer_8: convolution block
+// Layer_9: clip, on the CPU
+//   "conv2d_3" (Conv)
 //   "hardsigmoid" (HardSigmoid)
-//   16 at 0 -> 16 at 1536
-void Cdigits_pytorch::Layer_8() {
-  fpga_layer &layer = get_layer(8);
-  dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
-  conf.header.size = sizeof(conf);
-  conf.header.device_type = DMP_DV_DEV_CONV;
-  conf.header.version = 1;
-  dmp_dv_cmdraw_conv_v0 &cmd = conf.conv_cmd;
-  cmd.header.size = sizeof(cmd);
-  cmd.header.device_type = DMP_DV_DEV_CONV;
-  cmd.header.version = 0;
-  cmd.topo = 0x00000001;                            // runs that write to external memory
-  cmd.w = 1;
-  cmd.h = 1;
-  cmd.z = 1;
-  cmd.c = 16;
-  cmd.input_circular_offset = 0x8000;               // 0x8000: maps lie in HWC order
-  cmd.input_buf.mem = io_mem_;
-  cmd.input_buf.offs = 0;
-  cmd.output_buf.mem = io_mem_;
-  cmd.output_buf.offs = 1536;
-  cmd.eltwise_buf.mem = nullptr;
-  cmd.eltwise_buf.offs = 0;
-  cmd.output_mode = 0;
-
-  // "hardsigmoid" (HardSigmoid)
-  cmd.run[0].m = 16;                                // output channels
-  cmd.run[0].conv_enable = 0;
-  cmd.run[0].p = 0x0101;
-  cmd.run[0].pz = 1;
-  cmd.run[0].weight_buf.mem = nullptr;
-  cmd.run[0].weight_buf.offs = 0;
-  cmd.run[0].weight_fmt = 0;
-  cmd.run[0].conv_pad = 0x00000000;
-  cmd.run[0].conv_stride = 0x0101;
-  cmd.run[0].conv_dilation = 0x0000;
-  cmd.run[0].pool_enable = 2;                       // average
-  cmd.run[0].pool_size = 0x0101;                    // 1x1
-  cmd.run[0].pool_stride = 0x0101;                  // 1x1
-  cmd.run[0].pool_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
-  cmd.run[0].pool_avg_param = 0x3155;               // 0.1666667
-  cmd.run[0].actfunc = 0;
-  cmd.run[0].actfunc_param = 0x0000;
-  cmd.run[0].rectifi_en = 0;
-  cmd.run[0].lrn = 0;
-
-  layer.name = "hardsigmoid";
-  layer.type = LT_CONV;
-  layer.input_offs = 0;                             // bytes
-  layer.output_offs = 1536;                         // bytes
-  layer.output_size = 32;                           // bytes
+//   16 at 1536 -> 16 at 1600
+void Cdigits_pytorch::Layer_9() {
+  fpga_layer &layer = get_layer(9);
+  layer.name = "hardsigmoid/clipped";
+  layer.type = LT_CUSTOM;
+  layer.input_offs = 1536;                          // bytes
+  layer.output_offs = 1600;                         // bytes
+  layer.output_size = 64;                           // bytes
   layer.input_dim[0] = 16;                          // C
   layer.input_dim_size = 1;
   layer.output_dim[0] = 16;                         // C
   layer.output_dim_size = 1;
   layer.is_output = false;
-  layer.is_f32_output = false;
-  layer.is_input_hw_layout = true;
+  layer.is_f32_output = true;
+  layer.is_input_hw_layout = false;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_9;
 }
 
-// Layer_9: x * y, on the CPU
+// Layer_10: scale, on the CPU
+//   "hardsigmoid" (HardSigmoid)
+//   16 at 1600 -> 16 at 2048
+void Cdigits_pytorch::Layer_10() {
+  fpga_layer &layer = get_layer(10);
+  layer.name = "hardsigmoid";
+  layer.type = LT_CUSTOM;
+  layer.input_offs = 1600;                          // bytes
+  layer.output_offs = 2048;                         // bytes
+  layer.output_size = 64;                           // bytes
+  layer.input_dim[0] = 16;                          // C
+  layer.input_dim_size = 1;
+  layer.output_dim[0] = 16;                         // C
+  layer.output_dim_size = 1;
+  layer.is_output = false;
+  layer.is_f32_output = true;
+  layer.is_input_hw_layout = false;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_10;
+  layer.custom_param = weights_mem_;
+}
+
+// Layer_11: x * y, on the CPU
 //   "mul" (Mul)
-//   4x4x16 at 1024, 16 at 1536 -> 4x4x16 at 0
-void Cdigits_pytorch::Layer_9() {
-  fpga_layer &layer = get_layer(9);
+//   4x4x16 at 0, 16 at 2048 -> 4x4x16 at 1536
+void Cdigits_pytorch::Layer_11() {
+  fpga_layer &layer = get_layer(11);
   layer.name = "mul";
   layer.type = LT_CUSTOM;
-  layer.input_offs = 1024;                          // bytes
-  layer.output_offs = 0;                            // bytes
+  layer.input_offs = 0;                             // bytes
+  layer.output_offs = 1536;                         // bytes
   layer.output_size = 512;                          // bytes
   layer.input_dim[0] = 4;                           // W
   layer.input_dim[1] = 4;                           // H
@@ -519,15 +396,15 @@ void Cdigits_pytorch::Layer_9() {
   layer.is_output = false;
   layer.is_f32_output = false;
   layer.is_input_hw_layout = false;
-  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_9;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_11;
 }
 
-// Layer_10: convolution block
+// Layer_12: convolution block
 //   "getitem_6" (Conv)
 //   "add" (Add)
-//   4x4x16 at 0, 4x4x16 at 512 -> 4x4x16 at 1024
-void Cdigits_pytorch::Layer_10() {
-  fpga_layer &layer = get_layer(10);
+//   4x4x16 at 1536, 4x4x16 at 1024 -> 4x4x16 at 0
+void Cdigits_pytorch::Layer_12() {
+  fpga_layer &layer = get_layer(12);
   dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
   conf.header.size = sizeof(conf);
   conf.header.device_type = DMP_DV_DEV_CONV;
@@ -543,11 +420,11 @@ void Cdigits_pytorch::Layer_10() {
   cmd.c = 16;
   cmd.input_circular_offset = 0x8000;               // 0x8000: maps lie in HWC order
   cmd.input_buf.mem = io_mem_;
-  cmd.input_buf.offs = 0;
+  cmd.input_buf.offs = 1536;
   cmd.output_buf.mem = io_mem_;
-  cmd.output_buf.offs = 1024;
+  cmd.output_buf.offs = 0;
   cmd.eltwise_buf.mem = io_mem_;
-  cmd.eltwise_buf.offs = 512;
+  cmd.eltwise_buf.offs = 1024;
   cmd.output_mode = 1;                              // adds eltwise_buf
 
   // "getitem_6" (Conv)
@@ -557,7 +434,7 @@ void Cdigits_pytorch::Layer_10() {
   cmd.run[0].p = 0x0101;                            // kernel 1x1
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
-  cmd.run[0].weight_buf.offs = 7600;                // 2336 bytes
+  cmd.run[0].weight_buf.offs = 4672;                // 2336 bytes
   cmd.run[0].weight_fmt = 1;                        // FP16
   cmd.run[0].conv_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
   cmd.run[0].conv_stride = 0x0101;                  // 1x1
@@ -574,8 +451,8 @@ void Cdigits_pytorch::Layer_10() {
 
   layer.name = "add";
   layer.type = LT_CONV;
-  layer.input_offs = 0;                             // bytes
-  layer.output_offs = 1024;                         // bytes
+  layer.input_offs = 1536;                          // bytes
+  layer.output_offs = 0;                            // bytes
   layer.output_size = 512;                          // bytes
   layer.input_dim[0] = 4;                           // W
   layer.input_dim[1] = 4;                           // H
@@ -590,100 +467,9 @@ void Cdigits_pytorch::Layer_10() {
   layer.is_input_hw_layout = false;
 }
 
-// Layer_11: convolution block
-//   "conv2d_5" (Conv)
-//   4x4x16 at 1024 -> 4x4x8 at 256
-void Cdigits_pytorch::Layer_11() {
-  fpga_layer &layer = get_layer(11);
-  dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
-  conf.header.size = sizeof(conf);
-  conf.header.device_type = DMP_DV_DEV_CONV;
-  conf.header.version = 1;
-  dmp_dv_cmdraw_conv_v0 &cmd = conf.conv_cmd;
-  cmd.header.size = sizeof(cmd);
-  cmd.header.device_type = DMP_DV_DEV_CONV;
-  cmd.header.version = 0;
-  cmd.topo = 0x00000001;                            // runs that write to external memory
-  cmd.w = 4;
-  cmd.h = 4;
-  cmd.z = 1;
-  cmd.c = 16;
-  cmd.input_circular_offset = 0x8000;               // 0x8000: maps lie in HWC order
-  cmd.input_buf.mem = io_mem_;
-  cmd.input_buf.offs = 1024;
-  cmd.output_buf.mem = io_mem_;
-  cmd.output_buf.offs = 256;
-  cmd.eltwise_buf.mem = nullptr;
-  cmd.eltwise_buf.offs = 0;
-  cmd.output_mode = 0;
-
-  // "conv2d_5" (Conv)
-  cmd.run[0].m = 8;                                 // output channels
-  cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0101;                            // kernel 1x1
-  cmd.run[0].pz = 1;
-  cmd.run[0].weight_buf.mem = weights_mem_;
-  cmd.run[0].weight_buf.offs = 9936;                // 1168 bytes
-  cmd.run[0].weight_fmt = 1;                        // FP16
-  cmd.run[0].conv_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
-  cmd.run[0].conv_stride = 0x0101;                  // 1x1
-  cmd.run[0].conv_dilation = 0x0000;                // 1x1
-  cmd.run[0].pool_enable = 0;
-  cmd.run[0].pool_size = 0x0000;
-  cmd.run[0].pool_stride = 0x0101;
-  cmd.run[0].pool_pad = 0x00000000;
-  cmd.run[0].pool_avg_param = 0x0000;
-  cmd.run[0].actfunc = 0;
-  cmd.run[0].actfunc_param = 0x0000;
-  cmd.run[0].rectifi_en = 0;
-  cmd.run[0].lrn = 0;
-
-  layer.name = "conv2d_5";
-  layer.type = LT_CONV;
-  layer.input_offs = 1024;                          // bytes
-  layer.output_offs = 256;                          // bytes
-  layer.output_size = 256;                          // bytes
-  layer.input_dim[0] = 4;                           // W
-  layer.input_dim[1] = 4;                           // H
-  layer.input_dim[2] = 16;                          // C
-  layer.input_dim_size = 3;
-  layer.output_dim[0] = 4;                          // W
-  layer.output_dim[1] = 4;                          // H
-  layer.output_dim[2] = 8;                          // C
-  layer.output_dim_size = 3;
-  layer.is_output = false;
-  layer.is_f32_output = false;
-  layer.is_input_hw_layout = true;
-}
-
-// Layer_12: gelu, on the CPU
-//   "gelu" (Gelu)
-//   4x4x8 at 256 -> 4x4x8 at 0
-void Cdigits_pytorch::Layer_12() {
-  fpga_layer &layer = get_layer(12);
-  layer.name = "gelu";
-  layer.type = LT_CUSTOM;
-  layer.input_offs = 256;                           // bytes
-  layer.output_offs = 0;                            // bytes
-  layer.output_size = 256;                          // bytes
-  layer.input_dim[0] = 4;                           // W
-  layer.input_dim[1] = 4;                           // H
-  layer.input_dim[2] = 8;                           // C
-  layer.input_dim_size = 3;
-  layer.output_dim[0] = 4;                          // W
-  layer.output_dim[1] = 4;                          // H
-  layer.output_dim[2] = 8;                          // C
-  layer.output_dim_size = 3;
-  layer.is_output = false;
-  layer.is_f32_output = false;
-  layer.is_input_hw_layout = true;
-  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_12;
-}
-
 // Layer_13: convolution block
-//   "conv2d_6" (Conv)
-//   "prelu" (PRelu)
-//   4x4x16 at 1024 -> 4x4x16 at 256
+//   "conv2d_5" (Conv)
+//   4x4x16 at 0 -> 4x4x8 at 512
 void Cdigits_pytorch::Layer_13() {
   fpga_layer &layer = get_layer(13);
   dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
@@ -701,9 +487,100 @@ void Cdigits_pytorch::Layer_13() {
   cmd.c = 16;
   cmd.input_circular_offset = 0x8000;               // 0x8000: maps lie in HWC order
   cmd.input_buf.mem = io_mem_;
-  cmd.input_buf.offs = 1024;
+  cmd.input_buf.offs = 0;
   cmd.output_buf.mem = io_mem_;
-  cmd.output_buf.offs = 256;
+  cmd.output_buf.offs = 512;
+  cmd.eltwise_buf.mem = nullptr;
+  cmd.eltwise_buf.offs = 0;
+  cmd.output_mode = 0;
+
+  // "conv2d_5" (Conv)
+  cmd.run[0].m = 8;                                 // output channels
+  cmd.run[0].conv_enable = 1;                       // convolution
+  cmd.run[0].p = 0x0101;                            // kernel 1x1
+  cmd.run[0].pz = 1;
+  cmd.run[0].weight_buf.mem = weights_mem_;
+  cmd.run[0].weight_buf.offs = 7008;                // 1168 bytes
+  cmd.run[0].weight_fmt = 1;                        // FP16
+  cmd.run[0].conv_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
+  cmd.run[0].conv_stride = 0x0101;                  // 1x1
+  cmd.run[0].conv_dilation = 0x0000;                // 1x1
+  cmd.run[0].pool_enable = 0;
+  cmd.run[0].pool_size = 0x0000;
+  cmd.run[0].pool_stride = 0x0101;
+  cmd.run[0].pool_pad = 0x00000000;
+  cmd.run[0].pool_avg_param = 0x0000;
+  cmd.run[0].actfunc = 0;
+  cmd.run[0].actfunc_param = 0x0000;
+  cmd.run[0].rectifi_en = 0;
+  cmd.run[0].lrn = 0;
+
+  layer.name = "conv2d_5";
+  layer.type = LT_CONV;
+  layer.input_offs = 0;                             // bytes
+  layer.output_offs = 512;                          // bytes
+  layer.output_size = 256;                          // bytes
+  layer.input_dim[0] = 4;                           // W
+  layer.input_dim[1] = 4;                           // H
+  layer.input_dim[2] = 16;                          // C
+  layer.input_dim_size = 3;
+  layer.output_dim[0] = 4;                          // W
+  layer.output_dim[1] = 4;                          // H
+  layer.output_dim[2] = 8;                          // C
+  layer.output_dim_size = 3;
+  layer.is_output = false;
+  layer.is_f32_output = false;
+  layer.is_input_hw_layout = true;
+}
+
+// Layer_14: gelu, on the CPU
+//   "gelu" (Gelu)
+//   4x4x8 at 512 -> 4x4x8 at 1536
+void Cdigits_pytorch::Layer_14() {
+  fpga_layer &layer = get_layer(14);
+  layer.name = "gelu";
+  layer.type = LT_CUSTOM;
+  layer.input_offs = 512;                           // bytes
+  layer.output_offs = 1536;                         // bytes
+  layer.output_size = 256;                          // bytes
+  layer.input_dim[0] = 4;                           // W
+  layer.input_dim[1] = 4;                           // H
+  layer.input_dim[2] = 8;                           // C
+  layer.input_dim_size = 3;
+  layer.output_dim[0] = 4;                          // W
+  layer.output_dim[1] = 4;                          // H
+  layer.output_dim[2] = 8;                          // C
+  layer.output_dim_size = 3;
+  layer.is_output = false;
+  layer.is_f32_output = false;
+  layer.is_input_hw_layout = true;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_14;
+}
+
+// Layer_15: convolution block
+//   "conv2d_6" (Conv)
+//   "prelu" (PRelu)
+//   4x4x16 at 0 -> 4x4x16 at 1792
+void Cdigits_pytorch::Layer_15() {
+  fpga_layer &layer = get_layer(15);
+  dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
+  conf.header.size = sizeof(conf);
+  conf.header.device_type = DMP_DV_DEV_CONV;
+  conf.header.version = 1;
+  dmp_dv_cmdraw_conv_v0 &cmd = conf.conv_cmd;
+  cmd.header.size = sizeof(cmd);
+  cmd.header.device_type = DMP_DV_DEV_CONV;
+  cmd.header.version = 0;
+  cmd.topo = 0x00000001;                            // runs that write to external memory
+  cmd.w = 4;
+  cmd.h = 4;
+  cmd.z = 1;
+  cmd.c = 16;
+  cmd.input_circular_offset = 0x8000;               // 0x8000: maps lie in HWC order
+  cmd.input_buf.mem = io_mem_;
+  cmd.input_buf.offs = 0;
+  cmd.output_buf.mem = io_mem_;
+  cmd.output_buf.offs = 1792;
   cmd.eltwise_buf.mem = nullptr;
   cmd.eltwise_buf.offs = 0;
   cmd.output_mode = 0;
@@ -715,7 +592,7 @@ void Cdigits_pytorch::Layer_13() {
   cmd.run[0].p = 0x0303;                            // kernel 3x3
   cmd.run[0].pz = 1;
   cmd.run[0].weight_buf.mem = weights_mem_;
-  cmd.run[0].weight_buf.offs = 11104;               // 4672 bytes
+  cmd.run[0].weight_buf.offs = 8176;                // 4672 bytes
   cmd.run[0].weight_fmt = 1;                        // FP16
   cmd.run[0].conv_pad = 0x01010101;                 // left 1, right 1, top 1, bottom 1
   cmd.run[0].conv_stride = 0x0101;                  // 1x1
@@ -732,8 +609,8 @@ void Cdigits_pytorch::Layer_13() {
 
   layer.name = "prelu";
   layer.type = LT_CONV;
-  layer.input_offs = 1024;                          // bytes
-  layer.output_offs = 256;                          // bytes
+  layer.input_offs = 0;                             // bytes
+  layer.output_offs = 1792;                         // bytes
   layer.output_size = 512;                          // bytes
   layer.input_dim[0] = 4;                           // W
   layer.input_dim[1] = 4;                           // H
@@ -748,15 +625,15 @@ void Cdigits_pytorch::Layer_13() {
   layer.is_input_hw_layout = true;
 }
 
-// Layer_14: concatenation, in place
+// Layer_16: concatenation, in place
 //   "cat_1" (Concat)
-//   4x4x8 at 0, 4x4x16 at 256 -> 4x4x24 at 0
-void Cdigits_pytorch::Layer_14() {
-  fpga_layer &layer = get_layer(14);
+//   4x4x8 at 1536, 4x4x16 at 1792 -> 4x4x24 at 1536
+void Cdigits_pytorch::Layer_16() {
+  fpga_layer &layer = get_layer(16);
   layer.name = "cat_1";
   layer.type = LT_CONCAT;
-  layer.input_offs = 0;                             // bytes
-  layer.output_offs = 0;                            // bytes
+  layer.input_offs = 1536;                          // bytes
+  layer.output_offs = 1536;                         // bytes
   layer.output_size = 768;                          // bytes
   layer.input_dim[0] = 4;                           // W
   layer.input_dim[1] = 4;                           // H
@@ -769,23 +646,23 @@ void Cdigits_pytorch::Layer_14() {
   layer.is_output = false;
   layer.is_f32_output = false;
   layer.is_input_hw_layout = true;
-  inputs_of_layer_14_[0] = &get_layer(12);
-  inputs_of_layer_14_[1] = &get_layer(13);
+  inputs_of_layer_16_[0] = &get_layer(14);
+  inputs_of_layer_16_[1] = &get_layer(15);
   layer.input_layer_num = 2;
-  layer.input_layers = inputs_of_layer_14_;
+  layer.input_layers = inputs_of_layer_16_;
 }
 
-// Layer_15: transpose, on the CPU
+// Layer_17: transpose, on the CPU
 //   "transpose" (Transpose)
 //   "view_1" (Reshape)
-//   4x4x24 at 0 -> 384 at 768
-void Cdigits_pytorch::Layer_15() {
-  fpga_layer &layer = get_layer(15);
+//   4x4x24 at 1536 -> 384 at 0
+void Cdigits_pytorch::Layer_17() {
+  fpga_layer &layer = get_layer(17);
   layer.name = "view_1";
   layer.type = LT_CUSTOM;
-  layer.input_offs = 0;                             // bytes
-  layer.output_offs = 768;                          // bytes
-  layer.output_size = 768;                          // bytes
+  layer.input_offs = 1536;                          // bytes
+  layer.output_offs = 0;                            // bytes
+  layer.output_size = 1536;                         // bytes
   layer.input_dim[0] = 4;                           // W
   layer.input_dim[1] = 4;                           // H
   layer.input_dim[2] = 24;                          // C
@@ -793,81 +670,40 @@ void Cdigits_pytorch::Layer_15() {
   layer.output_dim[0] = 384;                        // C
   layer.output_dim_size = 1;
   layer.is_output = false;
-  layer.is_f32_output = false;
+  layer.is_f32_output = true;
   layer.is_input_hw_layout = false;
-  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_15;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_17;
 }
 
-// Layer_16: convolution block
+// Layer_18: fully connected, on the CPU
 //   "linear" (Gemm)
-//   384 at 768 -> 10 at 48
-void Cdigits_pytorch::Layer_16() {
-  fpga_layer &layer = get_layer(16);
-  dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
-  conf.header.size = sizeof(conf);
-  conf.header.device_type = DMP_DV_DEV_CONV;
-  conf.header.version = 1;
-  dmp_dv_cmdraw_conv_v0 &cmd = conf.conv_cmd;
-  cmd.header.size = sizeof(cmd);
-  cmd.header.device_type = DMP_DV_DEV_CONV;
-  cmd.header.version = 0;
-  cmd.topo = 0x00000001;                            // runs that write to external memory
-  cmd.w = 1;
-  cmd.h = 1;
-  cmd.z = 1;
-  cmd.c = 384;
-  cmd.input_circular_offset = 0x8000;               // 0x8000: maps lie in HWC order
-  cmd.input_buf.mem = io_mem_;
-  cmd.input_buf.offs = 768;
-  cmd.output_buf.mem = io_mem_;
-  cmd.output_buf.offs = 48;
-  cmd.eltwise_buf.mem = nullptr;
-  cmd.eltwise_buf.offs = 0;
-  cmd.output_mode = 0;
-
-  // "linear" (Gemm)
-  cmd.run[0].m = 10;                                // output channels
-  cmd.run[0].conv_enable = 1;                       // convolution
-  cmd.run[0].p = 0x0101;                            // kernel 1x1
-  cmd.run[0].pz = 1;
-  cmd.run[0].weight_buf.mem = weights_mem_;
-  cmd.run[0].weight_buf.offs = 15776;               // 8672 bytes
-  cmd.run[0].weight_fmt = 1;                        // FP16
-  cmd.run[0].conv_pad = 0x00000000;                 // left 0, right 0, top 0, bottom 0
-  cmd.run[0].conv_stride = 0x0101;                  // 1x1
-  cmd.run[0].conv_dilation = 0x0000;                // 1x1
-  cmd.run[0].pool_enable = 0;
-  cmd.run[0].pool_size = 0x0000;
-  cmd.run[0].pool_stride = 0x0101;
-  cmd.run[0].pool_pad = 0x00000000;
-  cmd.run[0].pool_avg_param = 0x0000;
-  cmd.run[0].actfunc = 0;
-  cmd.run[0].actfunc_param = 0x0000;
-  cmd.run[0].rectifi_en = 0;
-  cmd.run[0].lrn = 0;
-
+//   384 at 0 -> 10 at 1536
+void Cdigits_pytorch::Layer_18() {
+  fpga_layer &layer = get_layer(18);
   layer.name = "linear";
-  layer.type = LT_CONV;
-  layer.input_offs = 768;                           // bytes
-  layer.output_offs = 48;                           // bytes
-  layer.output_size = 20;                           // bytes
+  layer.type = LT_CUSTOM;
+  layer.input_offs = 0;                             // bytes
+  layer.output_offs = 1536;                         // bytes
+  layer.output_size = 40;                           // bytes
   layer.input_dim[0] = 384;                         // C
   layer.input_dim_size = 1;
   layer.output_dim[0] = 10;                         // C
   layer.output_dim_size = 1;
   layer.is_output = false;
-  layer.is_f32_output = false;
+  layer.is_f32_output = true;
   layer.is_input_hw_layout = false;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_18;
+  layer.custom_param = weights_mem_;
 }
 
-// Layer_17: softmax, on the CPU
+// Layer_19: softmax, on the CPU
 //   "digit" (Softmax)
-//   10 at 48 -> 10 at 0
-void Cdigits_pytorch::Layer_17() {
-  fpga_layer &layer = get_layer(17);
+//   10 at 1536 -> 10 at 0
+void Cdigits_pytorch::Layer_19() {
+  fpga_layer &layer = get_layer(19);
   layer.name = "digit";
   layer.type = LT_CUSTOM;
-  layer.input_offs = 48;                            // bytes
+  layer.input_offs = 1536;                          // bytes
   layer.output_offs = 0;                            // bytes
   layer.output_size = 40;                           // bytes
   layer.input_dim[0] = 10;                          // C
@@ -876,7 +712,7 @@ void Cdigits_pytorch::Layer_17() {
   layer.output_dim_size = 1;
   layer.is_output = true;
   layer.is_f32_output = true;
-  layer.is_input_hw_layout = true;
-  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_17;
+  layer.is_input_hw_layout = false;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_19;
   output_layers_[0] = &layer;
 }

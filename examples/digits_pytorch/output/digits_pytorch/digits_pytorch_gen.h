@@ -1,4 +1,4 @@
-// made by cnn-convertor 0.1.0 from digits.onnx, do not edit
+// made by cnn-convertor 0.2.0 from digits.onnx, do not edit
 #ifndef CDIGITS_PYTORCH_GEN_H
 #define CDIGITS_PYTORCH_GEN_H
 
@@ -89,7 +89,7 @@ inline uint16_t ToHalf(float value) { return static_cast<uint16_t>(Narrowed<uint
 
 }  // namespace Cdigits_pytorch_io
 
-// digits_pytorch: 24448 bytes of weights, 1568 bytes of I/O memory.
+// digits_pytorch: 20916 bytes of weights, 2304 bytes of I/O memory.
 // Input "image": 8x8x1 (height x width x channels) in the order H, W, C, FP16 at offset 0.
 // Output 0 "digit": 10 values.
 class Cdigits_pytorch : public CDMP_Network {
@@ -122,8 +122,10 @@ class Cdigits_pytorch : public CDMP_Network {
   void Layer_15();
   void Layer_16();
   void Layer_17();
+  void Layer_18();
+  void Layer_19();
 
-  fpga_layer *inputs_of_layer_14_[2];
+  fpga_layer *inputs_of_layer_16_[2];
 };
 
 #endif  // CDIGITS_PYTORCH_GEN_H
