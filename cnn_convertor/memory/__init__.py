@@ -3,6 +3,6 @@
 from cnn_convertor.memory.budget import Budget
 from cnn_convertor.memory.buffer import Buffer
 from cnn_convertor.memory.planning import NODES, Peak, Plan, plan
-from cnn_convertor.memory.scheduling import Schedule, Task, schedule
+from cnn_convertor.memory.scheduling import Schedule, Task, grouped, schedule
 
-__all__ = ["NODES", "Budget", "Buffer", "Peak", "Plan", "Schedule", "Task", "plan", "schedule"]
+__all__ = ["NODES", "Budget", "Buffer", "Peak", "Plan", "Schedule", "Task", "grouped", "plan", "schedule"]

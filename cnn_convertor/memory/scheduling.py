@@ -68,6 +68,39 @@ def schedule(
     return Schedule(order, needs.peak(order), proven)
 
 
+def grouped(
+    tasks: Sequence[Task],
+    sizes: Mapping[str, int],
+    sides: Sequence[str],
+    limit: int,
+    *,
+    inputs: Collection[str] = (),
+    kept: Collection[str] = (),
+    before: Collection[tuple[int, int]] = (),
+    budget: Budget | None = None,
+) -> tuple[int, ...] | None:
+    """An order in which tasks of one side follow each other: whenever one is ready that keeps the live bytes within `limit`.
+
+    sides: of each task; empty for one that is on both. The others are as for `schedule`. None where no task keeps the limit, or where the
+    budget is spent.
+    """
+    needs = _Needs(tasks, sizes, inputs, kept, before, budget or Budget())
+    state, side, order = _State(0, needs.first, needs.start), "", list[int]()
+    while state.done != needs.all:
+        needs.budget.spend(_TRY * state.ready.bit_count())
+        if needs.budget.is_spent:
+            return None
+        does = ((task, *needs.does(task, state.done, state.live)) for task in _members(state.ready))
+        fitting = [(task, after) for task, during, after in does if during <= limit]
+        if not fitting:
+            return None
+        task, after = next(((t, a) for t, a in fitting if sides[t] in ("", side)), fitting[0])
+        side = sides[task] or side
+        order.append(task)
+        state = needs.reached(state, task, after)
+    return tuple(order)
+
+
 class _State(NamedTuple):
     """Tasks that are done, those that can run next, and the bytes that are live."""
 

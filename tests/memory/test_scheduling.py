@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cnn_convertor.memory.scheduling import Schedule, Task, schedule
+from cnn_convertor.memory.scheduling import Schedule, Task, grouped, schedule
 from reference.scheduling_reference import orders, peak
 
 
@@ -131,3 +132,29 @@ def test_hundreds_of_tiles_keep_their_order() -> None:
     result = schedule([*tiles, joined], sizes, inputs=["x"], kept=["y"])
     assert (result.order, result.proven) == (tuple(range(2 * count + 1)), False)
     assert time.process_time() - start < 5
+
+
+def changes(sides: list[str], order: tuple[int, ...]) -> int:
+    kept = [sides[i] for i in order if sides[i]]
+    return sum(one != other for one, other in pairwise(kept))
+
+
+def test_tasks_of_one_side_follow_each_other_within_the_limit() -> None:
+    """With room for all, no order that begins on the same side changes less often; with less, each order is possible."""
+    rng = random.Random(5)
+    for _ in range(200):
+        tasks, sizes, given, kept = random_tasks(rng, 7)
+        sides = [rng.choice(["", "cpu", "device", "device"]) for _ in tasks]
+        order = grouped(tasks, sizes, sides, 10**6, inputs=given, kept=kept)
+        assert order is not None
+        possible = list(orders(tasks))
+        first = next((sides[i] for i in order if sides[i]), "")
+        alike = [o for o in possible if next((sides[i] for i in o if sides[i]), "") == first]
+        assert order in possible and changes(sides, order) == min(changes(sides, o) for o in alike)
+        limit = peak(tasks, sizes, tuple(range(len(tasks))), given=given, kept=kept)
+        within = grouped(tasks, sizes, sides, limit, inputs=given, kept=kept)
+        assert within is None or (within in possible and peak(tasks, sizes, within, given=given, kept=kept) <= limit)
+
+
+def test_no_order_is_grouped_within_less_than_any_needs() -> None:
+    assert grouped([Task(("x",), ("y",))], {"x": 4, "y": 4}, ["cpu"], 7, inputs={"x"}, kept={"y"}) is None

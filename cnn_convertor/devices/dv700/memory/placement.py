@@ -1,15 +1,17 @@
 """Schedules the commands and allocates the feature maps: their live ranges, shared memory and offsets."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from cnn_convertor.devices.dv700.commands import Command, buffer_owner, buffer_users, is_view, joins_in_place
 from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
 from cnn_convertor.devices.dv700.program import ElementType, LayerType
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import ArraySoftmax, ChannelSlice, Concat, Custom, OnCpu
-from cnn_convertor.memory import NODES, Budget, Buffer, Plan, Task, plan, schedule
+from cnn_convertor.memory import NODES, Budget, Buffer, Plan, Task, grouped, plan, schedule
 
 ALIGNMENT = 16  # bytes
 
@@ -59,7 +61,9 @@ class MemorySchedule(NamedTuple):
 
 
 def schedule_and_allocate(graph: Graph, steps: Sequence[Command]) -> MemorySchedule:
-    """The steps in the order that needs the least memory; the given order wins ties.
+    """The steps in the order that needs the least memory; of such orders, one with fewer changes between device and CPU.
+
+    The given order wins ties.
 
     A concatenation in place becomes a copy on the CPU where that makes the plan smaller. A plan that is proven smallest cannot
     gain from it, since at no single step does a copy need fewer bytes.
@@ -71,6 +75,7 @@ def schedule_and_allocate(graph: Graph, steps: Sequence[Command]) -> MemorySched
     best = MemorySchedule(ordered, place(graph, ordered, budget=budget))
     if ordered != commands:  # the maps of a smaller peak may fit together worse
         best = _smaller(best, MemorySchedule(commands, place(graph, commands, nodes=0, budget=budget)))
+    best = _with_fewer_changes(graph, best, budget)
     for index, step in enumerate(best.steps):
         if best.placement.plan.proven or budget.is_spent:
             break
@@ -79,6 +84,24 @@ def schedule_and_allocate(graph: Graph, steps: Sequence[Command]) -> MemorySched
             tried = (*best.steps[:index], apart, *best.steps[index + 1 :])
             best = _smaller(best, MemorySchedule(tried, place(graph, tried, nodes=0, budget=budget)))
     return best
+
+
+def _with_fewer_changes(graph: Graph, best: MemorySchedule, budget: Budget) -> MemorySchedule:
+    """The steps in an order that changes less often between device and CPU, if one needs no more memory."""
+    sides = [step.type.place.replace("none", "") for step in best.steps]
+    if _changes(sides) < 2:
+        return best
+    tasks = _Tasks.of(graph, best.steps)
+    order = grouped(tasks.tasks, tasks.sizes, sides, best.placement.plan.size, **tasks.constraints, budget=budget)
+    if order is None or _changes([sides[i] for i in order]) >= _changes(sides):
+        return best
+    steps = tuple(best.steps[i] for i in order)
+    found = MemorySchedule(steps, place(graph, steps, budget=budget))
+    return found if found.placement.plan.size <= best.placement.plan.size else best
+
+
+def _changes(sides: Iterable[str]) -> int:
+    return sum(one != other for one, other in pairwise(side for side in sides if side))
 
 
 def can_be_copied(graph: Graph, step: Command) -> bool:
@@ -112,13 +135,32 @@ def place(graph: Graph, steps: Sequence[Command], *, nodes: int = NODES, budget:
 
 def _in_best_order(graph: Graph, steps: Sequence[Command], budget: Budget) -> tuple[Command, ...]:
     """The steps in the best order. The first step stays first, since its input is the network's; inputs keep their order."""
-    maps = _Maps(graph, steps)
-    tasks = [Task(() if step.type is LayerType.INPUT else maps.read(step), maps.written(step)) for step in steps]
-    sizes = {name: -(-nbytes(graph, name) // ALIGNMENT) * ALIGNMENT for name in maps.leaves}
-    inputs = [index for index, step in enumerate(steps) if step.type is LayerType.INPUT]
-    before = [*((0, index) for index in range(1, len(steps))), *pairwise(inputs)]
-    chosen = schedule(tasks, sizes, inputs=maps.inputs, kept=maps.outputs, before=before, budget=budget)
+    tasks = _Tasks.of(graph, steps)
+    chosen = schedule(tasks.tasks, tasks.sizes, **tasks.constraints, budget=budget)
     return tuple(steps[index] for index in chosen.order)
+
+
+class _Constraints(TypedDict):
+    inputs: tuple[str, ...]
+    kept: tuple[str, ...]
+    before: list[tuple[int, int]]
+
+
+class _Tasks(NamedTuple):
+    """Steps as tasks, the sizes of their maps, and what holds of every order."""
+
+    tasks: list[Task]
+    sizes: dict[str, int]
+    constraints: _Constraints
+
+    @staticmethod
+    def of(graph: Graph, steps: Sequence[Command]) -> _Tasks:
+        maps = _Maps(graph, steps)
+        tasks = [Task(() if step.type is LayerType.INPUT else maps.read(step), maps.written(step)) for step in steps]
+        sizes = {name: -(-nbytes(graph, name) // ALIGNMENT) * ALIGNMENT for name in maps.leaves}
+        inputs = [index for index, step in enumerate(steps) if step.type is LayerType.INPUT]
+        before = [*((0, index) for index in range(1, len(steps))), *pairwise(inputs)]
+        return _Tasks(tasks, sizes, _Constraints(inputs=maps.inputs, kept=maps.outputs, before=before))
 
 
 class _Maps:

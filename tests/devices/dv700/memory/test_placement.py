@@ -236,13 +236,28 @@ def test_a_branch_ends_before_the_next_one_swells() -> None:
     assert place(graph, steps).plan.size == 128 + 2 * 1024
 
 
+def test_branches_change_between_device_and_cpu_together() -> None:
+    nodes = [Node("x", ops.Input(Shape(2, 4, 8))), Node("a", conv(), ("x",))]
+    for branch, swish in ("b", ops.Unary(ops.Swish())), ("c", ops.Unary(ops.Swish(2.0))):
+        nodes += [
+            Node(branch, swish, ("a",)),
+            Node(f"{branch}1", conv(), (branch,)),
+            Node(f"{branch}2", swish, (f"{branch}1",)),
+        ]
+    nodes.append(Node("sum", ops.Binary(ops.BinaryOp.MULTIPLY), ("b2", "c2")))
+    graph, steps = legal(Graph(tuple(nodes), ("sum",)))
+    assert [step.writes for step in steps] == ["a", "b", "b1", "b2", "c", "c1", "c2", "sum"]
+    made = schedule_and_allocate(graph, steps)
+    assert [step.writes for step in made.steps] == ["a", "b", "c", "b1", "c1", "b2", "c2", "sum"]
+
+
 def test_an_order_that_cannot_be_bettered_stays() -> None:
     graph, steps = legal(small(*[conv()] * 6))
     assert schedule_and_allocate(graph, steps).steps == steps
 
 
 def test_concatenations_are_copied_where_that_takes_less() -> None:
-    graph, steps = legal(random_networks.network(583, 24))
+    graph, steps = legal(random_networks.network(601, 24))
     made = schedule_and_allocate(graph, steps)
     apart = {s.writes for s in made.steps if s.type is LayerType.COPY_CONCAT} - {
         s.writes for s in steps if s.type is LayerType.COPY_CONCAT

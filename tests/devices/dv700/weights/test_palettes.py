@@ -157,7 +157,7 @@ def test_unknown_layers_are_all_told_with_the_nearest_names() -> None:
 def test_a_layer_that_the_cpu_runs_has_no_palette_and_may_be_asked_for_one() -> None:
     nodes = [Node("x", ops.Input(Shape(1, 1, 16)))]
     swish = ops.Unary(ops.Swish())
-    for name, op in ("a", swish), ("b", ops.Dense(normal(4, 16, 1, 1), None)), ("c", swish):
+    for name, op in ("a", swish), ("b", ops.Dense(Constant.of(normal(4, 16, 1, 1)), None)), ("c", swish):
         nodes.append(Node(name, op, (nodes[-1].name,), (Origin("net", name),)))
     graph = legalize(Graph(tuple(nodes), ("c",)), DV700, transposed=True)
     program = lower(*partition(graph, DV700, transposed=True), name="net", transposed=True)
