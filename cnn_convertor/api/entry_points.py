@@ -63,8 +63,8 @@ def convert_all(
     folder = None if cache_folder is None else Path(cache_folder)
     with ExitStack() as stack:
         configs = [stack.enter_context(configured(network, options)) for network in networks]
-        found = dict(bulk.convert_all([ConversionJob(config, folder, strict) for config in configs], on=on))
-    return tuple(found[number] for number in range(len(configs)))
+        outcomes = dict(bulk.convert_all([ConversionJob(config, folder, strict) for config in configs], on=on))
+    return tuple(outcomes[number] for number in range(len(configs)))
 
 
 def inspect(network: Network, **options: Any) -> Report:

@@ -91,6 +91,5 @@ def cases() -> dict[str, Case]:
 
 def functions_header() -> str:
     """A table of all functions in C++, with the functions."""
-    found = cases()
-    values = {"kernels": bundle(dict.fromkeys(function for function, _ in all_kernels().calls)), "cases": found}
+    values = {"kernels": bundle(dict.fromkeys(function for function, _ in all_kernels().calls)), "cases": cases()}
     return render_text("functions.h.j2", "a table of functions", values)

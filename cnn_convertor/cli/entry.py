@@ -46,18 +46,18 @@ class Commands(click.Group):
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The first word is a command, an option of the default command, or a file for it."""
         command = self.commands[self.default]
-        found = super().shell_complete(ctx, incomplete)
+        completions = super().shell_complete(ctx, incomplete)
         if incomplete.startswith("-"):
-            return [*command.shell_complete(click.Context(command, ctx), incomplete), *found]
-        return found or [CompletionItem(incomplete, type="file")]
+            return [*command.shell_complete(click.Context(command, ctx), incomplete), *completions]
+        return completions or [CompletionItem(incomplete, type="file")]
 
     def _renamed(self, args: list[str]) -> list[str]:
         """The arguments with the names of now; notes say what was renamed."""
-        found = current(args)
+        command_line = current(args)
         is_quiet = {"-q", "--quiet"}.intersection(args) or problems.requested_format(args) in problems.DOCUMENTS
-        for note in found.notes:
+        for note in command_line.notes:
             Console(-1 if is_quiet else 0).note(note)
-        return found.arguments
+        return command_line.arguments
 
     def _look_for_misspelling(self, ctx: click.Context, word: str = "") -> None:
         """Reject a word that looks more like a command than like a file."""

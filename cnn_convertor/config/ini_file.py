@@ -286,17 +286,17 @@ def ini_files(paths: Iterable[Path]) -> tuple[Path, ...]:
     resolved: dict[Path, None] = {}
     files: list[Path] = []
     for path in paths:
-        found = [path]
+        candidates = [path]
         if path.is_dir() or (not path.exists() and glob.has_magic(str(path))):
-            found = [*_inside(path)]
-            if not found:
+            candidates = [*_inside(path)]
+            if not candidates:
                 kind = "the folder" if path.is_dir() else "the pattern"
                 hint = f"`cnn-convertor init MODEL -o {shlex.quote(str(path / 'net.ini'))}` writes one"
                 raise UsageError.of(
                     "DV124", f"{kind} has no .ini file", Origin(str(path)), hint if path.is_dir() else "check the path"
                 )
-        files += [file for file in found if file.resolve() not in resolved]
-        resolved |= dict.fromkeys(file.resolve() for file in found)
+        files += [file for file in candidates if file.resolve() not in resolved]
+        resolved |= dict.fromkeys(file.resolve() for file in candidates)
     return tuple(files)
 
 

@@ -66,20 +66,20 @@ def on_disk(request: Request, quantized: Quantized, fresh: Mapping[str, Path] | 
     manifest_name, listed = f"{name}.json", listed_digests(folder, name)
     program = quantized.program
     written = {*codegen.render(program, render_options(program, request)), f"{name}_weights.bin"}
-    made = {} if fresh is None else {file: path for file, path in fresh.items() if file in written}
+    own = {} if fresh is None else {file: path for file, path in fresh.items() if file in written}
     if fresh is None and not listed:
         return (Difference(folder / manifest_name, ("it is missing, or not a manifest",)),)
-    if not any((folder / file).exists() for file in (*made, manifest_name)):
+    if not any((folder / file).exists() for file in (*own, manifest_name)):
         return ()
-    damaged = {file: damage(folder / file, digest) for file, digest in listed.items() if file not in made}
+    damaged = {file: damage(folder / file, digest) for file, digest in listed.items() if file not in own}
     damages = [Difference(folder / file, (reason,)) for file, reason in damaged.items() if reason]
     if fresh is None:
         return tuple(damages)
-    current = {file: digest_of(path) for file, path in made.items()}
+    current = {file: digest_of(path) for file, path in own.items()}
     report = report_of(program, request, calibration=quantized.calibration, budget=quantized.budget)
     with temporary_folder() as scratch:
         (scratch / manifest_name).write_text(manifest(report, listed | current), encoding="utf-8")
-        paths = {**made, manifest_name: scratch / manifest_name}
+        paths = {**own, manifest_name: scratch / manifest_name}
         return (*_differing(folder, paths, scratch / manifest_name), *damages)
 
 
@@ -97,8 +97,8 @@ def unknown_files(config: Config) -> tuple[str, ...]:
     folder = config.output_folder / config.name
     if not (known := earlier_files(folder, config.name)):
         return ()
-    found = (path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
-    return tuple(sorted(set(found).difference(known)))
+    names = {path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")}
+    return tuple(sorted(names - set(known)))
 
 
 def differences_of(committed: Path, fresh: Path, manifest: Path) -> Iterator[str]:

@@ -111,13 +111,13 @@ def _drawn(tasks: Sequence[SideCosts], exchanges: Sequence[Exchange]) -> set[int
         for node in (writer, *readers):
             neighbors.setdefault(node, set()).update((writer, *readers))
     stack = [n for n, (first, second) in enumerate(tasks) if first is None or (second is not None and second < first)]
-    found = set(stack)
+    drawn = set(stack)
     while stack:
         node = stack.pop()
-        more = {other for other in neighbors.get(node, ()) if tasks[other].second is not None} - found
-        found |= more
+        more = {other for other in neighbors.get(node, ()) if tasks[other].second is not None} - drawn
+        drawn |= more
         stack += more
-    return found
+    return drawn
 
 
 def _path(graph: Residual, start: int, end: int) -> list[tuple[int, int]] | None:
@@ -143,11 +143,11 @@ def _back(before: dict[int, int], node: int) -> Iterator[tuple[int, int]]:
 
 def _reaching(graph: Residual, end: int) -> Iterator[int]:
     """The nodes from which the end can be reached."""
-    seen, stack = {end}, [end]
+    known, stack = {end}, [end]
     while stack:
         node = stack.pop()
         yield node
         for other in graph.get(node, {}):
-            if graph[other][node] and other not in seen:
-                seen.add(other)
+            if graph[other][node] and other not in known:
+                known.add(other)
                 stack.append(other)

@@ -24,12 +24,12 @@ _ABANDONED: Final = 24 * 3600  # seconds after which a folder is that of a kille
 def temporary_folder(parent: Path | None = None, *, prefix: str = _PREFIX) -> Iterator[Path]:
     """A folder of this process alone. parent: where it is; None: where the system has such folders."""
     with uninterrupted() as block:
-        made = LockedFolder(parent, prefix=prefix)
+        locked = LockedFolder(parent, prefix=prefix)
         try:
             with block.interruptible():
-                yield made.path
+                yield locked.path
         finally:
-            made.remove()
+            locked.remove()
 
 
 class LockedFolder:

@@ -81,10 +81,10 @@ def fit_layer(task: LayerTask) -> Outcome[FittedLayer]:
 def _fitted(task: LayerTask) -> FittedLayer:
     kernels = np.load(task.kernels)
     shape = _Shape(kernels.shape, task.is_depthwise, task.places)
-    seen = read_files(task.fitted)
-    middle = seen.means.mean(axis=0)
+    samples = read_files(task.fitted)
+    middle = samples.means.mean(axis=0)
     weights = shape.columns(kernels)
-    hessians = damped(_hessians(shape, seen, middle))
+    hessians = damped(_hessians(shape, samples, middle))
     judge = _Judge(shape, read_files(task.judged), middle)
     values = _values(task.own)
     best = Rounded(values, nearest(values, weights))

@@ -179,25 +179,25 @@ def _is_held(maps: Maps) -> bool:
 
 def _jumping(program: Program, given: Collection[int]) -> set[int]:
     """Layers that are not continuous, and those that read such a layer's own map. given: those whose maps are replaced."""
-    found = set[int]()
+    jumping = set[int]()
     for index, layer in enumerate(program.layers):
-        if not _is_continuous(layer) or any(s in found and s not in given for s in layer.sources):
-            found.add(index)
-    return found
+        if not _is_continuous(layer) or any(s in jumping and s not in given for s in layer.sources):
+            jumping.add(index)
+    return jumping
 
 
 def _unrounded(program: Program, given: Collection[int]) -> set[int]:
     """Layers that do not round between two layers of the framework where that rounds to integers."""
-    found = set[int]()
+    unrounded = set[int]()
     for index, layer in enumerate(program.layers):
         sources = [program.layers[s] for s in layer.sources if s is not None and s in given]
         own = [s for s in layer.sources if s is not None and s not in given]
         rounded = {source.origins[-1] for source in sources if source.origins}
         before = [each for each in layer.origins[:-1] if not _is_part(each, layer.origins[-1])]
         inside = [each for each in before if each.type.startswith(_ROUNDING) and each not in rounded]
-        if inside or any(s in found or not _continues(program.layers[s], layer) for s in own):
-            found.add(index)
-    return found
+        if inside or any(s in unrounded or not _continues(program.layers[s], layer) for s in own):
+            unrounded.add(index)
+    return unrounded
 
 
 def _continues(source: Layer, layer: Layer) -> bool:

@@ -190,8 +190,8 @@ class Verification:
 
     @property
     def _refuted(self) -> bool:
-        found = (self.failed, self.failed_fp16, self.unverified, self.stale_files, self.wrong_maps, self.wrong_packing)
-        return any(found)
+        lists = (self.failed, self.failed_fp16, self.unverified, self.stale_files, self.wrong_maps, self.wrong_packing)
+        return any(lists)
 
     @property
     def failed_fp16(self) -> tuple[Comparison, ...]:

@@ -84,9 +84,9 @@ def work_of(layer: Layer) -> CpuWork | None:
 def _name(op: ops.Op) -> str:
     """The function of an operator: that of its elements, if it has one."""
     call = kernel_call(op)
-    given = call.arguments[0] if call.arguments else None
-    is_of_elements = isinstance(op, ops.Unary | ops.Binary) and isinstance(given, CpuKernelCall)
-    return given.function if is_of_elements and isinstance(given, CpuKernelCall) else call.function
+    inner = call.arguments[0] if call.arguments else None
+    is_of_elements = isinstance(op, ops.Unary | ops.Binary) and isinstance(inner, CpuKernelCall)
+    return inner.function if is_of_elements and isinstance(inner, CpuKernelCall) else call.function
 
 
 def estimate_on_cpu(layer: Layer, profile: Profile) -> CpuEstimate | None:

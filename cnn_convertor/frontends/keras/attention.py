@@ -40,8 +40,8 @@ def multiplied(
     product = Value(reading.add(op, x.node, y.node, part=f"{inside}product" if is_stack else part), x.axes)
     if not is_stack:
         return product
-    made = (*batch, rows, columns)
-    return reading.lay_out(product, made, tuple(range(len(made))), made, Axes.MANY, part=part)
+    unstacked = (*batch, rows, columns)
+    return reading.lay_out(product, unstacked, tuple(range(len(unstacked))), unstacked, Axes.MANY, part=part)
 
 
 def stacked(reading: KerasReading, value: Value, part: str) -> Value:
@@ -68,8 +68,8 @@ def _text(sizes: Sequence[int]) -> str:
 def _listed(reading: KerasReading, least: int, most: int) -> list[Value]:
     """The tensors of the list that the layer is called with."""
     arguments = reading.arguments
-    given = arguments.positional[0] if arguments.positional else arguments.keywords.get("inputs")
-    listed = [item for item in (given if isinstance(given, list) else [given]) if isinstance(item, TensorIndex)]
+    inputs = arguments.positional[0] if arguments.positional else arguments.keywords.get("inputs")
+    listed = [item for item in (inputs if isinstance(inputs, list) else [inputs]) if isinstance(item, TensorIndex)]
     _refuse_masks(reading, len(listed))
     if not least <= len(listed) <= most:
         wanted = "two" if least == most else "two or three"
@@ -186,11 +186,11 @@ def _roles(reading: KerasReading) -> tuple[Value, Value, Value]:
     """Query, key and value; without a key, the values are the keys."""
     names, arguments = ("query", "value", "key"), reading.arguments
     named = {**dict(zip(names, arguments.positional, strict=False)), **arguments.keywords}
-    given = {name: named[name] for name in names if isinstance(named.get(name), TensorIndex)}
-    _refuse_masks(reading, len(given))
-    if not {"query", "value"} <= given.keys():
+    tensors = {name: named[name] for name in names if isinstance(named.get(name), TensorIndex)}
+    _refuse_masks(reading, len(tensors))
+    if not {"query", "value"} <= tensors.keys():
         reading.misfit("the layer takes a query and a value")
-    query, value, key = (reading.inputs[given.get(name, given["value"]).input] for name in names)
+    query, value, key = (reading.inputs[tensors.get(name, tensors["value"]).input] for name in names)
     return query, key, value
 
 
