@@ -10,7 +10,7 @@ from cnn_convertor.errors import Problem
 
 _HEAD = re.compile(r"^inline void Layer_(\d{1,9})\(", re.MULTILINE)
 _TENSOR = re.compile(r"const (?:Tensor|Bytes) \w+\(io, (\d{1,18}), (\d{1,9}), (\d{1,9}), (\d{1,9}), (\w+)\);")
-_ARRAY = re.compile(r"const Tensor \w+\(weights, (\d{1,18}), 1, 1, (\d{1,9}), (\w+)\);")
+_ARRAY = re.compile(r"const Tensor \w+\(weights, (\d{1,18}), (\d{1,9}), (\d{1,9}), (\d{1,9}), (\w+)\);")
 _ELEMENTS = {"kHalf": 2, "kBytes": 1}  # bytes of an element, by format; FP32 otherwise
 
 
@@ -58,7 +58,11 @@ def _function_of(function: str) -> SourceFunction:
         for offset, height, width, channels, format in rows
     ]
     return SourceFunction(
-        maps, [(int(offset), int(count) * _ELEMENTS.get(format, 4)) for offset, count, format in arrays]
+        maps,
+        [
+            (int(offset), int(height) * int(width) * int(channels) * _ELEMENTS.get(format, 4))
+            for offset, height, width, channels, format in arrays
+        ],
     )
 
 

@@ -12,7 +12,7 @@ from cnn_convertor.devices.dv700.weights.palettes import decoded
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.errors import ConvertorWarning
 from cnn_convertor.files.temporary import temporary_folder
-from cnn_convertor.ir.ops import DetectionOutput
+from cnn_convertor.ir.ops import DetectionInBoxes, DetectionOutput
 
 
 class Variants(NamedTuple):
@@ -71,6 +71,6 @@ def judged_layers(program: Program) -> tuple[int, ...]:
 
 
 def _shown_by(layer: Layer, index: int) -> tuple[int, ...]:
-    hides = layer.is_softmax or isinstance(layer.cpu, DetectionOutput)
+    hides = layer.is_softmax or isinstance(layer.cpu, DetectionOutput | DetectionInBoxes)
     written = tuple(source for source in layer.sources if source is not None)
     return written if hides and written else (index,)

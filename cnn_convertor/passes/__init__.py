@@ -4,9 +4,10 @@ from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import BatchNorm, Identity, Input
 from cnn_convertor.passes import canonicalize
 from cnn_convertor.passes.average_products import average_products
-from cnn_convertor.passes.contract import Pass, PassObserver, for_no_node, run_passes, settled, settling
+from cnn_convertor.passes.contract import Pass, PassObserver, each_node, for_no_node, run_passes, settled, settling
 from cnn_convertor.passes.drop_channels import drop_channels
 from cnn_convertor.passes.fold_activations import fold_activations
+from cnn_convertor.passes.fold_boxes import fold_boxes
 from cnn_convertor.passes.fold_padding import fold_padding
 from cnn_convertor.passes.fold_products import fold_products
 from cnn_convertor.passes.fold_reshapes import fold_reshapes
@@ -38,6 +39,12 @@ PASSES: tuple[Pass, ...] = (
         "no reshape keeps its shape or undoes another",
         "before passes that match neighbors: identities would separate these",
         also=(NO_IDENTITIES,),
+    ),
+    settling(
+        "fold-boxes",
+        each_node(fold_boxes),
+        "the boxes of a detection are numbers, unless the network computes them",
+        "what computed the boxes is dead then, and the last pass removes it",
     ),
     settling(
         "fuse-hard-swish",

@@ -15,7 +15,19 @@ from cnn_convertor.emulation.execution import LARGEST_HALF, Maps, Outputs, as_ma
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.ir.ops import ArgMax, Axis, DetectionOutput, Floor, MaxUnpool, Order, Round, Scale, Threshold, Unary
+from cnn_convertor.ir.ops import (
+    ArgMax,
+    Axis,
+    DetectionInBoxes,
+    DetectionOutput,
+    Floor,
+    MaxUnpool,
+    Order,
+    Round,
+    Scale,
+    Threshold,
+    Unary,
+)
 from cnn_convertor.verification.compare import layer_of, sqnr
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.inner_maps import ComparedMap, pair_of, pairs
@@ -218,7 +230,7 @@ def rounds_to_integers(graph: Graph) -> bool:
 def _is_continuous(layer: Layer) -> bool:
     """Whether a tiny error of its inputs is always a tiny error of its map."""
     match layer.cpu:
-        case ArgMax() | DetectionOutput() | MaxUnpool():
+        case ArgMax() | DetectionOutput() | DetectionInBoxes() | MaxUnpool():
             return False
         case Unary(function=function):
             return not isinstance(function, Floor | Round | Threshold)

@@ -148,9 +148,12 @@ def _compare_detections(
         return
     sources = [
         as_maps(device.layers[s], program.layers[s], graph.shape(source), transposed=program.transposed)
-        for s, source in zip(layer.sources, node.inputs, strict=True)
+        for s, source in zip(layer.sources, node.inputs, strict=False)
         if s is not None
     ]
+    sources += [
+        np.stack([array.values.load()] * len(sources[0])) for array in layer.constants
+    ]  # boxes that are no layer
     for maps, source in zip(sources, node.inputs, strict=True):
         read = layer_of(graph, source)
         if read in reference.layers:

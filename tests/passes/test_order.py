@@ -62,6 +62,13 @@ class Place(NamedTuple):
 
 PLACES = [
     Place("remove-identities", "last", line(conv(), ops.Identity(), norm()), "Conv2d"),
+    Place(
+        "fold-boxes", "last",
+        net("d", ("l", ops.Dense(some(4, 3, 16, 16), None), "x"), ("c", ops.Dense(some(2, 3, 16, 16), None), "x"),
+            ("p", ops.PriorBox(Pair(1, 1), Pair(16, 16), (9.0,), (), (), False, (0.1, 0.1, 0.2, 0.2), 16.0, 16.0, 0.5), ""),
+            ("d", ops.DetectionOutput(2, 0, True, ops.BoxCode.CORNER, False, 0.5, -1, 1.0, 0.1, 9), "l c p")),
+        "Dense Dense DetectionInBoxes",
+    ),
     Place("fuse-hard-swish", "last", hard_swish("x * (gate / 6)"), "Conv2d Unary"),
     Place("batch-norms-to-scales", "last", line(conv(), norm(), RELU), "Conv2d+Relu"),
     Place(

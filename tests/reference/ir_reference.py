@@ -870,6 +870,21 @@ def detections(op: ops.DetectionOutput, locations: Array, confidences: Array, pr
     return result
 
 
+def in_boxes(op: ops.DetectionOutput, locations: Array, confidences: Array, priors: Array) -> tuple[Any, ...]:
+    return ops.DetectionInBoxes(op, Constant.of(priors)), locations, confidences
+
+
+@reference(
+    ops.DetectionInBoxes,
+    {
+        "detections in known boxes": in_boxes(*detecting(ops.BoxCode.CENTER_SIZE)),
+        "detections of each class in known boxes": in_boxes(*detecting(ops.BoxCode.CORNER, share=False)),
+    },
+)
+def detections_in_boxes(op: ops.DetectionInBoxes, locations: Array, confidences: Array) -> Array:
+    return detections(op.detection, locations, confidences, op.boxes.load().astype(locations.dtype))
+
+
 def decoded_box(op: ops.DetectionOutput, corner: Array, move: Array, variance: Array) -> Array:
     """left, top, right, bottom of the box encoded by a location and a prior box."""
     if not op.variance_encoded:

@@ -56,8 +56,8 @@ def _declared(name: str, tensor: Tensor) -> str:
 
 
 def _declared_array(name: str, offset: int, array: StoredArray) -> str:
-    kind = "kHalf" if array.type is ElementType.HALF else "kFloat"
-    return f"Tensor {name}(weights, {offset}, 1, 1, {array.values.size}, {kind})"
+    kind = "kHalf" if array.type is ElementType.HALF else "kFloatPlain"
+    return f"Tensor {name}(weights, {offset}, {', '.join(map(str, array.shape))}, {kind})"
 
 
 def format_name(tensor: Tensor) -> str:

@@ -75,7 +75,7 @@ def work_of(layer: Layer) -> CpuWork | None:
             return CpuWork("Nearest", size)
         case ops.Reduce() | ops.ArgMax():
             return CpuWork(_name(op), layer.inputs[0].shape.size)
-        case ops.DetectionOutput():
+        case ops.DetectionOutput() | ops.DetectionInBoxes():
             return CpuWork(_name(op), layer.inputs[1].shape.size)
         case _:
             return CpuWork(_name(op), size)

@@ -15,7 +15,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import ONE, Axis, Op, Order, Window
 
-Arrays: TypeAlias = tuple[tuple[Constant, ElementType], ...]  # vectors, and how the weight buffer holds them
+Arrays: TypeAlias = tuple[tuple[Constant, ElementType], ...]  # vectors or maps, and how the weight buffer holds them
 Argument: TypeAlias = "bool | int | float | str | tuple[int, ...] | tuple[float, ...] | CpuKernelCall"
 
 
@@ -203,6 +203,10 @@ OPERATORS: Mapping[type, Operator] = {
     ),
     ops.PriorBox: Operator(_CPU, "prior box", None, "PriorBox", _prior_box),
     ops.DetectionOutput: Operator(_CPU, "detection output", None, "DetectionOutput", _detection_output),
+    ops.DetectionInBoxes: Operator(
+        _CPU, "detection output", None, "DetectionOutput", lambda op: _detection_output(op.detection),
+        lambda op: ((op.boxes, ElementType.FLOAT),),
+    ),
     ops.OnCpu: Operator(_CPU, "function", LayerType.CUSTOM),
     ops.Custom: Operator(Executor.FIRMWARE, "custom", LayerType.CUSTOM),
 }  # fmt: skip

@@ -163,12 +163,19 @@ class LayerType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StoredArray:
-    """Numbers in the weight buffer that a function of the CPU reads. offset: bytes from the end of the packed weights."""
+    """Numbers in the weight buffer that a function of the CPU reads: a vector, or a map in the order H, W, C.
+
+    offset: bytes from the end of the packed weights.
+    """
 
     offset: int
     type: ElementType
     values: Constant
     where: Origin | None
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(*self.values.shape) if len(self.values.shape) == 3 else Shape(1, 1, self.values.size)
 
     @property
     def nbytes(self) -> int:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
+from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops.geometry import Pair, Shape, ShapeError
 
 
@@ -81,4 +82,15 @@ class DetectionOutput:
         return Shape(rows, 7, 1)
 
 
-DetectionOp: TypeAlias = PriorBox | DetectionOutput  # the operators of this file
+@dataclass(frozen=True, slots=True)
+class DetectionInBoxes:
+    """A DetectionOutput with known prior boxes: (boxes * 4, 1, 2) coordinates and variances. Inputs: locations and confidences."""
+
+    detection: DetectionOutput
+    boxes: Constant
+
+    def output_shape(self, locations: Shape, confidences: Shape) -> Shape:
+        return self.detection.output_shape(locations, confidences, Shape(*self.boxes.shape))
+
+
+DetectionOp: TypeAlias = PriorBox | DetectionOutput | DetectionInBoxes  # the operators of this file

@@ -38,7 +38,7 @@ def encode_buffer(program: Program, *, observe: Observer | None = None) -> Itera
 
 
 def _encode_array(array: StoredArray) -> NDArray[np.uint8]:
-    values = array.values.load()
+    values = array.values.load().reshape(-1)
     if array.type is ElementType.HALF:
         return halved(values, "weight", array.where)[0].astype("<f2", copy=False).view(np.uint8)
     return values.astype("<f4", copy=False).view(np.uint8)
