@@ -32,6 +32,7 @@ SMALLEST: Final = 1e-3  # difference between two images in a live output
 TRIES: Final = 8
 GAINS: Final = (0.9, 0.6, 0.4, 0.3)
 CALM: Final = 55.0  # dB
+COARSEST: Final = 8  # pixels of a block of noise, as in the images of `verify`: others may be far from the statistics
 LEAST_VARIANCE: Final = 0.1  # of a normalization's input, over the square of its mean
 BatchNorm: Final = (nn.BatchNorm1d, nn.BatchNorm2d)
 
@@ -199,7 +200,7 @@ def images(architecture: Architecture, count: int, random: torch.Generator) -> t
     height, width = architecture.height, architecture.width
     image = torch.rand(count, architecture.channels, height, width, generator=random)
     block = 2
-    while block <= min(64, height, width):
+    while block <= min(COARSEST, height, width):
         coarse = torch.rand(count, architecture.channels, -(-height // block), -(-width // block), generator=random)
         image += block * nn.functional.interpolate(coarse, scale_factor=block)[..., :height, :width]
         block *= 2
@@ -232,8 +233,8 @@ def enliven(model: nn.Module, sample: torch.Tensor, random: torch.Generator) -> 
     for gain in GAINS:
         _draw(model, random, gain)
         for _ in range(TRIES):
-            _measure(model, sample)
-            life = _life(model, sample[:2])
+            _measure(model, sample[:IMAGES])
+            life = _life(model, sample[IMAGES:])  # others, as statistics of few images may suit only these
             if life.largest <= LARGEST and life.difference >= SMALLEST:
                 break
             factor = 1.25 if life.largest <= LARGEST else 0.8
@@ -378,7 +379,7 @@ def build(name: str) -> tuple[nn.Module, torch.Tensor, Life]:
     torch.manual_seed(SEED)
     random = torch.Generator().manual_seed(SEED)
     model = Flat(BUILDERS[architecture.library](architecture.network, architecture)).eval()
-    sample = images(architecture, IMAGES, random)
+    sample = images(architecture, IMAGES + 2, random)
     life = enliven(model, sample, random)
     if architecture.library == "ultralytics":  # as the library's own exporter
         model.network.fuse(verbose=False)
