@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cnn_convertor.codegen import kernels
-from cnn_convertor.codegen.kernels import bundle
+from cnn_convertor.codegen.kernels import all_kernels, bundle
 from cnn_convertor.emulation.build import INCLUDE
 
 FOLDER = Path(kernels.__file__).parent
@@ -44,6 +44,14 @@ def test_headers_stand_behind_what_they_include() -> None:
 def test_a_condition_stays_around_what_it_includes() -> None:
     (conditional,) = [include for include in bundle(["Unary"]).system if "arm_neon.h" in include]
     assert re.fullmatch(r"#if .+\n#include <arm_neon.h>\n#endif", conditional)
+
+
+def test_a_call_has_the_name_of_its_header_and_each_struct_that_its_template_takes() -> None:
+    calls = {*all_kernels().calls}
+    assert {("Softmax", ""), ("L2Normalize", ""), ("Unary", "Swish"), ("Binary", "Add")} <= calls
+    assert calls.isdisjoint({("Unary", ""), ("Binary", "")})
+    names = {f"{re.sub('(?<!^)(?=[A-Z])', '_', function).lower()}.h" for function, _ in calls}
+    assert names <= {*HEADERS}
 
 
 def test_nothing_is_copied_without_need() -> None:

@@ -492,6 +492,15 @@ def test_the_parameters_of_a_custom_layer_list_its_inputs(tmp_path: Path) -> Non
     compile_(tmp_path, "net_gen.cpp", "-fsyntax-only")
 
 
+def test_each_input_of_the_network_has_its_own_name_in_a_custom_layer() -> None:
+    """They lie side by side in memory."""
+    inputs = [Node(name, ops.Input(Shape(1, 1, 8))) for name in ("left", "right")]
+    both = Node("both", ops.Custom("Both", (), Shape(1, 1, 8)), ("right", "left"))
+    texts = render(build(Graph((*inputs, both), ("both",))), RenderOptions("m"))
+    (maps,) = re.findall(r"custom_param_Both param = (.*);", texts["net_gen.cpp"])
+    assert re.findall(r'{"(\w+)", ', maps) == ["right", "left"]
+
+
 READS = """
 #include <cstdio>
 #include "net_gen.h"
