@@ -65,15 +65,11 @@ def _most_inputs(program: Program, custom_type: str) -> int:
 def _map_literal(program: Program, tensor: Tensor, source: int | None) -> str:
     """The initializer of a Map: an input of a layer, with the name of what wrote it."""
     if source is None:
-        writer = next(name for name, held in program.inputs if _holds(held, tensor))
+        ((writer, _),) = program.inputs  # of several, each has a layer of its own
     else:
         writer = program.layers[source].name
     map = map_view(program, writer, tensor)
     return f"{{{text(map['name'])}, {map['numbers']}, {text(map['layout'])}}}"
-
-
-def _holds(tensor: Tensor, part: Tensor) -> bool:
-    return tensor.offset <= part.offset and part.offset + part.nbytes <= tensor.offset + tensor.nbytes
 
 
 def dims_of(tensor: Tensor) -> tuple[int, ...]:
