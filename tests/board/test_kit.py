@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from board.building import build
 from cnn_convertor.board.board_comparison import verify_board
@@ -83,6 +84,29 @@ def changed(results: Path, folder: Path, name: str, change: Callable[[bytes], by
     shutil.copytree(results, copy)
     (copy / name).write_bytes(change((copy / name).read_bytes()))
     return copy
+
+
+def test_layers_are_measured_on_maps_of_their_own(tmp_path: Path) -> None:
+    """The output in FP32 lies where the input has been: measuring a layer once more must not read it as FP16."""
+    values = np.random.default_rng(0)
+    kernels = {"w1": values.normal(0, 0.1, (8, 3, 4, 4)), "w2": values.normal(0, 0.1, (100, 8, 4, 4))}
+    graph = helper.make_graph(
+        [
+            helper.make_node("Conv", ["x", "w1"], ["a"], strides=[4, 4]),
+            helper.make_node("Conv", ["a", "w2"], ["b"]),
+            helper.make_node("Softmax", ["b"], ["y"], axis=1),
+        ],
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 16, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(array.astype(np.float32), name) for name, array in kernels.items()],
+    )
+    model = tmp_path / "net.onnx"
+    model.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    config = Config.of(model, name="net", output_folder=tmp_path, generate_source=True, quantization="0")
+    write_kit(config, tmp_path, Inputs(samples=1, seed=3))
+    build(tmp_path, "runner", [tmp_path / "runner.cpp", tmp_path / "net_gen.cpp"], standard="c++11", with_runtime=True)
+    assert verify_board(config, run(tmp_path, tmp_path / "results", DMP_DV_STRICT="1")).passed
 
 
 def test_one_wrong_element_of_a_layer_is_found(results: Path, tmp_path: Path) -> None:

@@ -45,6 +45,12 @@ class Output {
   bool is_good_;
 };
 
+// The network, and its memory for feature maps.
+class Network : public NETWORK_CLASS {
+ public:
+  dmp_dv_mem io_mem() const { return io_mem_; }
+};
+
 bool Start(CDMP_Network *network, bool with_layers) {
   if (!network->Initialize() || !network->LoadWeights(kWeights)) return false;
   if (with_layers) network->WantLayerOutputs();
@@ -59,13 +65,17 @@ long long Time(F work) {
   return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
 }
 
-// usec: that the whole run takes.
-bool Run(CDMP_Network *network, const std::vector<uint8_t> &inputs, int sample, long long *usec = nullptr) {
+void CopyInputs(CDMP_Network *network, const std::vector<uint8_t> &inputs, int sample) {
   const uint8_t *from = inputs.data() + static_cast<std::size_t>(sample) * kSampleBytes;
   for (const Input &input : kInputs) {
     std::memcpy(network->get_io_ptr() + input.offset, from, input.bytes);
     from += input.bytes;
   }
+}
+
+// usec: that the whole run takes.
+bool Run(CDMP_Network *network, const std::vector<uint8_t> &inputs, int sample, long long *usec = nullptr) {
+  CopyInputs(network, inputs, sample);
   bool runs = false;
   const long long spent = Time([&] { runs = network->RunNetwork(); });
   if (usec) *usec = spent;
@@ -83,28 +93,46 @@ void AppendLayer(const CDMP_Network &network, const fpga_layer &layer, Output *l
     layers->Append(MemoryOf(network, layer), layer.output_size);
 }
 
-// The least time of a layer, and what it moves; its maps may hold anything by now. Layers of the runtime have no time.
-std::string Measure(fpga_layer &layer, uint8_t *io) {
+// What the executions of a layer took: the least time, or none, and what one of them moved.
+struct Measured {
   long long usec = -1;
-  for (int i = 0; layer.type == LT_CUSTOM && i < kExecutions; ++i) {
-    const long long spent = Time([&] { layer.custom_proc_ptr(layer, layer.custom_param, io); });
-    usec = usec < 0 ? spent : std::min(usec, spent);
-  }
   std::string traffic = board::TrafficSince({false, 0, 0, 0});
-  for (int i = 0; layer.cmdlist && i < kExecutions; ++i) {
+
+  void Add(long long spent) { usec = usec < 0 ? spent : std::min(usec, spent); }
+};
+
+// Executes a layer once more. The runtime alone executes its own layers, which have no time: their output is the copy of the last run.
+void Measure(const Network &network, fpga_layer &layer, Measured *measured) {
+  uint8_t *io = network.get_io_ptr();
+  if (layer.type == LT_CUSTOM) {
+    measured->Add(Time([&] { layer.custom_proc_ptr(layer, layer.custom_param, io); }));
+  } else if (layer.cmdlist) {
     const board::Traffic before = board::ReadTraffic();
     const int64_t id = dmp_dv_cmdlist_exec(layer.cmdlist);
-    if (id < 0 || dmp_dv_cmdlist_wait(layer.cmdlist, id)) break;
-    const long long spent = dmp_dv_cmdlist_get_last_exec_time(layer.cmdlist);
-    usec = usec < 0 ? spent : std::min(usec, spent);
-    traffic = board::TrafficSince(before);
+    if (id < 0 || dmp_dv_cmdlist_wait(layer.cmdlist, id)) return;
+    measured->Add(dmp_dv_cmdlist_get_last_exec_time(layer.cmdlist));
+    measured->traffic = board::TrafficSince(before);
+  } else if (2 * layer.output.size() == layer.output_size) {
+    std::memcpy(io + layer.output_offs, layer.output.data(), layer.output_size);
+    dmp_dv_mem_to_device(network.io_mem(), layer.output_offs, layer.output_size, 0);
   }
-  return "\"usec\": " + (usec < 0 ? "null" : std::to_string(usec)) + ", " + traffic;
+}
+
+// The layers in their order, so that each reads what those before it have written.
+std::vector<Measured> MeasureLayers(Network *network, const std::vector<uint8_t> &inputs) {
+  std::vector<Measured> layers(static_cast<std::size_t>(network->get_total_layer_count()));
+  for (int execution = 0; execution < kExecutions; ++execution) {
+    CopyInputs(network, inputs, 0);
+    for (const Input &input : kInputs) dmp_dv_mem_to_device(network->io_mem(), input.offset, input.bytes, 0);
+    for (std::size_t i = 0; i < layers.size(); ++i)
+      Measure(*network, network->get_layer(static_cast<int>(i)), &layers[i]);
+  }
+  return layers;
 }
 
 // Every layer by itself: its output for each sample, its time and its traffic.
 int RunLayers(const std::string &folder, const std::vector<uint8_t> &inputs, std::string *json) {
-  NETWORK_CLASS network;
+  Network network;
   if (!Start(&network, true)) return Fail("the device refuses the network");
   Output layers(folder + "/layers.bin");
   for (int sample = 0; sample < kSamples; ++sample) {
@@ -113,10 +141,12 @@ int RunLayers(const std::string &folder, const std::vector<uint8_t> &inputs, std
     std::printf("sample %d of %d\n", sample + 1, kSamples);
   }
   if (!layers.Close()) return Fail("cannot write to " + folder);
-  for (int i = 0; i < network.get_total_layer_count(); ++i) {
-    fpga_layer &layer = network.get_layer(i);
+  const std::vector<Measured> measured = MeasureLayers(&network, inputs);
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    const fpga_layer &layer = network.get_layer(static_cast<int>(i));
     *json += std::string(i ? "," : "") + "\n    {\"name\": " + board::Quoted(layer.name.c_str()) +
-             ", \"bytes\": " + std::to_string(layer.output_size) + ",\n     " + Measure(layer, network.get_io_ptr()) + "}";
+             ", \"bytes\": " + std::to_string(layer.output_size) + ",\n     \"usec\": " +
+             (measured[i].usec < 0 ? "null" : std::to_string(measured[i].usec)) + ", " + measured[i].traffic + "}";
   }
   return 0;
 }
@@ -135,7 +165,7 @@ void AppendOutputs(CDMP_Network *network, Output *outputs) {
 
 // The whole network, as an application runs it: its outputs for each sample, its least time and its traffic.
 int RunWhole(const std::string &folder, const std::vector<uint8_t> &inputs, std::string *json) {
-  NETWORK_CLASS network;
+  Network network;
   if (!Start(&network, false)) return Fail("the device refuses the network");
   Output outputs(folder + "/outputs.bin");
   int conv = 0, fc = 0, cpu = 0;

@@ -197,7 +197,7 @@ void dmp_dv_mem_unmap(dmp_dv_mem mem) {
   });
 }
 
-// CPU and device share their caches here, so the functions below only check their arguments.
+// CPU and device share their caches here, so the functions below check their arguments, and what the CPU has written.
 
 int dmp_dv_mem_sync_start(dmp_dv_mem mem, int rd, int wr) {
   return guarded(EINVAL, [&] {
@@ -214,11 +214,12 @@ int dmp_dv_mem_sync_end(dmp_dv_mem mem) {
   });
 }
 
-int dmp_dv_mem_to_device(dmp_dv_mem mem, size_t offs, size_t size, int) {
+int dmp_dv_mem_to_device(dmp_dv_mem mem, size_t offs, size_t size, int flags) {
   return guarded(EINVAL, [&] {
     const auto memory = memories().get(mem);
     memory->check_mapped();
     memory->check_range(offs, size, "to_device");
+    if (!(flags & DMP_DV_MEM_AS_DEV_OUTPUT)) memory->declare_written(offs, size);
     return 0;
   });
 }
