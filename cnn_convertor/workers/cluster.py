@@ -59,7 +59,7 @@ def spread(
         waiting, blamed = deque(range(len(items))), deque[int]()
         busy: dict[int, Any] = {}
         names_back: dict[int, Callable[[Any], Any]] = {}
-        uploads, workers = _Files(client), _WorkerCount(client)
+        uploads, workers = _Files(client), _WorkerCount(client, cluster)
         finished: SimpleQueue[int] = SimpleQueue()
 
         def submit(number: int, *, again: bool) -> None:
@@ -169,15 +169,23 @@ def _other_versions(worker: str, reply: object, own: Mapping[str, str]) -> Probl
 class _WorkerCount:
     """How many workers there are, by an answer that is at most a second old."""
 
-    def __init__(self, client: Any) -> None:
-        self._client = client
+    def __init__(self, client: Any, cluster: Cluster) -> None:
+        self._client, self._cluster = client, cluster
         self._asked, self._count = -math.inf, 0
 
     def count(self) -> int:
         """At least 1: work can wait for a worker."""
         if monotonic() - self._asked > 1.0:
-            self._count, self._asked = len(self._client.nthreads()), monotonic()
+            self._count, self._asked = _count_now(self._client, self._cluster), monotonic()
         return max(1, self._count)
+
+
+def _count_now(client: Any, cluster: Cluster) -> int:
+    """How many workers there are. Raises UsageError if the scheduler has ended, which the client may not know yet."""
+    try:
+        return len(client.nthreads())
+    except OSError:
+        raise _lost(cluster) from None
 
 
 class _Files:
@@ -223,7 +231,7 @@ def _next(finished: SimpleQueue[int], client: Any, cluster: Cluster) -> int:
             return finished.get(timeout=1.0)
         if client.status != "running":
             raise _lost(cluster)
-        if client.nthreads():
+        if _count_now(client, cluster):
             since = monotonic()
         elif monotonic() - since > _PATIENCE:
             raise _without_workers(cluster.address)

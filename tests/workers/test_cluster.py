@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from cnn_convertor import cli
 from cnn_convertor.errors import UsageError
 from cnn_convertor.files import hashing
 from cnn_convertor.workers import cluster
-from cnn_convertor.workers.cluster import Cluster, _Files
+from cnn_convertor.workers.cluster import Cluster, _Files, _next, _WorkerCount
 from cnn_convertor.workers.outcomes import Item, Outcome
 from cnn_convertor.workers.processes import spread
 from development.benchmarks.loopback import LONG, Running, running, wait_for
@@ -167,6 +168,21 @@ def test_the_death_of_the_scheduler_ends_all() -> None:
         processes[0].wait()  # its connections close before it has ended, and a running scheduler would be shut down
         with pytest.raises(UsageError, match=f"DV133: the Dask scheduler at {address} has ended"):
             assert all(outcome.result == number**2 for number, outcome in found)
+
+
+@pytest.mark.parametrize("when", ["before an item", "while items run"])
+def test_a_scheduler_that_does_not_answer_any_more_has_ended(when: str) -> None:
+    """The connection may break before the client notices it."""
+
+    class Client:
+        status = "running"
+
+        def nthreads(self) -> dict[str, int]:
+            raise OSError("Timed out trying to connect")
+
+    gone = Cluster("tcp://a:1")
+    with pytest.raises(UsageError, match="DV133: the Dask scheduler at tcp://a:1 has ended"):
+        _WorkerCount(Client(), gone).count() if when == "before an item" else _next(SimpleQueue(), Client(), gone)
 
 
 def test_files_that_cannot_be_read_cost_one_item(address: str) -> None:
