@@ -317,7 +317,7 @@ def _quantize(
         progress("measure outputs", 0, 1)
         from cnn_convertor.palettes.output_budget import keep_outputs  # here, as most conversions do without
 
-        program, budget = keep_outputs(graph, program, samples, sqnr=sqnr, device=device)
+        program, budget = keep_outputs(graph, program, samples, sqnr=sqnr, device=device, progress=progress)
     return Quantized(finish(program), options, calibration, budget)
 
 

@@ -1,4 +1,4 @@
-"""Shows progress on standard error: a bar on a terminal, or the time of each step with -v."""
+"""Shows progress on standard error: a bar on a terminal, a line now and then elsewhere, or the time of each step with -v."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cnn_convertor.cli.live import ProgressLine
 
 MOMENT: Final = 0.5  # seconds without a bar: what takes less needs none
+RARELY: Final = 30.0  # seconds between lines where there is no terminal
 
 
 class TimedSteps:
@@ -32,6 +33,19 @@ class TimedSteps:
     def end(self) -> None:
         if self._step:
             self._say(f"{self._step} took {time.perf_counter() - self._start:.2f} s")
+
+
+class RareLines:
+    """Prints where the work is, each time that some seconds have passed."""
+
+    def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._say, self._clock = say, clock
+        self._last = clock()
+
+    def __call__(self, step: str, done: int, total: int, _layer: str = "", /) -> None:
+        if (now := self._clock()) - self._last >= RARELY:
+            self._last = now
+            self._say(f"{step}, {done / total:.0%}" if total > 1 else step)
 
 
 @contextmanager

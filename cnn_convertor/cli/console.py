@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cnn_convertor.cli import grids, problems, tables
-from cnn_convertor.cli.bar import MOMENT, TimedSteps, bar
+from cnn_convertor.cli.bar import MOMENT, RareLines, TimedSteps, bar
 from cnn_convertor.cli.grids import Item
 from cnn_convertor.cli.problems import Complaint
 from cnn_convertor.cli.tables import escape_controls, without_commands
@@ -263,15 +263,21 @@ class Console:
     @contextmanager
     def progress(self, title: str, *, verbose: bool = False) -> Iterator[Progress]:
         """Show the progress of `title` once it takes longer than a moment: a bar on a terminal; with -v a line for each step."""
-        if self._level >= 0 and (verbose or self._level > 0):
-            steps = TimedSteps(lambda text: _print(escape_controls(f"{title}: {text}"), err=True))
+
+        def say(text: str) -> None:
+            self.note(f"{title}: {text}")
+
+        if self._level < 0:
+            yield silent
+        elif verbose or self._level > 0:
+            steps = TimedSteps(say)
             yield steps
             steps.end()
-        elif self._level >= 0 and _draws(sys.stderr):
+        elif _draws(sys.stderr):
             with bar(title, moment=MOMENT) as state:
                 yield state
         else:
-            yield silent
+            yield RareLines(say)
 
     @contextmanager
     def working(self, title: str, step: str) -> Iterator[None]:

@@ -224,7 +224,7 @@ def _verdict(result: Verification) -> Iterator[str]:
     for name, reason in result.by_sqnr_alone.items():
         yield f'"{name}": judged by its SQNR alone: {reason}'
     if result.sensitivity and (best := result.sensitivity[0]).sqnr > result.least_sqnr:
-        yield f'FP16 weights in "{best.layer}" alone help most: {_decibels(best.sqnr)} dB at the worst output'
+        yield f'FP16 weights in "{best.layer}" alone help most for their bytes: {_decibels(best.sqnr)} dB at the worst output'
     for excess in result.wrong_maps[:_MOST_WRONG]:
         part = f", {excess.part}" if excess.part else ""
         yield (

@@ -1,12 +1,14 @@
 """Chooses the layers with palettes so that the weights take few bytes while the outputs keep their SQNR.
 
-The error of an output is measured on the emulated device, against the same network with FP16 weights that keeps its maps in FP32.
+Most samples choose; the others, which took no part in that, say whether the choice is accepted. The error of an output is measured on the emulated device, against the same network with FP16 weights that keeps its maps in FP32.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,27 +23,32 @@ from cnn_convertor.emulation.variants import Variants, judged_layers, variants_o
 from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.palettes.calibration import refuse_custom_layers
+from cnn_convertor.palettes.calibration import fitting_and_judging, refuse_custom_layers
 from cnn_convertor.palettes.layer_inputs import parts
+from cnn_convertor.progress import Progress, silent
 from cnn_convertor.quantize.palette_layers import Effect, Layers, select
 from cnn_convertor.samples import Samples
 
 Real: TypeAlias = NDArray[np.float64]
-Progress: TypeAlias = Callable[[int], None]  # sets of layers that are measured
 
+_CHOOSING = 32  # samples: each set of layers runs with all of them
+_ATTEMPTS = 4  # choices that the other samples may refuse
+_MORE = 0.25  # dB beside what a refused choice lacks
 _KEPT = 1 << 14  # errors of an output, over all samples, from which those of other sets of layers are predicted
 
 
 class AccuracyBudget(NamedTuple):
     """What keeps the outputs' SQNR. All in dB, of the worst output: wanted, and measured as chosen and with all palettes.
 
-    samples: their number; source: where they come from.
+    samples: the number of those that chose; source: where they come from. judges: the number of others, on which sqnr and
+    with_all are measured; 0: there is a single sample, which does both.
     """
 
     wanted: float
     sqnr: float
     with_all: float
     samples: int
+    judges: int
     source: str
 
 
@@ -52,6 +59,7 @@ def keep_outputs(
     *,
     sqnr: float,
     device: Device,
+    progress: Progress = silent,
 ) -> tuple[Program, AccuracyBudget]:
     """The program with palettes that save many bytes while every output keeps the SQNR in dB.
 
@@ -60,26 +68,50 @@ def keep_outputs(
     compiler.
     """
     refuse_custom_layers(program, "quantization_output_sqnr", "use quantization_threshold")
+    fitting, judging = fitting_and_judging(samples)
+    choosing = replace(fitting, inputs={name: values[:_CHOOSING] for name, values in fitting.inputs.items()})
     with temporary_folder() as folder:
         plain = without_palettes(program)
         variants = variants_of(install_data(graph, plain, folder, device=device), program)
-        meter = _Meter(variants, samples)
         names = [n for n, indices in variants.layers.items() if any(_is_open(program.weights[i]) for i in indices)]
         fixed = frozenset(variants.layers) - frozenset(names)
         savings = [variants.saved_bytes[name] for name in names]
-        noises: dict[Layers, float] = {}
+        choose, judge = (_Meter(variants, part) for part in (choosing, judging))
 
+        @cache
         def measure(layers: Layers) -> Effect:
-            effect = meter.effect(fixed | {names[i] for i in layers})
-            noises[layers] = effect.noise
-            return effect
+            progress("measure outputs", measure.cache_info().currsize, 2 * len(names))
+            return choose.effect(fixed | {names[i] for i in layers})
 
-        chosen = select(savings, measure, 10 ** (-sqnr / 10))
-    if chosen is None:
-        raise UnsupportedError(_missed(program, samples, sqnr, _decibels(noises[Layers()])))
-    with_all = _decibels(noises[Layers(range(len(names)))])
-    kept = AccuracyBudget(sqnr, _decibels(noises[chosen]), with_all, samples.count, samples.source)
-    return _without(program, frozenset(names) - {names[i] for i in chosen}), kept
+        @cache
+        def kept(layers: Layers) -> float:
+            return _decibels(judge.effect(fixed | {names[i] for i in layers}).noise)
+
+        chosen = _accepted(savings, measure, kept, sqnr)
+        if kept(chosen) < sqnr:
+            raise UnsupportedError(_missed(program, samples, sqnr, kept(chosen)))
+        with_all = kept(Layers(range(len(names))))
+    judges = 0 if judging is fitting else judging.count
+    budget = AccuracyBudget(sqnr, kept(chosen), with_all, choosing.count, judges, samples.source)
+    return _without(program, frozenset(names) - {names[i] for i in chosen}), budget
+
+
+def _accepted(
+    savings: Sequence[int], measure: Callable[[Layers], Effect], kept: Callable[[Layers], float], sqnr: float
+) -> Layers:
+    """The layers that save many bytes while the samples that did not choose them keep the SQNR, if any choice does.
+
+    kept: dB on those samples. A choice that they refuse is made once more with what it lacks; in the end no layer has a palette.
+    """
+    wanted = sqnr
+    for _ in range(_ATTEMPTS):
+        chosen = select(savings, measure, 10 ** (-wanted / 10))
+        if chosen is None:
+            break
+        if (reached := kept(chosen)) >= sqnr:
+            return chosen
+        wanted += sqnr - reached + _MORE
+    return Layers()
 
 
 def _missed(program: Program, samples: Samples, goal: float, reached: float) -> Problem:

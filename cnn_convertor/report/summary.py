@@ -98,7 +98,8 @@ def _with_slopes(report: Report) -> list[str]:
 
 def _outputs(kept: KeptPrecision) -> str:
     """What the outputs keep of their precision."""
-    source = f"{kept.samples} samples: {kept.source}"
+    samples = f"{kept.samples} samples choose, {kept.judges} others judge" if kept.judges else "1 sample"
+    source = f"{samples}: {kept.source}"
     return f"{kept.sqnr:.1f} dB ({kept.wanted:g} wanted, {kept.with_all:.1f} with all palettes; {source})"
 
 

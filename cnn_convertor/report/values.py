@@ -306,12 +306,16 @@ class CalibrationEffect(NamedTuple):
 
 
 class KeptPrecision(NamedTuple):
-    """What the worst output keeps, in dB: wanted, and measured as stored and with palettes everywhere."""
+    """What the worst output keeps, in dB: wanted, and measured as stored and with palettes everywhere.
+
+    samples: that chose the palettes. judges: the number of others, on which the figures are measured; 0: one sample did both.
+    """
 
     wanted: float
     sqnr: float
     with_all: float
     samples: int
+    judges: int
     source: str
 
 

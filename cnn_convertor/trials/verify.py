@@ -158,8 +158,7 @@ def verify(
             progress("preparations", 0, 1)
             warn_of_preparation(request, graph, inputs, classes, reference)
         if sensitivity or (attribute and palette):
-            progress("sensitivity", 0, 1)
-            result = replace(result, sensitivity=_sensitivity(trial))
+            result = replace(result, sensitivity=_sensitivity(trial, progress))
         if layers or attribute or result.failed or result.failed_fp16 or result.wrong_maps:
             progress("compare layers", 0, 1)
             result = _with_layers(result, trial, unfused=layers or attribute, attribute=attribute)
@@ -203,7 +202,7 @@ def _run_beside(trial: _Trial, network: EmulatedNetwork) -> tuple[Outputs, Refer
     return run_device(network, trial.samples.inputs, trial.on), trial.reference
 
 
-def _sensitivity(trial: _Trial) -> tuple[Sensitivity, ...]:
+def _sensitivity(trial: _Trial, progress: Progress) -> tuple[Sensitivity, ...]:
     """What FP16 weights in each layer alone do for the outputs; nothing, after a warning, where no layer has a palette."""
     if not has_palettes(trial.program):
         problem = "there are no palettes whose effect could be shown: all weights are FP16"
@@ -213,7 +212,7 @@ def _sensitivity(trial: _Trial) -> tuple[Sensitivity, ...]:
     def compared(network: EmulatedNetwork) -> tuple[Comparison, ...]:
         return compare_outputs(network, *_run_beside(trial, network))
 
-    return sensitivities(variants_of(trial.loaded(without_palettes(trial.program)), trial.program), compared)
+    return sensitivities(variants_of(trial.loaded(without_palettes(trial.program)), trial.program), compared, progress)
 
 
 def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribute: bool) -> Verification:

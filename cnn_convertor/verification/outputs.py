@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.variants import Variants
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import ArgMax, DetectionOutput, Identity, Reshape, TransposeReshape
+from cnn_convertor.progress import Progress, silent
 from cnn_convertor.verification.compare import (
     before_softmax,
     compare,
@@ -229,16 +230,29 @@ def beside(
 
 
 def sensitivities(
-    variants: Variants, compared: Callable[[EmulatedNetwork], Sequence[Comparison]]
+    variants: Variants, compared: Callable[[EmulatedNetwork], Sequence[Comparison]], progress: Progress = silent
 ) -> tuple[Sensitivity, ...]:
-    """The outputs when one layer alone has FP16 weights, for each layer with a palette; the best first.
+    """The outputs when one layer alone has FP16 weights, for each layer with a palette.
 
+    First comes the layer whose bytes buy most: the noise of the worst output that they take away, before a softmax.
     compared: a network's outputs, compared with the framework's.
     """
-    measured = []
-    for layer in variants.layers:
-        with variants.with_palettes(variants.layers.keys() - {layer}) as network:
-            outputs = compared(network)
-        levels = {output.name: output.sqnr for output in outputs}
-        measured.append(Sensitivity(layer, variants.saved_bytes[layer], least_sqnr(outputs), levels))
-    return tuple(sorted(measured, key=lambda each: -each.sqnr))
+
+    def outputs_with(palettes: Collection[str]) -> Sequence[Comparison]:
+        with variants.with_palettes(palettes) as network:
+            return compared(network)
+
+    everywhere, measured = _noise(outputs_with(variants.layers.keys())), []
+    for number, layer in enumerate(variants.layers):
+        progress("sensitivity", number, len(variants.layers))
+        outputs = outputs_with(variants.layers.keys() - {layer})
+        more_bytes, levels = variants.saved_bytes[layer], {output.name: output.sqnr for output in outputs}
+        bought = (everywhere - _noise(outputs)) / max(1, more_bytes)
+        measured.append((bought, Sensitivity(layer, more_bytes, least_sqnr(outputs), levels)))
+    return tuple(each for _, each in sorted(measured, key=lambda pair: -pair[0]))
+
+
+def _noise(outputs: Sequence[Comparison]) -> float:
+    """Of the worst output over its signal; the map before a softmax stands for the softmax."""
+    before = {output.evidence_for for output in outputs if not output.doubt}
+    return float(10 ** (-least_sqnr([output for output in outputs if output.name not in before]) / 10))

@@ -229,7 +229,7 @@ def changed(graph: Graph, draw: random.Random) -> tuple[str, str, Graph]:
                 node.name
             ) == graph.shape(node.name):
                 return kind, node.name, made
-        except (ValueError, AttributeError, TypeError, IndexError):
+        except (ValueError, AttributeError, TypeError, IndexError, ConvertorError):
             continue
 
 

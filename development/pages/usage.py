@@ -15,8 +15,8 @@ COMMANDS_HEAD = """# The command line
 text of `--help`.
 
 Results go to standard output. Progress, warnings and errors go to standard error. [messages.md](messages.md) explains the code of
-each warning and error. On a terminal, a command that takes longer than a moment shows a progress bar; with `-v`, it prints a line
-with the time of each step. `NO_COLOR` turns off colors, and `CNN_CONVERTOR_DEBUG=1` shows the traceback of an error. For shell
+each warning and error. On a terminal, a command that takes longer than a moment shows a progress bar, elsewhere a line every 30
+seconds; with `-v`, it prints a line with the time of each step. `NO_COLOR` turns off colors, and `CNN_CONVERTOR_DEBUG=1` shows the traceback of an error. For shell
 completion, run `eval "$(_CNN_CONVERTOR_COMPLETE=bash_source cnn-convertor)"` (or `zsh_source`, `fish_source`).
 
 | exit code | meaning |

@@ -12,6 +12,7 @@ import pytest
 from cli.terminal import terminal
 from cnn_convertor import cli
 from cnn_convertor.cli import console
+from cnn_convertor.cli.bar import RareLines
 from cnn_convertor.cli.live import ProgressLine
 from cnn_convertor.progress import State, counted
 
@@ -138,6 +139,15 @@ def test_a_bar_names_the_step_its_share_and_the_layer() -> None:
         shown.start(refresh=True)
         shown.stop()
     assert re.search(r"0:00  net: weights  25%  1 MB/s  conv1", screen.text)
+
+
+def test_elsewhere_a_line_says_now_and_then_where_the_work_is() -> None:
+    said: list[str] = []
+    times = iter([0.0, 1.0, 29.0, 31.0, 32.0, 70.0])
+    lines = RareLines(said.append, clock=lambda: next(times))
+    for step, done, total in (("read", 0, 1), ("run", 0, 4), ("run", 1, 4), ("run", 2, 4), ("compare", 0, 1)):
+        lines(step, done, total)
+    assert said == ["run, 25%", "compare"]
 
 
 # --- what a bar knows ----------------------------------------------------------------------------------------------------

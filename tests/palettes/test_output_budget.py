@@ -27,8 +27,9 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Pair, Shape, Window
-from cnn_convertor.palettes.output_budget import AccuracyBudget
+from cnn_convertor.palettes.output_budget import AccuracyBudget, _accepted
 from cnn_convertor.pipeline import quantize
+from cnn_convertor.quantize.palette_layers import Effect, Layers
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
 from verification.trials import config
 
@@ -70,17 +71,18 @@ def kept(sqnr: float) -> tuple[Program, AccuracyBudget]:
 
 
 @cache
-def inputs() -> dict[str, Maps]:
-    """What the budget is measured with, where no samples are given."""
-    return dict(random_samples(shapes_of(network()), Preparation(), samples=8, seed=0).inputs)
+def inputs(*, judging: bool = True) -> dict[str, Maps]:
+    """What the budget is measured with, where no samples are given: every fourth of 8. Not judging: the others, which choose."""
+    whole = random_samples(shapes_of(network()), Preparation(), samples=8, seed=0).inputs
+    return {name: values[3::4] if judging else np.delete(values, [3, 7], axis=0) for name, values in whole.items()}
 
 
 def installed(program: Program, folder: Path) -> EmulatedNetwork:
     return install(network(), program, emit(program, RenderOptions("a graph")), folder, device=DV700)
 
 
-def output(made: EmulatedNetwork, *, exact: bool = False) -> Real:
-    return made.run(inputs(), exact=exact).outputs[0].astype(np.float64)
+def output(made: EmulatedNetwork, *, exact: bool = False, judging: bool = True) -> Real:
+    return made.run(inputs(judging=judging), exact=exact).outputs[0].astype(np.float64)
 
 
 def decibels(right: Real, found: Real) -> float:
@@ -103,7 +105,7 @@ BUDGETS = [44.0, 46.0, 48.0, 52.0, 60.0]  # all palettes leave 43.1 dB, none 67.
 def test_the_outputs_keep_what_is_said(tmp_path: Path) -> None:
     for sqnr in BUDGETS:
         _, found = kept(sqnr)
-        assert found.sqnr >= sqnr == found.wanted and found.samples == 8
+        assert found.sqnr >= sqnr == found.wanted and (found.samples, found.judges) == (6, 2)
     program, found = kept(46.0)
     assert found.sqnr == pytest.approx(measured(program, tmp_path), abs=1e-6)
 
@@ -117,20 +119,37 @@ def test_a_higher_budget_takes_more_bytes() -> None:
 def test_no_choice_of_palettes_keeps_the_outputs_in_fewer_bytes(tmp_path: Path) -> None:
     everywhere = kept(-10.0)[0]
     variants = variants_of(installed(without_palettes(everywhere), tmp_path), everywhere)
-    right = output(variants.network, exact=True)
+    sides = (False, True)
+    right = {judging: output(variants.network, exact=True, judging=judging) for judging in sides}
     saved = {layer.layer: layer.fp16_bytes - layer.nbytes for layer in describe(everywhere)}
     for sqnr in BUDGETS:
         names = palettes(kept(sqnr)[0])
         for others in (set(other) for size in range(6) for other in combinations("abcde", size)):
             if sum(map(saved.__getitem__, others)) > sum(map(saved.__getitem__, names)):
                 with variants.with_palettes(others) as other:
-                    assert decibels(right, output(other)) < sqnr
+                    assert min(decibels(right[side], output(other, judging=side)) for side in sides) < sqnr
 
 
 def test_the_reasons_say_what_decided() -> None:
     program, _ = kept(46.0)
     reasons = {layer.layer: (layer.palette, layer.reason) for layer in describe(program)}
     assert set(reasons.values()) == {(True, Reason.KEPT), (False, Reason.MISSED)}
+
+
+@pytest.mark.parametrize(("refused", "chosen"), [(0, {0, 1}), (1, {0}), (9, set())])
+def test_a_choice_that_other_samples_refuse_is_made_with_more(refused: int, chosen: set[int]) -> None:
+    """Two layers: both leave 40 dB with the samples that choose, the first one alone 45."""
+    tried: list[Layers] = []
+
+    def measure(layers: Layers) -> Effect:
+        noise = {0: 0.0, 1: 10**-4.5 if 0 in layers else 0.5e-4, 2: 1e-4}[len(layers)]
+        return Effect(noise, np.full((1, 1), np.sqrt(noise)))
+
+    def kept(layers: Layers) -> float:
+        tried.append(layers)
+        return 38.0 if len(tried) <= refused else 40.0
+
+    assert _accepted([10, 5], measure, kept, 40.0) == chosen
 
 
 def test_what_the_ini_file_says_stays() -> None:
