@@ -248,6 +248,7 @@ def _lowered(
         schedule.steps,
         name=name,
         transposed=options.transposed,
+        cpu_threads=options.cpu_threads,
         placement=schedule.placement,
         original=graph,
     )

@@ -95,7 +95,8 @@ def _sources(program: Program, options: RenderOptions) -> Iterator[tuple[str, st
     functions = [kernel_view(program, layer).function for layer in program.layers if layer.cpu is not None]
     shared: dict[str, object] = {
         "layers": layer_views(program),
-        "kernels": bundle(functions),
+        "kernels": bundle(functions, threads=program.cpu_threads != 1),
+        "threads": program.cpu_threads if functions else 1,
         "customs": custom_types(program),
         "byte_input": _byte_input(program),
         "channel_order": options.channel_order,

@@ -56,6 +56,7 @@ class Config:
     transpose_weight: bool = _DEFAULTS["transpose_weight"]
     quantization_threshold: float = _DEFAULTS["quantization_threshold"]  # dB
     quantization_output_sqnr: float | None = _DEFAULTS["quantization_output_sqnr"]  # dB
+    cpu_threads: int = _DEFAULTS["cpu_threads"]  # 0: as many as there are cores
     report: bool = _DEFAULTS["report"]
     selftest: bool = _DEFAULTS["selftest"]
     python_module: str = _DEFAULTS["python_module"]

@@ -27,6 +27,7 @@ from cnn_convertor.config.kinds import (
     SOFTMAX,
     STAGES,
     TEXT,
+    THREADS,
     Kind,
 )
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE
@@ -140,6 +141,13 @@ KEYS = (
         "auto: the fewest bytes found with which every output keeps this SQNR in dB; replaces the threshold",
     ),
     Key("OUTPUT", "transpose_weight", FLAG, "1", "1: feature maps stay HWC, 0: the application transposes its input"),
+    Key(
+        "OUTPUT",
+        "cpu_threads",
+        THREADS,
+        "1",
+        "threads that share the work of each layer on the CPU; auto: as many as the board has cores: see docs/layers.md#threads",
+    ),
     Key("OUTPUT", "report", FLAG, "0", "write `name.html` and `name_report.json`: see docs/report.md"),
     Key("OUTPUT", "selftest", FLAG, "0", "write `name_selftest.cpp`, which tests the network on a board or PC"),
     Key("OUTPUT", "python_module", MODULE_NAME, "", "write the C++ source of a Python module of that name"),

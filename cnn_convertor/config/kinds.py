@@ -35,6 +35,7 @@ class Kind(NamedTuple):
     spellings: Callable[[str], tuple[str, ...]] = lambda _: ()
 
 
+MOST_THREADS = 64
 LONGEST_NAME = 200  # characters, so that file names derived from it are valid
 
 
@@ -174,6 +175,14 @@ def _softmax(text: str, _: Path) -> str:
     return text.lower()
 
 
+def _threads(text: str, _: Path) -> int:
+    """0 stands for auto."""
+    threads = 0 if text.lower() == "auto" else int(text)
+    if threads not in range(MOST_THREADS + 1):
+        raise ValueError
+    return threads
+
+
 def _input_type(text: str, _: Path) -> str:
     if text.lower() not in INPUT_TYPES:
         raise ValueError
@@ -218,6 +227,7 @@ INPUT_TYPES = {"fp16": "", "u8": "", "u8_rgb": "RGB", "u8_bgr": "BGR"}  # the or
 INPUT_TYPE = Kind("fp16, u8, u8_rgb or u8_bgr", _input_type)
 FUSION = Kind("proven, documented, full or none", _fusion)
 DEVICE = Kind(f"{', '.join(NAMES)}, or a .toml or .json file", read_profile)
+THREADS = Kind(f"auto, or a number of threads up to {MOST_THREADS}", _threads)
 SOFTMAX = Kind("cpu or sdk", _softmax)
 STAGES = Kind("names of stages, each once, separated by commas", _layer_names)
 LEVEL = Kind("a whole number", _level)

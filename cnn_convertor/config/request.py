@@ -33,6 +33,7 @@ class DeviceOptions(NamedTuple):
     transposed: bool
     uses_sdk_softmax: bool = False
     palettes: PaletteTargets = NO_PALETTES
+    cpu_threads: int = 1  # 0: as many as there are cores
 
     @staticmethod
     def of(config: Config) -> DeviceOptions:
@@ -44,12 +45,14 @@ class DeviceOptions(NamedTuple):
             config.transpose_weight,
             config.softmax == "sdk",
             PaletteTargets(everywhere, exceptions),
+            config.cpu_threads,
         )
 
     @property
     def passes(self) -> tuple[Pass, ...]:
         """What rewrites a network, in order: for all devices, then for this one."""
-        return *PASSES, *legalization(*self)
+        device, fusion, transposed, uses_sdk_softmax, palettes, _ = self
+        return *PASSES, *legalization(device, fusion, transposed, uses_sdk_softmax, palettes)
 
 
 def preparation_of(config: Config) -> Preparation:

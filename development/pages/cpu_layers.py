@@ -47,6 +47,16 @@ others have palettes. Which do is the cheapest of all choices, a minimum cut ove
 model](devices.md); without a change that it saves, no layer leaves the device. `inspect` and the report show the times that
 decided.
 
+### Threads
+
+`cpu_threads` in `[OUTPUT]` lets several threads share the work of each such layer: `cpu_threads = 4`, or `auto` for as many as the
+board has cores. They belong to the network object, sleep between two layers, and end with the object. An element takes the same
+instructions in the same order, so results do not depend on their number. Maps below 32,768 elements are left to one thread,
+because to wake another takes longer. If the system has no more threads, the others do the work.
+
+Compile with `-pthread`. The default is 1: then no source includes `<thread>`, which firmware without an operating system lacks, and the
+board's other cores are left to the application.
+
 ### Softmax
 
 By default a softmax is a generated function: it computes in FP32 and leaves its input alone. `softmax = sdk` in `[OPTIONAL]`

@@ -131,7 +131,7 @@ needs the package onnx.
 `get_fc_usec`, `get_cpu_usec`, `destroy`. Inputs are float16 arrays as they lie in memory. Compile it with pybind11:
 
 ```text
-c++ -O2 -shared -fPIC $(python3 -m pybind11 --includes) MODULE.cpp NAME_gen.cpp RUNTIME -o MODULE$(python3-config --extension-suffix)
+c++ -O2 -shared -fPIC -pthread $(python3 -m pybind11 --includes) MODULE.cpp NAME_gen.cpp RUNTIME -o MODULE$(python3-config --extension-suffix)
 ```
 
 On the PC, RUNTIME is the [emulated device](internals/host-device.md): `-I cnn_convertor/host/include cnn_convertor/host/src/*.cpp`.

@@ -221,7 +221,7 @@ def test_callbacks_of_custom_layers_must_be_readable(tmp_path: Path, capsys: pyt
 def test_make_names_the_sources(kit: Path) -> None:
     command = ["make", "-n", "-B", "CROSS_COMPILE=arm-linux-gnueabihf-", "RUNTIME=libruntime.a"]
     said = subprocess.run(command, cwd=kit, capture_output=True, text=True, check=True).stdout
-    assert said.startswith("arm-linux-gnueabihf-g++ -std=c++11 -Wall -Wextra")
+    assert said.startswith("arm-linux-gnueabihf-g++ -std=c++11 -pthread -Wall -Wextra")
     assert "runner.cpp digits_caffe_gen.cpp -o runner libruntime.a -ldmpdv" in said
 
 

@@ -36,7 +36,18 @@ def test_no_name_looks_like_a_macro() -> None:
 def test_headers_stand_behind_what_they_include() -> None:
     found = bundle(["Softmax", "Concat", "Softmax"])
     bodies = [re.findall(r"^(?:class|struct|enum|inline \w+) (\w+)", body, re.MULTILINE)[0] for body in found.bodies]
-    assert bodies == ["Axes", "FromHalf", "Format", "Part", "Larger", "BitsOf", "Same", "NaturalExponential", "Concat"]
+    assert bodies == [
+        "Axes",
+        "FromHalf",
+        "Threads",
+        "Format",
+        "Part",
+        "Larger",
+        "BitsOf",
+        "Same",
+        "NaturalExponential",
+        "Concat",
+    ]
     names = [include.partition("<")[2].partition(">")[0] for include in found.system]
     assert "#include <cmath>" in found.system and names == sorted(set(names))
 

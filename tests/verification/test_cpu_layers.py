@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.audit import audit
 from cnn_convertor.devices.dv700.commands import COPY
+from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.operators import OPERATORS
 from cnn_convertor.devices.dv700.program import ElementType
 from cnn_convertor.emulation.build import INCLUDE
@@ -106,6 +107,35 @@ def test_every_function_on_the_cpu(tmp_path: Path, chosen: Sequence[str], transp
             reached = sqnr(result[sample], values[name])
             least = 100.0 if trial.program.layers[index].output.type is ElementType.FLOAT else 60.0
             assert reached >= least, f"{name}: {reached:.1f} dB"
+
+
+def large_maps() -> Graph:
+    """Maps that threads share, and classes that the device's maximizer or the CPU finds."""
+    nodes = (
+        Node("x", ops.Input(Shape(45, 43, 24))),
+        Node("swish", ops.Unary(ops.Swish(1.0)), ("x",)),
+        Node("mish", ops.Unary(ops.Mish()), ("swish",)),
+        Node("mean", ops.Reduce(ops.Reduction.MEAN, (Axis.HEIGHT, Axis.WIDTH)), ("mish",)),
+        Node("product", ops.Binary(ops.BinaryOp.MULTIPLY), ("mish", "mean")),
+        Node("scores", COPY, ("product",)),
+        Node("classes", ops.ArgMax(Axis.CHANNELS, 1, values=False), ("scores",)),
+    )
+    return Graph(nodes, ("product", "classes"))
+
+
+@pytest.mark.parametrize("threads", [3, "auto"])
+def test_threads_of_a_generated_network_give_the_same_bits(tmp_path: Path, threads: int | str) -> None:
+    graph, device = large_maps(), read_profile("zia-c3", Path())
+    inputs = {"x": np.random.default_rng(4).normal(size=(2, 45, 43, 24)).astype(np.float16).astype(np.float32)}
+    alone = network(graph, tmp_path / "alone", device=device)
+    shared = network(graph, tmp_path / "shared", device=device, compiled=True, cpu_threads=threads)
+    assert "<thread>" not in (tmp_path / "alone" / f"{NAME}_cpu.h").read_text()
+    assert "<thread>" in (tmp_path / "shared" / f"{NAME}_cpu.h").read_text()
+    assert audit(tmp_path / "shared" / f"{NAME}_gen.cpp", None).findings == ()
+    without_block = shared._replace(device=shared.device._replace(blocks=frozenset({"conv"})))
+    for one, other, third in zip(*(each.run(inputs).outputs for each in (alone, shared, without_block)), strict=True):
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(one, third)
 
 
 UNPOOLED = {

@@ -1,7 +1,7 @@
 """Calls of the C++ functions that run layers on the CPU, and the headers that they need."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -9,10 +9,12 @@ from typing import NamedTuple
 from cnn_convertor.codegen.cpp import literal
 from cnn_convertor.devices.dv700.operators import Argument, CpuKernelCall, kernel_call
 from cnn_convertor.devices.dv700.program import ElementType, Layer, Program, StoredArray, Tensor
+from cnn_convertor.ir.ops import Op
 
 _FOLDER = Path(__file__).parent
 _NAMESPACE = "dv700_cpu"  # of the headers; NAME_cpu.h puts them into its own, since each network has its own version
 _ORDER = "order.h"  # NAME_cpu.h says the order of its maps itself
+_THREADS, _ONE_THREAD = "threads.h", "one_thread.h"  # the second in place of the first needs no <thread>
 MAXIMIZER = "Maximize"  # works on a block of the device
 _TAKES_A_LIST = {"Concat"}  # functions of any number of maps
 
@@ -37,12 +39,21 @@ def kernel_view(program: Program, layer: Layer) -> KernelView:
     maps = tuple(map(_declared, (*names, "y"), (*layer.inputs, layer.output)))
     if maximizes(layer):
         return KernelView(MAXIMIZER, maps, f"x, y, {layer.inputs[0].offset}, {layer.output.offset}")
-    inputs = [f"{{{', '.join(names)}}}"] if call.function in _TAKES_A_LIST else names
     arrays = [f"w{position}" for position in range(len(layer.constants))]
     offsets = [program.arrays_offset + array.offset for array in layer.constants]
     maps = (*map(_declared_array, arrays, offsets, layer.constants), *maps)
-    arguments = ", ".join((*inputs, *arrays, "y", *map(_argument, call.arguments)))
-    return KernelView(call.function, maps, arguments, bool(arrays))
+    return KernelView(call.function, maps, _arguments(call, names, arrays, "y"), bool(arrays))
+
+
+def call_text(op: Op, inputs: Sequence[str], arrays: Sequence[str], output: str) -> str:
+    """The call that does an operator's work, as C++. inputs, arrays, output: the names of maps and of constants."""
+    call = kernel_call(op)
+    return f"{call.function}({_arguments(call, inputs, arrays, output)})"
+
+
+def _arguments(call: CpuKernelCall, inputs: Sequence[str], arrays: Sequence[str], output: str) -> str:
+    maps = [f"{{{', '.join(inputs)}}}"] if call.function in _TAKES_A_LIST else inputs
+    return ", ".join((*maps, *arrays, output, *map(_argument, call.arguments)))
 
 
 def maximizes(layer: Layer) -> bool:
@@ -101,9 +112,10 @@ class Bundle(NamedTuple):
     bodies: tuple[str, ...]
 
 
-def bundle(functions: Iterable[str]) -> Bundle:
-    """The headers of the functions, each after those that it includes."""
-    names = dict.fromkeys(name for function in functions for name in _needed(_file_of(function)))
+def bundle(functions: Iterable[str], *, threads: bool = False) -> Bundle:
+    """The headers of the functions, each after those that it includes. threads: whether several can share the work."""
+    needed = dict.fromkeys(name for function in functions for name in _needed(_file_of(function)))
+    names = (_ONE_THREAD if name == _THREADS and not threads else name for name in needed)
     headers = [_read(name) for name in names]
     system = sorted(
         {include for header in headers for include in header.system}, key=lambda include: include.split("<")[-1]
@@ -131,7 +143,7 @@ def all_kernels() -> Kernels:
             if _file_of(function) == path.name:
                 structs = re.findall(r"^struct (\w+) {(?:\n  .*)*operator\(\)", body, re.MULTILINE)
                 calls += [(function, struct) for struct in ([""] if prefix == "inline" else structs)]
-    whole = bundle((*dict(calls), MAXIMIZER))
+    whole = bundle((*dict(calls), MAXIMIZER), threads=True)
     enums = (values for body in whole.bodies for values in re.findall(r"^enum \w+ {([^}]*)}", body, re.MULTILINE))
     return Kernels(whole, tuple(calls), tuple(word for values in enums for word in re.findall(r"\bk[A-Z]\w*", values)))
 

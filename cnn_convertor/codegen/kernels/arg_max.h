@@ -17,7 +17,7 @@ namespace dv700_cpu {
 inline void ArgMax(const Tensor &x, const Tensor &y, Axes along, int count, bool values, bool last_first) {
   const bool is_whole = along.height && along.width && along.channels;
   std::vector<std::pair<float, int>> found;
-  ForParts(x, along, 1, [&](const Part &part) {
+  ForParts(x, along, 1, [&, found](const Part &part) mutable {
     found.clear();
     part.ForEach([&](int h, int w, int c) {
       const int place = is_whole ? (c * x.height + h) * x.width + w : h - part.y + w - part.x + c - part.c;

@@ -28,17 +28,16 @@ inline void AveragePool(const Tensor &x, const Tensor &y, const Window &window, 
   const int height = x.height + counted.top + counted.bottom, width = x.width + counted.left + counted.right;
   const std::size_t channels = static_cast<std::size_t>(y.channels);
   Values from = Values::Of(x), to(y);
-  for (int h = 0; h < y.height; ++h)
-    for (int w = 0; w < y.width; ++w) {
-      float *sums = to.At(h, w, 0);
-      int count = 0;
-      ForWindow(window, h, w, x.height, x.width, [&](int i, int j) {
-        Transform(Values::Row(sums), Values::Row(from.At(i, j, 0)), Values::Row(sums), channels, Sum{});
-      });
-      ForWindow(inside, h, w, height, width, [&](int, int) { ++count; });
-      for (std::size_t c = 0; c < channels; ++c)
-        sums[c] = factor != 0.0f ? sums[c] * factor : sums[c] / static_cast<float>(std::max(count, 1));
-    }
+  y.ForPixels(y.channels * window.Size(), [&](int h, int w) {
+    float *sums = to.At(h, w, 0);
+    int count = 0;
+    ForWindow(window, h, w, x.height, x.width, [&](int i, int j) {
+      Transform(Values::Row(sums), Values::Row(from.At(i, j, 0)), Values::Row(sums), channels, Sum{});
+    });
+    ForWindow(inside, h, w, height, width, [&](int, int) { ++count; });
+    for (std::size_t c = 0; c < channels; ++c)
+      sums[c] = factor != 0.0f ? sums[c] * factor : sums[c] / static_cast<float>(std::max(count, 1));
+  });
   to.Write(y);
 }
 

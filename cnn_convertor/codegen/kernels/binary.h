@@ -9,6 +9,7 @@
 
 #include "block.h"
 #include "tensor.h"
+#include "threads.h"
 
 namespace dv700_cpu {
 
@@ -102,28 +103,36 @@ class Operand {
   uint8_t room_[4 * kRoom];
 };
 
+// Some pixels of a chunk, which begins with the channel first.
 template <class F>
-void BinaryElements(Operand &x, Operand &y, const Tensor &z, F f) {
-  const std::size_t pixels = static_cast<std::size_t>(z.height) * static_cast<std::size_t>(z.width);
-  for (int c = 0; c < z.channels; c += z.Together(c)) {
-    const std::size_t first = static_cast<std::size_t>(c), together = static_cast<std::size_t>(z.Together(c));
-    const std::size_t chunk = pixels * together, most = std::min(x.Most(chunk, together), y.Most(chunk, together));
-    x.Begin(first, together, most);
-    y.Begin(first, together, most);
-    for (std::size_t i = 0; i < chunk; i += most) {
-      const std::size_t count = std::min(most, chunk - i), number = first * pixels + i;
-      Transform(x.Next(number, i / together, together, count), y.Next(number, i / together, together, count),
-                Elements(z, number), count, f);
-    }
+void BinaryElements(Operand &x, Operand &y, const Tensor &z, std::size_t first, std::size_t pixel, std::size_t pixels, F f) {
+  const std::size_t together = static_cast<std::size_t>(z.Together(static_cast<int>(first))), all = pixels * together;
+  const std::size_t most = std::min(x.Most(all, together), y.Most(all, together));
+  const std::size_t before = z.Size() / static_cast<std::size_t>(z.channels) * first + pixel * together;
+  x.Begin(first, together, most);
+  y.Begin(first, together, most);
+  for (std::size_t i = 0; i < all; i += most) {
+    const std::size_t count = std::min(most, all - i), place = pixel + i / together;
+    Transform(x.Next(before + i, place, together, count), y.Next(before + i, place, together, count),
+              Elements(z, before + i), count, f);
   }
 }
 
 // z = f(x, y), element by element; an axis of length 1 is repeated.
 template <class F>
 void Binary(const Tensor &x, const Tensor &y, const Tensor &z, F f) {
-  Operand a(x, z), b(y, z);
-  if (a.HasElements(z) && b.HasElements(z)) {
-    BinaryElements(a, b, z, f);
+  if (Operand(x, z).HasElements(z) && Operand(y, z).HasElements(z)) {
+    const std::size_t together = static_cast<std::size_t>(z.Together(0)), least = 16;
+    const std::size_t pixels = static_cast<std::size_t>(z.height) * static_cast<std::size_t>(z.width);
+    const std::size_t block = std::max(4096 / together / least, static_cast<std::size_t>(1)) * least;
+    const std::size_t blocks = (pixels + block - 1) / block, chunks = (z.Size() / pixels + together - 1) / together;
+    Share(z.threads, chunks * blocks, block * together, [&](std::size_t first, std::size_t last) {
+      Operand a(x, z), b(y, z);
+      for (std::size_t i = first; i < last; ++i) {
+        const std::size_t pixel = i % blocks * block;
+        BinaryElements(a, b, z, i / blocks * together, pixel, std::min(block, pixels - pixel), f);
+      }
+    });
     return;
   }
   const auto get = [](const Tensor &t, int h, int w, int c) {

@@ -2,6 +2,7 @@
 #ifndef DV700_CPU_BLOCK_H
 #define DV700_CPU_BLOCK_H
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -11,6 +12,7 @@
 
 #include "half.h"
 #include "tensor.h"
+#include "threads.h"
 
 namespace dv700_cpu {
 
@@ -223,6 +225,16 @@ void Transform(Elements x, Elements y, std::size_t count, F f) {
   }
   for (; i + 8 <= count; i += 8) y.Set(i, Apply(f, x.Get(i)));
   if (i < count) y.SetSome(i, count - i, Apply(f, x.GetSome(i, count - i)));
+}
+
+// The same on several threads. Each element takes the same instructions for any number of them.
+template <class F>
+void TransformAll(Threads *threads, Elements x, Elements y, std::size_t count, F f) {
+  const std::size_t together = 64;
+  Share(threads, (count + together - 1) / together, together, [&](std::size_t first, std::size_t last) {
+    const std::size_t begin = first * together, end = std::min(last * together, count);
+    Transform(Elements(x.At(begin), x.is_half), Elements(y.At(begin), y.is_half), end - begin, f);
+  });
 }
 
 // z = f(x, y)

@@ -17,8 +17,9 @@ inline void Concat(const std::vector<Tensor> &xs, const Tensor &y, Axes along) {
   Values to(y);
   for (const Tensor &x : xs) {
     Values from = Values::Of(x);
-    for (int h = 0; h < x.height; ++h)
-      for (int w = 0; w < x.width; ++w) std::copy_n(from.At(h, w, 0), x.channels, to.At(top + h, left + w, first));
+    x.ForPixels(x.channels, [&](int h, int w) {
+      std::copy_n(from.At(h, w, 0), x.channels, to.At(top + h, left + w, first));
+    });
     if (along.height) top += x.height;
     if (along.width) left += x.width;
     if (along.channels) first += x.channels;

@@ -13,12 +13,11 @@ struct Steps {
 };
 inline void Crop(const Tensor &x, const Tensor &y, Steps start, Steps stride) {
   Values from = Values::Of(x), to(y);
-  for (int h = 0; h < y.height; ++h)
-    for (int w = 0; w < y.width; ++w) {
-      const float *row = from.At(start.y + h * stride.y, start.x + w * stride.x, start.c);
-      float *result = to.At(h, w, 0);
-      for (int c = 0; c < y.channels; ++c) result[c] = row[c * stride.c];
-    }
+  y.ForPixels(y.channels, [&](int h, int w) {
+    const float *row = from.At(start.y + h * stride.y, start.x + w * stride.x, start.c);
+    float *result = to.At(h, w, 0);
+    for (int c = 0; c < y.channels; ++c) result[c] = row[c * stride.c];
+  });
   to.Write(y);
 }
 

@@ -2,11 +2,13 @@
 #ifndef DV700_CPU_DENSE_H
 #define DV700_CPU_DENSE_H
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
 #include "block.h"
 #include "tensor.h"
+#include "threads.h"
 #include "values.h"
 
 namespace dv700_cpu {
@@ -21,8 +23,13 @@ struct AddWeighted {
 inline void Dense(const Tensor &x, const Tensor &weights, const Tensor &bias, const Tensor &y) {
   const std::size_t outputs = y.Size();
   Values inputs = Values::Of(x), sums = Values::Of(bias);
-  for (std::size_t i = 0; i < inputs.Size(); ++i)
-    Transform(sums.All(), Elements(weights, i * outputs), sums.All(), outputs, AddWeighted{inputs.Get(0, 0, static_cast<int>(i))});
+  const std::size_t together = 64;
+  Share(y.threads, (outputs + together - 1) / together, together * inputs.Size(), [&](std::size_t first, std::size_t last) {
+    const std::size_t begin = first * together, count = std::min(last * together, outputs) - begin;
+    const Elements part(sums.All().At(begin), false);
+    for (std::size_t i = 0; i < inputs.Size(); ++i)
+      Transform(part, Elements(weights, i * outputs + begin), part, count, AddWeighted{inputs.Get(0, 0, static_cast<int>(i))});
+  });
   sums.Write(y);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tensor.h"
+#include "threads.h"
 
 namespace dv700_cpu {
 
@@ -57,9 +58,8 @@ inline void DetectionOutput(const Tensor &locations, const Tensor &confidences, 
     return Box{x - half_width, row - half_height, x + half_width, row + half_height};
   };
 
-  std::vector<Detection> kept;
-  for (int label = 0; label < classes; ++label) {
-    if (label == background) continue;
+  std::vector<std::vector<Detection>> found(static_cast<std::size_t>(classes));
+  const auto find = [&](int label, std::vector<Detection> &kept) {
     std::vector<Detection> candidates;
     for (int box = 0; box < boxes; ++box) {
       const float confidence = confidences.Get(0, 0, box * classes + label);
@@ -78,7 +78,13 @@ inline void DetectionOutput(const Tensor &locations, const Tensor &confidences, 
       kept.push_back(candidate);
       if (eta < 1.0f && threshold > 0.5f) threshold *= eta;
     }
-  }
+  };
+  Share(y.threads, found.size(), static_cast<std::size_t>(boxes), [&](std::size_t first, std::size_t last) {
+    for (std::size_t label = first; label < last; ++label)
+      if (static_cast<int>(label) != background) find(static_cast<int>(label), found[label]);
+  });
+  std::vector<Detection> kept;
+  for (const std::vector<Detection> &of_class : found) kept.insert(kept.end(), of_class.begin(), of_class.end());
   if (keep_top_k >= 0 && kept.size() > static_cast<std::size_t>(keep_top_k)) {
     std::stable_sort(kept.begin(), kept.end(), IsSurer);
     kept.resize(static_cast<std::size_t>(keep_top_k));
@@ -91,9 +97,9 @@ inline void DetectionOutput(const Tensor &locations, const Tensor &confidences, 
       std::fill(values + 1, values + 7, -1.0f);
       values[0] = 0.0f;
     } else if (is_there) {
-      const Detection &found = kept[static_cast<std::size_t>(row)];
-      const Box box = decode(found.box, found.label);
-      const float row_values[7] = {0.0f,    static_cast<float>(found.label), found.confidence, box.left, box.top,
+      const Detection &next = kept[static_cast<std::size_t>(row)];
+      const Box box = decode(next.box, next.label);
+      const float row_values[7] = {0.0f,    static_cast<float>(next.label), next.confidence, box.left, box.top,
                                    box.right, box.bottom};
       std::copy(row_values, row_values + 7, values);
     }

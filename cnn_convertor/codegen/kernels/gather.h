@@ -17,9 +17,12 @@ inline void Gather(const Tensor &x, const Tensor &y, const std::vector<int> &row
     return places.empty() ? i : places[static_cast<std::size_t>(i)];
   };
   Values from = Values::Of(x), to(y);
-  to.ForEach([&](int h, int w, int c) {
-    const int row = at(rows, h), column = at(columns, w), channel = at(channels, c);
-    to.Set(h, w, c, row < 0 || column < 0 || channel < 0 ? filling : from.Get(row, column, channel));
+  y.ForPixels(y.channels, [&](int h, int w) {
+    const int row = at(rows, h), column = at(columns, w);
+    for (int c = 0; c < y.channels; ++c) {
+      const int channel = at(channels, c);
+      to.Set(h, w, c, row < 0 || column < 0 || channel < 0 ? filling : from.Get(row, column, channel));
+    }
   });
   to.Write(y);
 }

@@ -16,7 +16,7 @@ inline void LocalResponseNorm(const Tensor &x, const Tensor &y, int size, float 
   const int half = size / 2;
   const float share = alpha / static_cast<float>(across_channels ? size : size * size);
   Values from = Values::Of(x), to(y);
-  to.ForEach([&](int h, int w, int c) {
+  const auto normalize = [&](int h, int w, int c) {
     float sum = 0.0f;
     if (across_channels) {
       for (int k = std::max(c - half, 0); k <= std::min(c + half, x.channels - 1); ++k) {
@@ -31,6 +31,9 @@ inline void LocalResponseNorm(const Tensor &x, const Tensor &y, int size, float 
         }
     }
     to.Set(h, w, c, from.Get(h, w, c) * std::pow(bias + share * sum, -beta));
+  };
+  y.ForPixels(y.channels * size, [&](int h, int w) {
+    for (int c = 0; c < y.channels; ++c) normalize(h, w, c);
   });
   to.Write(y);
 }

@@ -9,6 +9,7 @@
 
 #include "block.h"
 #include "tensor.h"
+#include "threads.h"
 #include "values.h"
 
 namespace dv700_cpu {
@@ -79,15 +80,15 @@ inline void AddTimes(float factor, const float *values, float *sums, std::size_t
   for (; i < count; ++i) sums[i] += factor * values[i];
 }
 
-// z += x * y, in blocks of y that stay in the cache. x: rows x inner, y: inner x columns, row by row.
-inline void AddProduct(const float *x, const float *y, float *z, std::size_t rows, std::size_t inner,
+// z += x * y, in blocks of y that stay in the cache, for some rows of x and z. y: inner x columns, row by row.
+inline void AddProduct(const float *x, const float *y, float *z, std::size_t begin, std::size_t end, std::size_t inner,
                        std::size_t columns) {
   const std::size_t kInner = 64, kColumns = 256;
   for (std::size_t left = 0; left < columns; left += kColumns) {
     const std::size_t right = std::min(columns, left + kColumns);
     for (std::size_t first = 0; first < inner; first += kInner) {
       const std::size_t last = std::min(inner, first + kInner);
-      for (std::size_t row = 0; row < rows; ++row) {
+      for (std::size_t row = begin; row < end; ++row) {
         float *sums = z + row * columns;
         for (std::size_t i = first; i < last; ++i) {
           AddTimes(x[row * inner + i], y + i * columns + left, sums + left, right - left);
@@ -106,9 +107,12 @@ inline void MatMul(const Tensor &x, const Tensor &y, const Tensor &z, Matrices l
   for (int matrix = 0; matrix < result.count; ++matrix) {
     if (matrix == 0 || left.count > 1) x_reader.Read(matrix, &x_values);
     if (matrix == 0 || right.count > 1) y_reader.Read(matrix, &y_values);
-    sums.assign(static_cast<std::size_t>(z_places.rows) * static_cast<std::size_t>(z_places.columns), 0.0f);
-    AddProduct(x_values.data(), y_values.data(), sums.data(), static_cast<std::size_t>(z_places.rows),
-               static_cast<std::size_t>(x_reader.columns), static_cast<std::size_t>(z_places.columns));
+    const std::size_t rows = static_cast<std::size_t>(z_places.rows), columns = static_cast<std::size_t>(z_places.columns);
+    const std::size_t inner = static_cast<std::size_t>(x_reader.columns);
+    sums.assign(rows * columns, 0.0f);
+    Share(z.threads, rows, inner * columns, [&](std::size_t first, std::size_t last) {
+      AddProduct(x_values.data(), y_values.data(), sums.data(), first, last, inner, columns);
+    });
     const float *from = sums.data();
     z_places.ForEach(matrix, [&](int h, int w, int c, std::size_t number) { z_map.Set(h, w, c, factor * from[number]); });
   }

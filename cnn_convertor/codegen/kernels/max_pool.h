@@ -21,14 +21,13 @@ struct Largest {
 inline void MaxPool(const Tensor &x, const Tensor &y, const Window &window) {
   const std::size_t channels = static_cast<std::size_t>(y.channels);
   Values from = Values::Of(x), to(y);
-  for (int h = 0; h < y.height; ++h)
-    for (int w = 0; w < y.width; ++w) {
-      float *largest = to.At(h, w, 0);
-      std::fill_n(largest, channels, -INFINITY);
-      ForWindow(window, h, w, x.height, x.width, [&](int i, int j) {
-        Transform(Values::Row(largest), Values::Row(from.At(i, j, 0)), Values::Row(largest), channels, Largest{});
-      });
-    }
+  y.ForPixels(y.channels * window.Size(), [&](int h, int w) {
+    float *largest = to.At(h, w, 0);
+    std::fill_n(largest, channels, -INFINITY);
+    ForWindow(window, h, w, x.height, x.width, [&](int i, int j) {
+      Transform(Values::Row(largest), Values::Row(from.At(i, j, 0)), Values::Row(largest), channels, Largest{});
+    });
+  });
   to.Write(y);
 }
 

@@ -17,8 +17,8 @@ enum ByteFormat { kBytes };
 // A map of one channel in the I/O memory, one byte a pixel.
 class Bytes {
  public:
-  Bytes(uint8_t *io, std::size_t offset, int rows, int columns, int, ByteFormat)
-      : data_(io + offset), row_(kRowByRow ? columns : 1), column_(kRowByRow ? 1 : rows) {}
+  Bytes(const Memory &io, std::size_t offset, int rows, int columns, int, ByteFormat)
+      : data_(io.data + offset), row_(kRowByRow ? columns : 1), column_(kRowByRow ? 1 : rows) {}
 
   void Set(int y, int x, int value) const { data_[y * row_ + x * column_] = static_cast<uint8_t>(value); }
 
@@ -64,13 +64,12 @@ bool RunMaximizer(Block &block, std::size_t input, std::size_t output, const Ten
 template <class Block>
 void Maximize(Block &block, const Tensor &x, const Bytes &y, std::size_t input, std::size_t output) {
   if (RunMaximizer(block, input, output, x)) return;
-  for (int row = 0; row < x.height; ++row)
-    for (int column = 0; column < x.width; ++column) {
-      int best = 0;
-      for (int c = 1; c < x.channels; ++c)
-        if (x.Get(row, column, c) > x.Get(row, column, best)) best = c;
-      y.Set(row, column, best);
-    }
+  x.ForPixels(x.channels, [&](int row, int column) {
+    int best = 0;
+    for (int c = 1; c < x.channels; ++c)
+      if (x.Get(row, column, c) > x.Get(row, column, best)) best = c;
+    y.Set(row, column, best);
+  });
 }
 
 }  // namespace dv700_cpu

@@ -2,8 +2,11 @@
 #ifndef DV700_CPU_PART_H
 #define DV700_CPU_PART_H
 
+#include <cstddef>
+
 #include "axes.h"
 #include "tensor.h"
+#include "threads.h"
 
 namespace dv700_cpu {
 
@@ -19,14 +22,29 @@ struct Part {
   }
 };
 
-// Calls f(part) for all parts of a map: whole along some axes, one place along the others; channels in groups.
+// Calls f(part) for all parts of a map, each thread its own copy of f. Parts are whole along some axes, one place along the
+// others; channels in groups.
 template <class F>
-void ForParts(const Tensor &t, Axes along, int groups, F f) {
+void ForParts(const Tensor &t, Axes along, int groups, const F &f) {
   const int height = along.height ? t.height : 1, width = along.width ? t.width : 1;
   const int channels = along.channels ? t.channels / groups : 1;
-  for (int y = 0; y < t.height; y += height)
-    for (int x = 0; x < t.width; x += width)
-      for (int c = 0; c < t.channels; c += channels) f(Part{y, y + height, x, x + width, c, c + channels});
+  const std::size_t columns = static_cast<std::size_t>(t.width / width), depth = static_cast<std::size_t>(t.channels / channels);
+  const std::size_t size = static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * static_cast<std::size_t>(channels);
+  Share(t.threads, t.Size() / size, size, [&](std::size_t first, std::size_t last) {
+    F own = f;
+    int y = static_cast<int>(first / depth / columns) * height, x = static_cast<int>(first / depth % columns) * width;
+    int c = static_cast<int>(first % depth) * channels;
+    for (std::size_t i = first; i < last; ++i) {
+      own(Part{y, y + height, x, x + width, c, c + channels});
+      c += channels;
+      if (c < t.channels) continue;
+      c = 0;
+      x += width;
+      if (x < t.width) continue;
+      x = 0;
+      y += height;
+    }
+  });
 }
 
 }  // namespace dv700_cpu

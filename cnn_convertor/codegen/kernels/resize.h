@@ -35,25 +35,24 @@ inline void Resize(const Tensor &x, const Tensor &y, bool is_bilinear, Sampling 
   const std::size_t channels = static_cast<std::size_t>(y.channels);
   Values from = Values::Of(x), to(y);
   std::vector<float> above(channels), below(channels);
-  for (int h = 0; h < y.height; ++h)
-    for (int w = 0; w < y.width; ++w) {
-      const float i = Sample(h, x.height, y.height, sampling), j = Sample(w, x.width, y.width, sampling);
-      if (!is_bilinear) {
-        const float half = sampling == kAsymmetric ? 0.0f : 0.5f;
-        const int row = static_cast<int>(std::floor(i + half)), column = static_cast<int>(std::floor(j + half));
-        std::copy_n(from.At(held(row, x.height), held(column, x.width), 0), channels, to.At(h, w, 0));
-        continue;
-      }
-      const float row = std::floor(i), column = std::floor(j);
-      const int top = held(static_cast<int>(row), x.height), bottom = held(static_cast<int>(row) + 1, x.height);
-      const int left = held(static_cast<int>(column), x.width), end = held(static_cast<int>(column) + 1, x.width);
-      const auto mix = [&](float *a, float *b, float *result, float share) {
-        Transform(Values::Row(a), Values::Row(b), Values::Row(result), channels, Between{share});
-      };
-      mix(from.At(top, left, 0), from.At(top, end, 0), above.data(), j - column);
-      mix(from.At(bottom, left, 0), from.At(bottom, end, 0), below.data(), j - column);
-      mix(above.data(), below.data(), to.At(h, w, 0), i - row);
+  y.ForPixels(2 * y.channels, [&, above, below](int h, int w) mutable {
+    const float i = Sample(h, x.height, y.height, sampling), j = Sample(w, x.width, y.width, sampling);
+    if (!is_bilinear) {
+      const float half = sampling == kAsymmetric ? 0.0f : 0.5f;
+      const int row = static_cast<int>(std::floor(i + half)), column = static_cast<int>(std::floor(j + half));
+      std::copy_n(from.At(held(row, x.height), held(column, x.width), 0), channels, to.At(h, w, 0));
+      return;
     }
+    const float row = std::floor(i), column = std::floor(j);
+    const int top = held(static_cast<int>(row), x.height), bottom = held(static_cast<int>(row) + 1, x.height);
+    const int left = held(static_cast<int>(column), x.width), end = held(static_cast<int>(column) + 1, x.width);
+    const auto mix = [&](float *a, float *b, float *result, float share) {
+      Transform(Values::Row(a), Values::Row(b), Values::Row(result), channels, Between{share});
+    };
+    mix(from.At(top, left, 0), from.At(top, end, 0), above.data(), j - column);
+    mix(from.At(bottom, left, 0), from.At(bottom, end, 0), below.data(), j - column);
+    mix(above.data(), below.data(), to.At(h, w, 0), i - row);
+  });
   to.Write(y);
 }
 

@@ -24,12 +24,11 @@ struct Plus {
 inline void Scale(const Tensor &x, const Tensor &factor, const Tensor &shift, const Tensor &y) {
   const std::size_t channels = static_cast<std::size_t>(y.channels);
   Values values = Values::Of(x), factors = Values::Of(factor), shifts = Values::Of(shift);
-  for (int h = 0; h < y.height; ++h)
-    for (int w = 0; w < y.width; ++w) {
-      const Elements pixel = Values::Row(values.At(h, w, 0));
-      Transform(pixel, factors.All(), pixel, channels, Times{});
-      Transform(pixel, shifts.All(), pixel, channels, Plus{});
-    }
+  y.ForPixels(y.channels, [&](int h, int w) {
+    const Elements pixel = Values::Row(values.At(h, w, 0));
+    Transform(pixel, factors.All(), pixel, channels, Times{});
+    Transform(pixel, shifts.All(), pixel, channels, Plus{});
+  });
   values.Write(y);
 }
 

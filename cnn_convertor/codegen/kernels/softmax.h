@@ -25,7 +25,7 @@ inline void Softmax(const Tensor &x, const Tensor &y, Axes along) {
     part.ForEach([&](int h, int w, int c) { largest = std::max(largest, values.Get(h, w, c)); });
     part.ForEach([&](int h, int w, int c) { *values.At(h, w, c) -= largest; });
   });
-  Transform(values.All(), values.All(), values.Size(), NaturalExponential{});
+  TransformAll(x.threads, values.All(), values.All(), values.Size(), NaturalExponential{});
   ForParts(x, along, 1, [&](const Part &part) {
     double sum = 0.0;
     part.ForEach([&](int h, int w, int c) { sum += values.Get(h, w, c); });

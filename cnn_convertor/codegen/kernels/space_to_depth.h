@@ -12,13 +12,13 @@ namespace dv700_cpu {
 // Blocks of pixels become pixels; outside of x there are zeros.
 inline void SpaceToDepth(const Tensor &x, const Tensor &y, int block_height, int block_width, int top, int left) {
   Values from = Values::Of(x), to(y);
-  for (int h = 0; h < y.height; ++h)
-    for (int w = 0; w < y.width; ++w)
-      for (int c = 0, inside = 0; c < y.channels; c += x.channels, ++inside) {
-        const int i = h * block_height + inside / block_width - top, j = w * block_width + inside % block_width - left;
-        const bool is_in = i >= 0 && i < x.height && j >= 0 && j < x.width;
-        if (is_in) std::copy_n(from.At(i, j, 0), x.channels, to.At(h, w, c));
-      }
+  y.ForPixels(y.channels, [&](int h, int w) {
+    for (int c = 0, inside = 0; c < y.channels; c += x.channels, ++inside) {
+      const int i = h * block_height + inside / block_width - top, j = w * block_width + inside % block_width - left;
+      const bool is_in = i >= 0 && i < x.height && j >= 0 && j < x.width;
+      if (is_in) std::copy_n(from.At(i, j, 0), x.channels, to.At(h, w, c));
+    }
+  });
   to.Write(y);
 }
 

@@ -9,6 +9,7 @@
 
 #include "half.h"
 #include "order.h"
+#include "threads.h"
 
 namespace dv700_cpu {
 
@@ -20,18 +21,27 @@ enum Format {
   kFloatPlain  // FP32, in the order height, width, channels
 };
 
+// The I/O memory, and the threads that work on it; null: the calling thread alone.
+struct Memory {
+  uint8_t *data;
+  Threads *threads;
+  Memory(uint8_t *bytes, Threads *workers = nullptr) : data(bytes), threads(workers) {}
+};
+
 // A map in the I/O memory.
 class Tensor {
  public:
   const int height, width, channels;
   uint8_t *const data;
+  Threads *const threads;
   const bool is_half;
 
-  Tensor(uint8_t *io, std::size_t offset, int rows, int columns, int depth, Format format)
+  Tensor(const Memory &io, std::size_t offset, int rows, int columns, int depth, Format format)
       : height(rows),
         width(columns),
         channels(depth),
-        data(io + offset),
+        data(io.data + offset),
+        threads(io.threads),
         is_half(format == kHalf),
         shift_(format == kFloatPlain || depth <= 8 || rows * columns == 1 ? 31 : 3),
         row_(format == kFloatPlain || kRowByRow ? columns : 1),
@@ -83,13 +93,33 @@ class Tensor {
   // How many channels of a pixel lie one after the other, beginning with one that begins a chunk.
   int Together(int first) const { return shift_ == 31 ? channels : std::min(8, channels - first); }
 
+  // Calls f(y, x) for every pixel, each thread its own copy of f. elements: that are read or written for a pixel.
+  template <class F>
+  void ForPixels(int elements, const F &f) const {
+    const std::size_t columns = static_cast<std::size_t>(width);
+    Share(threads, columns * height, static_cast<std::size_t>(elements), [&](std::size_t first, std::size_t last) {
+      F own = f;
+      int y = static_cast<int>(first / columns), x = static_cast<int>(first % columns);
+      for (std::size_t i = first; i < last; ++i) {
+        own(y, x);
+        if (++x < width) continue;
+        x = 0;
+        ++y;
+      }
+    });
+  }
+
   // Calls f(y, x, c) for every element, near ones after each other.
   template <class F>
-  void ForEach(F f) const {
-    for (int first = 0; first < channels; first += 8)
-      for (int y = 0; y < height; ++y)
+  void ForEach(const F &f) const {
+    const std::size_t chunks = static_cast<std::size_t>((channels + 7) / 8), rows = static_cast<std::size_t>(height);
+    Share(threads, chunks * rows, 8 * static_cast<std::size_t>(width), [&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) {
+        const int y = static_cast<int>(i % rows), begin = static_cast<int>(i / rows) * 8, end = std::min(begin + 8, channels);
         for (int x = 0; x < width; ++x)
-          for (int c = first; c < channels && c < first + 8; ++c) f(y, x, c);
+          for (int c = begin; c < end; ++c) f(y, x, c);
+      }
+    });
   }
 
  private:

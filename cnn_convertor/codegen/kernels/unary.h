@@ -3,6 +3,7 @@
 #define DV700_CPU_UNARY_H
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include "power_of_two.h"
 #include "half.h"
 #include "tensor.h"
+#include "threads.h"
 
 namespace dv700_cpu {
 
@@ -137,7 +139,31 @@ struct BoundedRelu {
 // y = f(x), element by element, of maps that lie alike: functions that are templates work on vectors if that is preferred.
 template <class F>
 auto UnaryElements(const Tensor &x, const Tensor &y, F f, int) -> decltype(f(Floats()), void()) {
-  Transform(Elements(x, 0), Elements(y, 0), y.Size(), f);
+  TransformAll(y.threads, Elements(x, 0), Elements(y, 0), y.Size(), f);
+}
+
+// A result that several threads may set, all the same.
+class Kept {
+ public:
+  explicit Kept(uint16_t result) : result_(result) {}
+  Kept(const Kept &other) : result_(other.Get()) {}
+  uint16_t Get() const { return result_.load(std::memory_order_relaxed); }
+  void Set(uint16_t result) { result_.store(result, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint16_t> result_;
+};
+
+// results: of each FP16 value, or unknown, as ToHalf never gives.
+template <class F>
+void ComputeOnce(const uint8_t *from, uint8_t *to, std::size_t count, Kept *results, uint16_t unknown, F f) {
+  for (std::size_t i = 0; i < count; ++i, from += 2, to += 2) {
+    uint16_t half;
+    std::memcpy(&half, from, sizeof(half));
+    uint16_t result = results[half].Get();
+    if (result == unknown) results[half].Set(result = ToHalf(f(FromHalf(half))));
+    std::memcpy(to, &result, sizeof(result));
+  }
 }
 
 // Each other function is computed once for each FP16 value that occurs. The results are kept until the end of the call.
@@ -146,18 +172,16 @@ void UnaryElements(const Tensor &x, const Tensor &y, F f, long) {
   const std::size_t size = y.Size();
   const Elements from(x, 0), to(y, 0);
   if (!x.is_half || !y.is_half || size < 4096) {
-    for (std::size_t i = 0; i < size; ++i) to.SetOne(i, f(from.GetOne(i)));
+    Share(y.threads, size, 1, [&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) to.SetOne(i, f(from.GetOne(i)));
+    });
     return;
   }
-  const uint16_t unknown = 0xFFFFu;  // ToHalf never gives it
-  std::vector<uint16_t> results(65536, unknown);
-  for (std::size_t i = 0; i < size; ++i) {
-    uint16_t half;
-    std::memcpy(&half, from.At(i), sizeof(half));
-    uint16_t &result = results[half];
-    if (result == unknown) result = ToHalf(f(FromHalf(half)));
-    std::memcpy(to.At(i), &result, sizeof(result));
-  }
+  const uint16_t unknown = 0xFFFFu;
+  std::vector<Kept> results(65536, Kept(unknown));
+  Share(y.threads, size, 1, [&](std::size_t first, std::size_t last) {
+    ComputeOnce(from.At(first), to.At(first), last - first, results.data(), unknown, f);
+  });
 }
 
 // y = f(x), element by element.

@@ -9,6 +9,7 @@
 
 #include "block.h"
 #include "tensor.h"
+#include "threads.h"
 
 namespace dv700_cpu {
 
@@ -23,7 +24,8 @@ class Values {
   const int height, width, channels;
 
   // An empty copy, to write.
-  explicit Values(const Tensor &t) : height(t.height), width(t.width), channels(t.channels), values_(t.Size()) {}
+  explicit Values(const Tensor &t)
+      : height(t.height), width(t.width), channels(t.channels), threads_(t.threads), values_(t.Size()) {}
 
   static Values Of(const Tensor &t) {
     Values result(t);
@@ -42,14 +44,6 @@ class Values {
   float Get(int y, int x, int c) { return *At(y, x, c); }
   void Set(int y, int x, int c, float value) { *At(y, x, c) = value; }
 
-  // Calls f(y, x, c) for every element, in order.
-  template <class F>
-  void ForEach(F f) const {
-    for (int y = 0; y < height; ++y)
-      for (int x = 0; x < width; ++x)
-        for (int c = 0; c < channels; ++c) f(y, x, c);
-  }
-
   std::size_t Size() const { return values_.size(); }
   Elements All() { return Row(values_.data()); }
   static Elements Row(float *first) { return Elements(reinterpret_cast<uint8_t *>(first), false); }
@@ -57,14 +51,27 @@ class Values {
  private:
   // Calls f(elements of the map, elements of the copy, count) for what lies together in both.
   template <class F>
-  void ForRuns(const Tensor &t, F f) {
-    if (t.LiesPlain()) return f(Elements(t, 0), All(), Size());
-    for (int c = 0; c < channels; c += t.Together(c))
-      for (int y = 0; y < height; ++y)
+  void ForRuns(const Tensor &t, const F &f) {
+    const std::size_t run = static_cast<std::size_t>(t.LiesPlain() ? 64 : t.Together(0));
+    const std::size_t rows = static_cast<std::size_t>(height), columns = static_cast<std::size_t>(width);
+    if (t.LiesPlain()) {
+      Share(threads_, (Size() + run - 1) / run, run, [&](std::size_t first, std::size_t last) {
+        const std::size_t begin = first * run, end = std::min(last * run, Size());
+        f(Elements(t, begin), Row(values_.data() + begin), end - begin);
+      });
+      return;
+    }
+    const std::size_t chunks = (static_cast<std::size_t>(channels) + run - 1) / run;
+    Share(threads_, chunks * rows, columns * run, [&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) {
+        const int y = static_cast<int>(i % rows), c = static_cast<int>(i / rows * run);
         for (int x = 0; x < width; ++x)
           f(Elements(t, t.Index(y, x, c)), Row(At(y, x, c)), static_cast<std::size_t>(t.Together(c)));
+      }
+    });
   }
 
+  Threads *threads_;
   std::vector<float> values_;
 };
 

@@ -7,6 +7,7 @@ namespace dv700_cpu {
 // How a window moves. top, left: padding.
 struct Window {
   int kernel_height, kernel_width, stride_height, stride_width, dilation_height, dilation_width, top, left;
+  int Size() const { return kernel_height * kernel_width; }
 };
 
 // Calls f(h, w) for the places of the window at (y, x) that lie in a map of height x width.

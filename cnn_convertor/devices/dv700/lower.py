@@ -20,6 +20,7 @@ def lower(
     *,
     name: str,
     transposed: bool,
+    cpu_threads: int = 1,
     placement: Placement | None = None,
     original: Graph | None = None,
 ) -> Program:
@@ -70,6 +71,7 @@ def lower(
         results=tuple(_results(original or graph, map(tensor, graph.outputs))),
         plan=placement.plan,
         transposed=transposed,
+        cpu_threads=cpu_threads,
     )
 
 

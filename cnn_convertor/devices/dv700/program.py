@@ -249,7 +249,8 @@ class Program:
     """layers in execution order.
 
     outputs: indices into layers, in the order of the user's definition. results: the name of each output, and its map, which
-    may have another shape than the layer's. byte_input: None for an input of FP16.
+    may have another shape than the layer's. byte_input: None for an input of FP16. cpu_threads: that share the work of a generated
+    function; 0: as many as the board has cores.
     """
 
     name: str
@@ -260,6 +261,7 @@ class Program:
     plan: Plan
     transposed: bool
     byte_input: ByteInput | None = None
+    cpu_threads: int = 1
 
     @property
     def weight_bytes(self) -> int:

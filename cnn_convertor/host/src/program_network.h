@@ -18,6 +18,7 @@
 #include <type_traits>
 
 #include "dmp_network.h"
+#include "threads.h"
 #include "kernels.h"  // generated: the functions of CPU layers, FOR_EACH_KERNEL, FOR_EACH_WORD
 
 namespace program {
@@ -297,7 +298,7 @@ class ProgramNetwork : public CDMP_Network {
     uint8_t *const start = memory == "io" ? io_ptr_ : dmp_dv_mem_map(weights_mem_);
     const auto offset = number<std::size_t>(words);
     const int height = number<int>(words), width = number<int>(words), channels = number<int>(words);
-    const Map result(start, offset, height, width, channels, number<Format>(words));
+    const Map result(dv700_cpu::Memory(start, &threads_), offset, height, width, channels, number<Format>(words));
     words.expect(";");
     return result;
   }
@@ -350,6 +351,7 @@ class ProgramNetwork : public CDMP_Network {
     program::refuse("no memory is called \"" + word + "\"");
   }
 
+  dv700_cpu::Threads threads_{static_cast<unsigned>(dv::thread_count())};
   fpga_layer *layer_ = nullptr;  // that the statements are about
   std::size_t run_ = 0;          // of its command
   std::map<std::string, dv700_cpu::Tensor> maps_;  // of its call

@@ -80,6 +80,14 @@ inline float FromHalf(uint16_t half) { return Widened<float>(static_cast<uint32_
 inline uint16_t ToHalf(float value) { return static_cast<uint16_t>(Narrowed<uint32_t>(value)); }
 #endif
 
+struct Threads {};
+
+// Calls f for 0 to count.
+template <class F>
+void Share(Threads *, std::size_t count, std::size_t, const F &f) {
+  f(static_cast<std::size_t>(0), count);
+}
+
 // How a map lies in memory. In the device's order, chunks of 8 channels lie one after the other, and in each the pixels
 // row by row or column by column.
 enum Format {
@@ -88,18 +96,27 @@ enum Format {
   kFloatPlain  // FP32, in the order height, width, channels
 };
 
+// The I/O memory, and the threads that work on it; null: the calling thread alone.
+struct Memory {
+  uint8_t *data;
+  Threads *threads;
+  Memory(uint8_t *bytes, Threads *workers = nullptr) : data(bytes), threads(workers) {}
+};
+
 // A map in the I/O memory.
 class Tensor {
  public:
   const int height, width, channels;
   uint8_t *const data;
+  Threads *const threads;
   const bool is_half;
 
-  Tensor(uint8_t *io, std::size_t offset, int rows, int columns, int depth, Format format)
+  Tensor(const Memory &io, std::size_t offset, int rows, int columns, int depth, Format format)
       : height(rows),
         width(columns),
         channels(depth),
-        data(io + offset),
+        data(io.data + offset),
+        threads(io.threads),
         is_half(format == kHalf),
         shift_(format == kFloatPlain || depth <= 8 || rows * columns == 1 ? 31 : 3),
         row_(format == kFloatPlain || kRowByRow ? columns : 1),
@@ -151,13 +168,33 @@ class Tensor {
   // How many channels of a pixel lie one after the other, beginning with one that begins a chunk.
   int Together(int first) const { return shift_ == 31 ? channels : std::min(8, channels - first); }
 
+  // Calls f(y, x) for every pixel, each thread its own copy of f. elements: that are read or written for a pixel.
+  template <class F>
+  void ForPixels(int elements, const F &f) const {
+    const std::size_t columns = static_cast<std::size_t>(width);
+    Share(threads, columns * height, static_cast<std::size_t>(elements), [&](std::size_t first, std::size_t last) {
+      F own = f;
+      int y = static_cast<int>(first / columns), x = static_cast<int>(first % columns);
+      for (std::size_t i = first; i < last; ++i) {
+        own(y, x);
+        if (++x < width) continue;
+        x = 0;
+        ++y;
+      }
+    });
+  }
+
   // Calls f(y, x, c) for every element, near ones after each other.
   template <class F>
-  void ForEach(F f) const {
-    for (int first = 0; first < channels; first += 8)
-      for (int y = 0; y < height; ++y)
+  void ForEach(const F &f) const {
+    const std::size_t chunks = static_cast<std::size_t>((channels + 7) / 8), rows = static_cast<std::size_t>(height);
+    Share(threads, chunks * rows, 8 * static_cast<std::size_t>(width), [&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) {
+        const int y = static_cast<int>(i % rows), begin = static_cast<int>(i / rows) * 8, end = std::min(begin + 8, channels);
         for (int x = 0; x < width; ++x)
-          for (int c = first; c < channels && c < first + 8; ++c) f(y, x, c);
+          for (int c = begin; c < end; ++c) f(y, x, c);
+      }
+    });
   }
 
  private:
@@ -177,14 +214,29 @@ struct Part {
   }
 };
 
-// Calls f(part) for all parts of a map: whole along some axes, one place along the others; channels in groups.
+// Calls f(part) for all parts of a map, each thread its own copy of f. Parts are whole along some axes, one place along the
+// others; channels in groups.
 template <class F>
-void ForParts(const Tensor &t, Axes along, int groups, F f) {
+void ForParts(const Tensor &t, Axes along, int groups, const F &f) {
   const int height = along.height ? t.height : 1, width = along.width ? t.width : 1;
   const int channels = along.channels ? t.channels / groups : 1;
-  for (int y = 0; y < t.height; y += height)
-    for (int x = 0; x < t.width; x += width)
-      for (int c = 0; c < t.channels; c += channels) f(Part{y, y + height, x, x + width, c, c + channels});
+  const std::size_t columns = static_cast<std::size_t>(t.width / width), depth = static_cast<std::size_t>(t.channels / channels);
+  const std::size_t size = static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * static_cast<std::size_t>(channels);
+  Share(t.threads, t.Size() / size, size, [&](std::size_t first, std::size_t last) {
+    F own = f;
+    int y = static_cast<int>(first / depth / columns) * height, x = static_cast<int>(first / depth % columns) * width;
+    int c = static_cast<int>(first % depth) * channels;
+    for (std::size_t i = first; i < last; ++i) {
+      own(Part{y, y + height, x, x + width, c, c + channels});
+      c += channels;
+      if (c < t.channels) continue;
+      c = 0;
+      x += width;
+      if (x < t.width) continue;
+      x = 0;
+      y += height;
+    }
+  });
 }
 
 // Whether the machine converts FP16, so that vectors are faster than results that are kept.
@@ -398,6 +450,16 @@ void Transform(Elements x, Elements y, std::size_t count, F f) {
   if (i < count) y.SetSome(i, count - i, Apply(f, x.GetSome(i, count - i)));
 }
 
+// The same on several threads. Each element takes the same instructions for any number of them.
+template <class F>
+void TransformAll(Threads *threads, Elements x, Elements y, std::size_t count, F f) {
+  const std::size_t together = 64;
+  Share(threads, (count + together - 1) / together, together, [&](std::size_t first, std::size_t last) {
+    const std::size_t begin = first * together, end = std::min(last * together, count);
+    Transform(Elements(x.At(begin), x.is_half), Elements(y.At(begin), y.is_half), end - begin, f);
+  });
+}
+
 // z = f(x, y)
 template <class F>
 void Transform(Elements x, Elements y, Elements z, std::size_t count, F f) {
@@ -453,7 +515,8 @@ class Values {
   const int height, width, channels;
 
   // An empty copy, to write.
-  explicit Values(const Tensor &t) : height(t.height), width(t.width), channels(t.channels), values_(t.Size()) {}
+  explicit Values(const Tensor &t)
+      : height(t.height), width(t.width), channels(t.channels), threads_(t.threads), values_(t.Size()) {}
 
   static Values Of(const Tensor &t) {
     Values result(t);
@@ -472,14 +535,6 @@ class Values {
   float Get(int y, int x, int c) { return *At(y, x, c); }
   void Set(int y, int x, int c, float value) { *At(y, x, c) = value; }
 
-  // Calls f(y, x, c) for every element, in order.
-  template <class F>
-  void ForEach(F f) const {
-    for (int y = 0; y < height; ++y)
-      for (int x = 0; x < width; ++x)
-        for (int c = 0; c < channels; ++c) f(y, x, c);
-  }
-
   std::size_t Size() const { return values_.size(); }
   Elements All() { return Row(values_.data()); }
   static Elements Row(float *first) { return Elements(reinterpret_cast<uint8_t *>(first), false); }
@@ -487,14 +542,27 @@ class Values {
  private:
   // Calls f(elements of the map, elements of the copy, count) for what lies together in both.
   template <class F>
-  void ForRuns(const Tensor &t, F f) {
-    if (t.LiesPlain()) return f(Elements(t, 0), All(), Size());
-    for (int c = 0; c < channels; c += t.Together(c))
-      for (int y = 0; y < height; ++y)
+  void ForRuns(const Tensor &t, const F &f) {
+    const std::size_t run = static_cast<std::size_t>(t.LiesPlain() ? 64 : t.Together(0));
+    const std::size_t rows = static_cast<std::size_t>(height), columns = static_cast<std::size_t>(width);
+    if (t.LiesPlain()) {
+      Share(threads_, (Size() + run - 1) / run, run, [&](std::size_t first, std::size_t last) {
+        const std::size_t begin = first * run, end = std::min(last * run, Size());
+        f(Elements(t, begin), Row(values_.data() + begin), end - begin);
+      });
+      return;
+    }
+    const std::size_t chunks = (static_cast<std::size_t>(channels) + run - 1) / run;
+    Share(threads_, chunks * rows, columns * run, [&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) {
+        const int y = static_cast<int>(i % rows), c = static_cast<int>(i / rows * run);
         for (int x = 0; x < width; ++x)
           f(Elements(t, t.Index(y, x, c)), Row(At(y, x, c)), static_cast<std::size_t>(t.Together(c)));
+      }
+    });
   }
 
+  Threads *threads_;
   std::vector<float> values_;
 };
 
@@ -510,7 +578,7 @@ inline void Softmax(const Tensor &x, const Tensor &y, Axes along) {
     part.ForEach([&](int h, int w, int c) { largest = std::max(largest, values.Get(h, w, c)); });
     part.ForEach([&](int h, int w, int c) { *values.At(h, w, c) -= largest; });
   });
-  Transform(values.All(), values.All(), values.Size(), NaturalExponential{});
+  TransformAll(x.threads, values.All(), values.All(), values.Size(), NaturalExponential{});
   ForParts(x, along, 1, [&](const Part &part) {
     double sum = 0.0;
     part.ForEach([&](int h, int w, int c) { sum += values.Get(h, w, c); });

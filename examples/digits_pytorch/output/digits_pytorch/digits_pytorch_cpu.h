@@ -7,6 +7,7 @@
 #if defined(__ARM_NEON) && defined(__ARM_FP16_FORMAT_IEEE) && (__ARM_FP & 2)
 #include <arm_neon.h>
 #endif
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -75,6 +76,14 @@ inline float FromHalf(uint16_t half) { return Widened<float>(static_cast<uint32_
 inline uint16_t ToHalf(float value) { return static_cast<uint16_t>(Narrowed<uint32_t>(value)); }
 #endif
 
+struct Threads {};
+
+// Calls f for 0 to count.
+template <class F>
+void Share(Threads *, std::size_t count, std::size_t, const F &f) {
+  f(static_cast<std::size_t>(0), count);
+}
+
 // How a map lies in memory. In the device's order, chunks of 8 channels lie one after the other, and in each the pixels
 // row by row or column by column.
 enum Format {
@@ -83,18 +92,27 @@ enum Format {
   kFloatPlain  // FP32, in the order height, width, channels
 };
 
+// The I/O memory, and the threads that work on it; null: the calling thread alone.
+struct Memory {
+  uint8_t *data;
+  Threads *threads;
+  Memory(uint8_t *bytes, Threads *workers = nullptr) : data(bytes), threads(workers) {}
+};
+
 // A map in the I/O memory.
 class Tensor {
  public:
   const int height, width, channels;
   uint8_t *const data;
+  Threads *const threads;
   const bool is_half;
 
-  Tensor(uint8_t *io, std::size_t offset, int rows, int columns, int depth, Format format)
+  Tensor(const Memory &io, std::size_t offset, int rows, int columns, int depth, Format format)
       : height(rows),
         width(columns),
         channels(depth),
-        data(io + offset),
+        data(io.data + offset),
+        threads(io.threads),
         is_half(format == kHalf),
         shift_(format == kFloatPlain || depth <= 8 || rows * columns == 1 ? 31 : 3),
         row_(format == kFloatPlain || kRowByRow ? columns : 1),
@@ -146,13 +164,33 @@ class Tensor {
   // How many channels of a pixel lie one after the other, beginning with one that begins a chunk.
   int Together(int first) const { return shift_ == 31 ? channels : std::min(8, channels - first); }
 
+  // Calls f(y, x) for every pixel, each thread its own copy of f. elements: that are read or written for a pixel.
+  template <class F>
+  void ForPixels(int elements, const F &f) const {
+    const std::size_t columns = static_cast<std::size_t>(width);
+    Share(threads, columns * height, static_cast<std::size_t>(elements), [&](std::size_t first, std::size_t last) {
+      F own = f;
+      int y = static_cast<int>(first / columns), x = static_cast<int>(first % columns);
+      for (std::size_t i = first; i < last; ++i) {
+        own(y, x);
+        if (++x < width) continue;
+        x = 0;
+        ++y;
+      }
+    });
+  }
+
   // Calls f(y, x, c) for every element, near ones after each other.
   template <class F>
-  void ForEach(F f) const {
-    for (int first = 0; first < channels; first += 8)
-      for (int y = 0; y < height; ++y)
+  void ForEach(const F &f) const {
+    const std::size_t chunks = static_cast<std::size_t>((channels + 7) / 8), rows = static_cast<std::size_t>(height);
+    Share(threads, chunks * rows, 8 * static_cast<std::size_t>(width), [&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) {
+        const int y = static_cast<int>(i % rows), begin = static_cast<int>(i / rows) * 8, end = std::min(begin + 8, channels);
         for (int x = 0; x < width; ++x)
-          for (int c = first; c < channels && c < first + 8; ++c) f(y, x, c);
+          for (int c = begin; c < end; ++c) f(y, x, c);
+      }
+    });
   }
 
  private:
@@ -371,6 +409,16 @@ void Transform(Elements x, Elements y, std::size_t count, F f) {
   if (i < count) y.SetSome(i, count - i, Apply(f, x.GetSome(i, count - i)));
 }
 
+// The same on several threads. Each element takes the same instructions for any number of them.
+template <class F>
+void TransformAll(Threads *threads, Elements x, Elements y, std::size_t count, F f) {
+  const std::size_t together = 64;
+  Share(threads, (count + together - 1) / together, together, [&](std::size_t first, std::size_t last) {
+    const std::size_t begin = first * together, end = std::min(last * together, count);
+    Transform(Elements(x.At(begin), x.is_half), Elements(y.At(begin), y.is_half), end - begin, f);
+  });
+}
+
 // z = f(x, y)
 template <class F>
 void Transform(Elements x, Elements y, Elements z, std::size_t count, F f) {
@@ -399,7 +447,8 @@ class Values {
   const int height, width, channels;
 
   // An empty copy, to write.
-  explicit Values(const Tensor &t) : height(t.height), width(t.width), channels(t.channels), values_(t.Size()) {}
+  explicit Values(const Tensor &t)
+      : height(t.height), width(t.width), channels(t.channels), threads_(t.threads), values_(t.Size()) {}
 
   static Values Of(const Tensor &t) {
     Values result(t);
@@ -418,14 +467,6 @@ class Values {
   float Get(int y, int x, int c) { return *At(y, x, c); }
   void Set(int y, int x, int c, float value) { *At(y, x, c) = value; }
 
-  // Calls f(y, x, c) for every element, in order.
-  template <class F>
-  void ForEach(F f) const {
-    for (int y = 0; y < height; ++y)
-      for (int x = 0; x < width; ++x)
-        for (int c = 0; c < channels; ++c) f(y, x, c);
-  }
-
   std::size_t Size() const { return values_.size(); }
   Elements All() { return Row(values_.data()); }
   static Elements Row(float *first) { return Elements(reinterpret_cast<uint8_t *>(first), false); }
@@ -433,27 +474,43 @@ class Values {
  private:
   // Calls f(elements of the map, elements of the copy, count) for what lies together in both.
   template <class F>
-  void ForRuns(const Tensor &t, F f) {
-    if (t.LiesPlain()) return f(Elements(t, 0), All(), Size());
-    for (int c = 0; c < channels; c += t.Together(c))
-      for (int y = 0; y < height; ++y)
+  void ForRuns(const Tensor &t, const F &f) {
+    const std::size_t run = static_cast<std::size_t>(t.LiesPlain() ? 64 : t.Together(0));
+    const std::size_t rows = static_cast<std::size_t>(height), columns = static_cast<std::size_t>(width);
+    if (t.LiesPlain()) {
+      Share(threads_, (Size() + run - 1) / run, run, [&](std::size_t first, std::size_t last) {
+        const std::size_t begin = first * run, end = std::min(last * run, Size());
+        f(Elements(t, begin), Row(values_.data() + begin), end - begin);
+      });
+      return;
+    }
+    const std::size_t chunks = (static_cast<std::size_t>(channels) + run - 1) / run;
+    Share(threads_, chunks * rows, columns * run, [&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) {
+        const int y = static_cast<int>(i % rows), c = static_cast<int>(i / rows * run);
         for (int x = 0; x < width; ++x)
           f(Elements(t, t.Index(y, x, c)), Row(At(y, x, c)), static_cast<std::size_t>(t.Together(c)));
+      }
+    });
   }
 
+  Threads *threads_;
   std::vector<float> values_;
 };
 
 // The order channels, height, width of a copy, or back.
-inline std::vector<float> ChannelsFirst(Values &values, const float *back) {
+inline std::vector<float> ChannelsFirst(Threads *threads, Values &values, const float *back) {
   std::vector<float> planes(back ? 0 : values.Size());
-  std::size_t number = 0;
-  for (int c = 0; c < values.channels; ++c)
-    for (int h = 0; h < values.height; ++h)
+  const std::size_t height = static_cast<std::size_t>(values.height), width = static_cast<std::size_t>(values.width);
+  Share(threads, values.Size() / width, width, [&](std::size_t first, std::size_t last) {
+    for (std::size_t row = first, number = first * width; row < last; ++row) {
+      const int c = static_cast<int>(row / height), h = static_cast<int>(row % height);
       for (int w = 0; w < values.width; ++w, ++number) {
         if (back) values.Set(h, w, c, back[number]);
         else planes[number] = values.Get(h, w, c);
       }
+    }
+  });
   return planes;
 }
 
@@ -462,28 +519,35 @@ inline void TransposeReshape(const Tensor &x, const Tensor &y, const std::vector
                       bool channels_first) {
   std::vector<std::size_t> size(dims.begin(), dims.end()), step(dims.size(), 1);
   for (std::size_t i = dims.size(); i-- > 1;) step[i - 1] = step[i] * size[i];
-  std::vector<std::size_t> length, stride, place(dims.size(), 0);
+  std::vector<std::size_t> length, stride;
   for (const int axis : axes) {
     length.push_back(size[static_cast<std::size_t>(axis)]);
     stride.push_back(step[static_cast<std::size_t>(axis)]);
   }
   const std::size_t count = size[0] * step[0];
   Values given = Values::Of(x), made(y);
-  const std::vector<float> planes = channels_first ? ChannelsFirst(given, nullptr) : std::vector<float>();
+  const std::vector<float> planes = channels_first ? ChannelsFirst(x.threads, given, nullptr) : std::vector<float>();
   std::vector<float> turned(channels_first ? count : 0);
   const float *from = channels_first ? planes.data() : given.At(0, 0, 0);
   float *to = channels_first ? turned.data() : made.At(0, 0, 0);
-  std::size_t source = 0;
-  for (std::size_t number = 0; number < count; ++number) {
-    to[number] = from[source];
-    for (std::size_t i = length.size(); i-- > 0;) {
-      source += stride[i];
-      if (++place[i] < length[i]) break;
-      source -= stride[i] * length[i];
-      place[i] = 0;
+  Share(x.threads, count, 1, [&](std::size_t first, std::size_t last) {
+    std::vector<std::size_t> place(length.size());
+    std::size_t source = 0, rest = first;
+    for (std::size_t i = length.size(); i-- > 0; rest /= length[i]) {
+      place[i] = rest % length[i];
+      source += stride[i] * place[i];
     }
-  }
-  if (channels_first) ChannelsFirst(made, turned.data());
+    for (std::size_t number = first; number < last; ++number) {
+      to[number] = from[source];
+      for (std::size_t i = length.size(); i-- > 0;) {
+        source += stride[i];
+        if (++place[i] < length[i]) break;
+        source -= stride[i] * length[i];
+        place[i] = 0;
+      }
+    }
+  });
+  if (channels_first) ChannelsFirst(x.threads, made, turned.data());
   made.Write(y);
 }
 
@@ -635,7 +699,31 @@ struct BoundedRelu {
 // y = f(x), element by element, of maps that lie alike: functions that are templates work on vectors if that is preferred.
 template <class F>
 auto UnaryElements(const Tensor &x, const Tensor &y, F f, int) -> decltype(f(Floats()), void()) {
-  Transform(Elements(x, 0), Elements(y, 0), y.Size(), f);
+  TransformAll(y.threads, Elements(x, 0), Elements(y, 0), y.Size(), f);
+}
+
+// A result that several threads may set, all the same.
+class Kept {
+ public:
+  explicit Kept(uint16_t result) : result_(result) {}
+  Kept(const Kept &other) : result_(other.Get()) {}
+  uint16_t Get() const { return result_.load(std::memory_order_relaxed); }
+  void Set(uint16_t result) { result_.store(result, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint16_t> result_;
+};
+
+// results: of each FP16 value, or unknown, as ToHalf never gives.
+template <class F>
+void ComputeOnce(const uint8_t *from, uint8_t *to, std::size_t count, Kept *results, uint16_t unknown, F f) {
+  for (std::size_t i = 0; i < count; ++i, from += 2, to += 2) {
+    uint16_t half;
+    std::memcpy(&half, from, sizeof(half));
+    uint16_t result = results[half].Get();
+    if (result == unknown) results[half].Set(result = ToHalf(f(FromHalf(half))));
+    std::memcpy(to, &result, sizeof(result));
+  }
 }
 
 // Each other function is computed once for each FP16 value that occurs. The results are kept until the end of the call.
@@ -644,18 +732,16 @@ void UnaryElements(const Tensor &x, const Tensor &y, F f, long) {
   const std::size_t size = y.Size();
   const Elements from(x, 0), to(y, 0);
   if (!x.is_half || !y.is_half || size < 4096) {
-    for (std::size_t i = 0; i < size; ++i) to.SetOne(i, f(from.GetOne(i)));
+    Share(y.threads, size, 1, [&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) to.SetOne(i, f(from.GetOne(i)));
+    });
     return;
   }
-  const uint16_t unknown = 0xFFFFu;  // ToHalf never gives it
-  std::vector<uint16_t> results(65536, unknown);
-  for (std::size_t i = 0; i < size; ++i) {
-    uint16_t half;
-    std::memcpy(&half, from.At(i), sizeof(half));
-    uint16_t &result = results[half];
-    if (result == unknown) result = ToHalf(f(FromHalf(half)));
-    std::memcpy(to.At(i), &result, sizeof(result));
-  }
+  const uint16_t unknown = 0xFFFFu;
+  std::vector<Kept> results(65536, Kept(unknown));
+  Share(y.threads, size, 1, [&](std::size_t first, std::size_t last) {
+    ComputeOnce(from.At(first), to.At(first), last - first, results.data(), unknown, f);
+  });
 }
 
 // y = f(x), element by element.
@@ -671,6 +757,7 @@ void Unary(const Tensor &x, const Tensor &y, F f) {
 // How a window moves. top, left: padding.
 struct Window {
   int kernel_height, kernel_width, stride_height, stride_width, dilation_height, dilation_width, top, left;
+  int Size() const { return kernel_height * kernel_width; }
 };
 
 // Calls f(h, w) for the places of the window at (y, x) that lie in a map of height x width.
@@ -702,17 +789,16 @@ inline void AveragePool(const Tensor &x, const Tensor &y, const Window &window, 
   const int height = x.height + counted.top + counted.bottom, width = x.width + counted.left + counted.right;
   const std::size_t channels = static_cast<std::size_t>(y.channels);
   Values from = Values::Of(x), to(y);
-  for (int h = 0; h < y.height; ++h)
-    for (int w = 0; w < y.width; ++w) {
-      float *sums = to.At(h, w, 0);
-      int count = 0;
-      ForWindow(window, h, w, x.height, x.width, [&](int i, int j) {
-        Transform(Values::Row(sums), Values::Row(from.At(i, j, 0)), Values::Row(sums), channels, Sum{});
-      });
-      ForWindow(inside, h, w, height, width, [&](int, int) { ++count; });
-      for (std::size_t c = 0; c < channels; ++c)
-        sums[c] = factor != 0.0f ? sums[c] * factor : sums[c] / static_cast<float>(std::max(count, 1));
-    }
+  y.ForPixels(y.channels * window.Size(), [&](int h, int w) {
+    float *sums = to.At(h, w, 0);
+    int count = 0;
+    ForWindow(window, h, w, x.height, x.width, [&](int i, int j) {
+      Transform(Values::Row(sums), Values::Row(from.At(i, j, 0)), Values::Row(sums), channels, Sum{});
+    });
+    ForWindow(inside, h, w, height, width, [&](int, int) { ++count; });
+    for (std::size_t c = 0; c < channels; ++c)
+      sums[c] = factor != 0.0f ? sums[c] * factor : sums[c] / static_cast<float>(std::max(count, 1));
+  });
   to.Write(y);
 }
 
@@ -726,8 +812,13 @@ struct AddWeighted {
 inline void Dense(const Tensor &x, const Tensor &weights, const Tensor &bias, const Tensor &y) {
   const std::size_t outputs = y.Size();
   Values inputs = Values::Of(x), sums = Values::Of(bias);
-  for (std::size_t i = 0; i < inputs.Size(); ++i)
-    Transform(sums.All(), Elements(weights, i * outputs), sums.All(), outputs, AddWeighted{inputs.Get(0, 0, static_cast<int>(i))});
+  const std::size_t together = 64;
+  Share(y.threads, (outputs + together - 1) / together, together * inputs.Size(), [&](std::size_t first, std::size_t last) {
+    const std::size_t begin = first * together, count = std::min(last * together, outputs) - begin;
+    const Elements part(sums.All().At(begin), false);
+    for (std::size_t i = 0; i < inputs.Size(); ++i)
+      Transform(part, Elements(weights, i * outputs + begin), part, count, AddWeighted{inputs.Get(0, 0, static_cast<int>(i))});
+  });
   sums.Write(y);
 }
 
@@ -745,12 +836,11 @@ struct Plus {
 inline void Scale(const Tensor &x, const Tensor &factor, const Tensor &shift, const Tensor &y) {
   const std::size_t channels = static_cast<std::size_t>(y.channels);
   Values values = Values::Of(x), factors = Values::Of(factor), shifts = Values::Of(shift);
-  for (int h = 0; h < y.height; ++h)
-    for (int w = 0; w < y.width; ++w) {
-      const Elements pixel = Values::Row(values.At(h, w, 0));
-      Transform(pixel, factors.All(), pixel, channels, Times{});
-      Transform(pixel, shifts.All(), pixel, channels, Plus{});
-    }
+  y.ForPixels(y.channels, [&](int h, int w) {
+    const Elements pixel = Values::Row(values.At(h, w, 0));
+    Transform(pixel, factors.All(), pixel, channels, Times{});
+    Transform(pixel, shifts.All(), pixel, channels, Plus{});
+  });
   values.Write(y);
 }
 
@@ -844,28 +934,36 @@ class Operand {
   uint8_t room_[4 * kRoom];
 };
 
+// Some pixels of a chunk, which begins with the channel first.
 template <class F>
-void BinaryElements(Operand &x, Operand &y, const Tensor &z, F f) {
-  const std::size_t pixels = static_cast<std::size_t>(z.height) * static_cast<std::size_t>(z.width);
-  for (int c = 0; c < z.channels; c += z.Together(c)) {
-    const std::size_t first = static_cast<std::size_t>(c), together = static_cast<std::size_t>(z.Together(c));
-    const std::size_t chunk = pixels * together, most = std::min(x.Most(chunk, together), y.Most(chunk, together));
-    x.Begin(first, together, most);
-    y.Begin(first, together, most);
-    for (std::size_t i = 0; i < chunk; i += most) {
-      const std::size_t count = std::min(most, chunk - i), number = first * pixels + i;
-      Transform(x.Next(number, i / together, together, count), y.Next(number, i / together, together, count),
-                Elements(z, number), count, f);
-    }
+void BinaryElements(Operand &x, Operand &y, const Tensor &z, std::size_t first, std::size_t pixel, std::size_t pixels, F f) {
+  const std::size_t together = static_cast<std::size_t>(z.Together(static_cast<int>(first))), all = pixels * together;
+  const std::size_t most = std::min(x.Most(all, together), y.Most(all, together));
+  const std::size_t before = z.Size() / static_cast<std::size_t>(z.channels) * first + pixel * together;
+  x.Begin(first, together, most);
+  y.Begin(first, together, most);
+  for (std::size_t i = 0; i < all; i += most) {
+    const std::size_t count = std::min(most, all - i), place = pixel + i / together;
+    Transform(x.Next(before + i, place, together, count), y.Next(before + i, place, together, count),
+              Elements(z, before + i), count, f);
   }
 }
 
 // z = f(x, y), element by element; an axis of length 1 is repeated.
 template <class F>
 void Binary(const Tensor &x, const Tensor &y, const Tensor &z, F f) {
-  Operand a(x, z), b(y, z);
-  if (a.HasElements(z) && b.HasElements(z)) {
-    BinaryElements(a, b, z, f);
+  if (Operand(x, z).HasElements(z) && Operand(y, z).HasElements(z)) {
+    const std::size_t together = static_cast<std::size_t>(z.Together(0)), least = 16;
+    const std::size_t pixels = static_cast<std::size_t>(z.height) * static_cast<std::size_t>(z.width);
+    const std::size_t block = std::max(4096 / together / least, static_cast<std::size_t>(1)) * least;
+    const std::size_t blocks = (pixels + block - 1) / block, chunks = (z.Size() / pixels + together - 1) / together;
+    Share(z.threads, chunks * blocks, block * together, [&](std::size_t first, std::size_t last) {
+      Operand a(x, z), b(y, z);
+      for (std::size_t i = first; i < last; ++i) {
+        const std::size_t pixel = i % blocks * block;
+        BinaryElements(a, b, z, i / blocks * together, pixel, std::min(block, pixels - pixel), f);
+      }
+    });
     return;
   }
   const auto get = [](const Tensor &t, int h, int w, int c) {
@@ -891,14 +989,29 @@ struct Part {
   }
 };
 
-// Calls f(part) for all parts of a map: whole along some axes, one place along the others; channels in groups.
+// Calls f(part) for all parts of a map, each thread its own copy of f. Parts are whole along some axes, one place along the
+// others; channels in groups.
 template <class F>
-void ForParts(const Tensor &t, Axes along, int groups, F f) {
+void ForParts(const Tensor &t, Axes along, int groups, const F &f) {
   const int height = along.height ? t.height : 1, width = along.width ? t.width : 1;
   const int channels = along.channels ? t.channels / groups : 1;
-  for (int y = 0; y < t.height; y += height)
-    for (int x = 0; x < t.width; x += width)
-      for (int c = 0; c < t.channels; c += channels) f(Part{y, y + height, x, x + width, c, c + channels});
+  const std::size_t columns = static_cast<std::size_t>(t.width / width), depth = static_cast<std::size_t>(t.channels / channels);
+  const std::size_t size = static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * static_cast<std::size_t>(channels);
+  Share(t.threads, t.Size() / size, size, [&](std::size_t first, std::size_t last) {
+    F own = f;
+    int y = static_cast<int>(first / depth / columns) * height, x = static_cast<int>(first / depth % columns) * width;
+    int c = static_cast<int>(first % depth) * channels;
+    for (std::size_t i = first; i < last; ++i) {
+      own(Part{y, y + height, x, x + width, c, c + channels});
+      c += channels;
+      if (c < t.channels) continue;
+      c = 0;
+      x += width;
+      if (x < t.width) continue;
+      x = 0;
+      y += height;
+    }
+  });
 }
 
 struct NaturalExponential {
@@ -913,7 +1026,7 @@ inline void Softmax(const Tensor &x, const Tensor &y, Axes along) {
     part.ForEach([&](int h, int w, int c) { largest = std::max(largest, values.Get(h, w, c)); });
     part.ForEach([&](int h, int w, int c) { *values.At(h, w, c) -= largest; });
   });
-  Transform(values.All(), values.All(), values.Size(), NaturalExponential{});
+  TransformAll(x.threads, values.All(), values.All(), values.Size(), NaturalExponential{});
   ForParts(x, along, 1, [&](const Part &part) {
     double sum = 0.0;
     part.ForEach([&](int h, int w, int c) { sum += values.Get(h, w, c); });
@@ -1012,7 +1125,7 @@ inline void Layer_11(fpga_layer &, void *, uint8_t *io) {
 }
 
 // "gelu" (Gelu)
-inline void Layer_14(fpga_layer &, void *, uint8_t *io) {
+inline void Layer_15(fpga_layer &, void *, uint8_t *io) {
   const Tensor x(io, 512, 4, 4, 8, kHalf);
   const Tensor y(io, 1536, 4, 4, 8, kHalf);
   Unary(x, y, Gelu{false});

@@ -533,36 +533,12 @@ void Cdigits_pytorch::Layer_13() {
   layer.is_input_hw_layout = true;
 }
 
-// Layer_14: gelu, on the CPU
-//   "gelu" (Gelu)
-//   4x4x8 at 512 -> 4x4x8 at 1536
-void Cdigits_pytorch::Layer_14() {
-  fpga_layer &layer = get_layer(14);
-  layer.name = "gelu";
-  layer.type = LT_CUSTOM;
-  layer.input_offs = 512;                           // bytes
-  layer.output_offs = 1536;                         // bytes
-  layer.output_size = 256;                          // bytes
-  layer.input_dim[0] = 4;                           // W
-  layer.input_dim[1] = 4;                           // H
-  layer.input_dim[2] = 8;                           // C
-  layer.input_dim_size = 3;
-  layer.output_dim[0] = 4;                          // W
-  layer.output_dim[1] = 4;                          // H
-  layer.output_dim[2] = 8;                          // C
-  layer.output_dim_size = 3;
-  layer.is_output = false;
-  layer.is_f32_output = false;
-  layer.is_input_hw_layout = true;
-  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_14;
-}
-
-// Layer_15: convolution block
+// Layer_14: convolution block
 //   "conv2d_6" (Conv)
 //   "prelu" (PRelu)
 //   4x4x16 at 0 -> 4x4x16 at 1792
-void Cdigits_pytorch::Layer_15() {
-  fpga_layer &layer = get_layer(15);
+void Cdigits_pytorch::Layer_14() {
+  fpga_layer &layer = get_layer(14);
   dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
   conf.header.size = sizeof(conf);
   conf.header.device_type = DMP_DV_DEV_CONV;
@@ -625,6 +601,30 @@ void Cdigits_pytorch::Layer_15() {
   layer.is_input_hw_layout = true;
 }
 
+// Layer_15: gelu, on the CPU
+//   "gelu" (Gelu)
+//   4x4x8 at 512 -> 4x4x8 at 1536
+void Cdigits_pytorch::Layer_15() {
+  fpga_layer &layer = get_layer(15);
+  layer.name = "gelu";
+  layer.type = LT_CUSTOM;
+  layer.input_offs = 512;                           // bytes
+  layer.output_offs = 1536;                         // bytes
+  layer.output_size = 256;                          // bytes
+  layer.input_dim[0] = 4;                           // W
+  layer.input_dim[1] = 4;                           // H
+  layer.input_dim[2] = 8;                           // C
+  layer.input_dim_size = 3;
+  layer.output_dim[0] = 4;                          // W
+  layer.output_dim[1] = 4;                          // H
+  layer.output_dim[2] = 8;                          // C
+  layer.output_dim_size = 3;
+  layer.is_output = false;
+  layer.is_f32_output = false;
+  layer.is_input_hw_layout = true;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_15;
+}
+
 // Layer_16: concatenation, in place
 //   "cat_1" (Concat)
 //   4x4x8 at 1536, 4x4x16 at 1792 -> 4x4x24 at 1536
@@ -646,8 +646,8 @@ void Cdigits_pytorch::Layer_16() {
   layer.is_output = false;
   layer.is_f32_output = false;
   layer.is_input_hw_layout = true;
-  inputs_of_layer_16_[0] = &get_layer(14);
-  inputs_of_layer_16_[1] = &get_layer(15);
+  inputs_of_layer_16_[0] = &get_layer(15);
+  inputs_of_layer_16_[1] = &get_layer(14);
   layer.input_layer_num = 2;
   layer.input_layers = inputs_of_layer_16_;
 }
