@@ -135,8 +135,11 @@ def reports() -> Iterator[bytes]:
 
 def board_results() -> Iterator[bytes]:
     """Of `targets.SMALL_NETWORK`."""
+    program = targets.known_program()
+    sizes = [layer.output.nbytes for layer in program.layers]
+    values_of_outputs = sum(program.layers[index].output.shape.size for index in program.outputs)
     measured = {"input_bytes": 64, "output_bytes": None, "weights_bytes": 0}
-    layers = [{"usec": 3, "bytes": size, **measured} for size in (4, 8)]
+    layers = [{"usec": 3, "bytes": size, **measured} for size in sizes]
     values = {
         "format": "cnn-convertor results",
         "version": 1,
@@ -152,7 +155,7 @@ def board_results() -> Iterator[bytes]:
         **measured,
         "layers": layers,
     }
-    yield SEPARATOR.join((json.dumps(values).encode(), bytes(12), bytes(8)))
+    yield SEPARATOR.join((json.dumps(values).encode(), bytes(sum(sizes)), bytes(4 * values_of_outputs)))
 
 
 def committed() -> Iterator[bytes]:

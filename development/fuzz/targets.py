@@ -352,8 +352,8 @@ def board_results(data: bytes) -> None:
     for name, content in zip(("results.json", "layers.bin", "outputs.bin"), _parts(data, 3), strict=True):
         saved(content, name)
     results = read_results(folder())
-    results.require_fit(_known_program())
-    assert all(len(maps) == results.samples for maps in results.maps(_known_program()))
+    results.require_fit(known_program())
+    assert all(len(maps) == results.samples for maps in results.maps(known_program()))
 
 
 def committed(data: bytes) -> None:
@@ -382,7 +382,7 @@ def _known_config() -> Config:
 
 
 @cache
-def _known_program() -> Program:
+def known_program() -> Program:
     return build(load(_known_config()), _known_config())
 
 
