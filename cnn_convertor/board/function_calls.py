@@ -50,6 +50,7 @@ CALLS: Final = {
     ),
     "DetectionOutput": Case(_DETECTION),
     "Gather": Case("Gather(x, z, {}, {15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0}, {}, 0.0f)"),
+    "GlobalAverage": Case(f"AverageOfAll(x, {_VECTOR}, 0.0f)"),
     "L2Normalize": Case(f"L2Normalize(x, z, {_ALONG_CHANNELS}, 1e-6f, false)"),
     "LocalResponseNorm": Case("LocalResponseNorm(x, z, 5, 1e-4f, 0.75f, 1.0f, true)"),
     "MatMul": Case(

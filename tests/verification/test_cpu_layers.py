@@ -41,6 +41,13 @@ EXTRA = {  # of operators that run on the CPU in some forms only
     "upsampling that no deconvolution has": Example(ops.Upsample(Pair(3, 8)), (SHAPE,)),
     "fully connected, on the CPU": Example(ops.OnCpu(ops.Dense(halves(13, 11, 1, 1), halves(13))), (Shape(1, 1, 11),)),
     "fully connected without a bias": Example(ops.OnCpu(ops.Dense(halves(3, 40, 1, 1), None)), (Shape(1, 1, 40),)),
+    "average of the whole map": Example(ops.OnCpu(ops.AveragePool2d(Window(Pair(6, 5)))), (SHAPE,)),
+    "sum of the whole map, with a factor": Example(
+        ops.OnCpu(ops.AveragePool2d(Window(Pair(6, 5)), factor=0.25)), (SHAPE,)
+    ),
+    "average of every other pixel of the whole map": Example(
+        ops.OnCpu(ops.AveragePool2d(Window(Pair(6, 5), dilation=Pair(2, 2), padding=Padding(0, 5, 0, 4)))), (SHAPE,)
+    ),
     "scale, on the CPU": Example(ops.OnCpu(ops.Scale(halves(11), halves(11))), (SHAPE,)),
     "scale without a shift": Example(ops.OnCpu(ops.Scale(halves(11))), (SHAPE,)),
     "to another map": EXAMPLES["to another map"],

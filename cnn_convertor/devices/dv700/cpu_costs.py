@@ -13,6 +13,7 @@ from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.program import Layer
 from cnn_convertor.devices.intervals import Interval, larger
 from cnn_convertor.ir import ops
+from cnn_convertor.ir.ops import Pair, Window
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -65,6 +66,8 @@ def work_of(layer: Layer) -> CpuWork | None:
     match op:
         case None:
             return None
+        case ops.AveragePool2d(window=window) if window == Window(Pair(*layer.inputs[0].shape[:2])):
+            return CpuWork("GlobalAverage", layer.inputs[0].shape.size)
         case ops.MaxPool2d(window=window) | ops.AveragePool2d(window=window):
             return CpuWork(_name(op), size * window.kernel.height * window.kernel.width)
         case ops.Dense(weight=weight):

@@ -31,7 +31,7 @@ def on_cpu(op: ops.Op, y: Shape, *xs: Shape) -> Layer:
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_each_function_has_its_cycles(processor: str) -> None:
     table = cycles(processor)
-    names = {struct or function for function, struct in all_kernels().calls} | {"Nearest"}
+    names = {struct or function for function, struct in all_kernels().calls} | {"GlobalAverage", "Nearest"}
     assert set(table) == names == set(cases())
     assert all(0 < row.known <= row.new < 10_000 for row in table.values())
 
@@ -54,6 +54,8 @@ POOL = Window(Pair(3, 2))
     [
         (SWISH, [MAP], CpuWork("Swish", 480)),
         (ops.Binary(ops.BinaryOp.MULTIPLY), [MAP, Shape(1, 1, 16)], CpuWork("Multiply", 480)),
+        (ops.AveragePool2d(Window(Pair(6, 5))), [MAP], CpuWork("GlobalAverage", 480)),
+        (ops.AveragePool2d(POOL), [MAP], CpuWork("AveragePool", 4 * 4 * 16 * 6)),
         (ops.MaxPool2d(POOL), [MAP], CpuWork("MaxPool", 4 * 4 * 16 * 6)),
         (ops.Reduce(ops.Reduction.MEAN, (Axis.HEIGHT, Axis.WIDTH)), [MAP], CpuWork("Reduce", 480)),
         (ops.Resize(Pair(12, 10), ops.Interpolation.NEAREST, ops.Sampling.ASYMMETRIC), [MAP], CpuWork("Nearest", 1920)),
