@@ -24,6 +24,9 @@ LOOPS = ("convolve.cpp", "map.cpp", "units.cpp", "vector_loops.cpp", "weights.cp
 LOOP_FLAGS = ("-std=c++17", "-O3", "-pthread")
 LIBRARY_FLAGS = ("-std=c++17", "-Og", "-pthread")  # compiles in two thirds of the time of -O1, and runs as fast
 NETWORK_FLAGS = ("-std=c++17", "-O1", "-pthread")  # it runs once: a short compilation counts
+# It runs every network. Without contractions, so that it gives the bits of any other computer.
+RUNNER_FLAGS = ("-std=c++17", "-O2", "-ffp-contract=off", "-pthread")
+CPU_INFO = Path("/proc/cpuinfo")
 _LOG = logging.getLogger(__name__)  # the command line shows it
 _MISSING_FILE = ("No such file or directory", "file not found")  # as g++ and clang++ say
 _SHOWN_ERRORS = 5  # of the compiler, in a message
@@ -73,17 +76,23 @@ def runner(kernels: str) -> Path:
     """
     compiler = find_compiler()
     library = device_library(compiler)
+    flags = (*RUNNER_FLAGS, *vector_flags(CPU_INFO.read_text() if CPU_INFO.exists() else ""))
     defines = ('-DNETWORK_HEADER="program_network.h"', "-DNETWORK_CLASS=ProgramNetwork")
 
     def make(scratch: Path) -> Path:
         _LOG.info("compiling the runner, once for this computer")
         (scratch / "kernels.h").write_text(kernels, encoding="utf-8")
         program, source = scratch / "program", SOURCES / RUNNER
-        options = [*NETWORK_FLAGS, *defines, f"-I{INCLUDE}", f"-I{SOURCES}", f"-I{scratch}"]
+        options = [*flags, *defines, f"-I{INCLUDE}", f"-I{SOURCES}", f"-I{scratch}"]
         _compile(compiler, ([*options, str(source), str(library), "-o", str(program)], source), scratch=scratch)
         return program
 
-    return _cached(f"runner-{_key(compiler, (*NETWORK_FLAGS, *defines, library.stem, kernels), [])}", make)
+    return _cached(f"runner-{_key(compiler, (*flags, *defines, library.stem, kernels), [])}", make)
+
+
+def vector_flags(cpu_info: str) -> tuple[str, ...]:
+    """Options with which functions of CPU layers run over the vectors of a processor. cpu_info: what Linux says of it."""
+    return ("-mavx2", "-mf16c") if {"avx2", "f16c"} <= set(cpu_info.split()) else ()
 
 
 def cache_folder() -> Path:

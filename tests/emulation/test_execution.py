@@ -448,3 +448,11 @@ def test_each_layer_has_the_bytes_that_it_moves(tmp_path: Path) -> None:
         (1, added, 0, 5 * 3 * 5 * 2, 144 * 5 * 3 + 16),
         (1, added, 0, 24 * 2, 144 * 24 * 7 + 16 * 3),
     ]
+
+
+@pytest.mark.parametrize(
+    ("flags", "options"),
+    [("fpu avx2 f16c fma", ("-mavx2", "-mf16c")), ("fpu avx2", ()), ("Features : fp asimd fphp", ()), ("", ())],
+)
+def test_the_runner_is_compiled_for_the_vectors_of_this_processor(flags: str, options: tuple[str, ...]) -> None:
+    assert building.vector_flags(f"processor : 0\nflags : {flags}\n") == options
