@@ -30,6 +30,7 @@ CATEGORIES = {
 # Expressions with names of a function: values that they can have.
 LOCAL: dict[str, dict[str, Any]] = {
     "codegen/kernels/__init__.py": {"pattern": r'^#include "(.+)"$'},
+    "emulation/build.py": {"path": "a.cpp"},
     "frontends/__init__.py": {"frontend": KERAS},
     "layouts/cldnn.py": {"padding": ""},
     "layouts/notation.py": {"pattern": "[a-z]+"},

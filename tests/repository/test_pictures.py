@@ -18,7 +18,7 @@ every_diagram = pytest.mark.parametrize("name", sorted(pictures().keys() - DRAWN
 def test_pages_show_each_picture_with_a_text() -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md"))
     shown = dict(re.findall(r"!\[([^]]+)\]\((?:\.\./)?pictures/([^)]+)\)", pages))
-    assert sorted(shown.values()) == sorted(pictures())
+    assert {*shown.values()} == {*pictures()}  # a translation shows some again
     assert {path.name for path in (DOCS / "pictures").iterdir()} == set(pictures())
 
 
