@@ -18,34 +18,38 @@ def average_products(graph: Graph) -> Graph:
     """(product -> product) -> parts a and b -> a / b: the first product sums over pixels, which then becomes an average.
 
     Its factor is a power of two, so that a quotient of FP16 numbers stays. A shift of b that keeps it above 0 still does.
+    The quotient gets the origins of the maps before it, as these are not the framework's any more.
     """
-    changed: dict[str, Op] = {}
+    changed: dict[str, Node] = {}
     for node in graph.nodes:
         if isinstance(node.op, Binary) and node.op.operation is BinaryOp.DIVIDE:
-            changed |= _averaged(graph, *node.inputs)
+            changed |= _averaged(graph, node)
     if not changed:
         return graph
-    return Graph(tuple(replace(n, op=changed.get(n.name, n.op)) for n in graph.nodes), graph.outputs)
+    return Graph(tuple(changed.get(n.name, n) for n in graph.nodes), graph.outputs)
 
 
-def _averaged(graph: Graph, dividend: str, divisor: str) -> Mapping[str, Op]:
-    """The operators that change: name -> new."""
-    (last, above), (other, below) = _path(graph, dividend), _path(graph, divisor)
+def _averaged(graph: Graph, quotient: Node) -> Mapping[str, Node]:
+    """The nodes that change: name -> new."""
+    (last, above), (other, below) = (_path(graph, name) for name in quotient.inputs)
     if last is not other or graph.is_output(last.name) or len(graph.users(last.name)) != 2:
         return {}
     if not isinstance(last.op, MatMul):
         return {}
     for name in last.inputs:
-        first = graph[name].op
-        if isinstance(first, MatMul) and graph.is_private(name):
-            _, count = first.left.size_in(graph.shape(graph[name].inputs[0]))
-            size = abs(first.factor) * count
+        first = graph[name]
+        if isinstance(first.op, MatMul) and graph.is_private(name):
+            _, count = first.op.left.size_in(graph.shape(first.inputs[0]))
+            size = abs(first.op.factor) * count
             if size >= 2:
                 factor = 2.0 ** -math.floor(math.log2(size))
-                scales = {
-                    node.name: _shifted(node.op, factor) for node in (*above, *below) if isinstance(node.op, Scale)
+                between = (last, *above, *below)
+                origins = tuple(origin for node in (first, *between) for origin in node.origins)
+                return {
+                    name: replace(first, op=replace(first.op, factor=first.op.factor * factor)),
+                    **{n.name: replace(n, op=_shifted(n.op, factor)) for n in between if isinstance(n.op, Scale)},
+                    quotient.name: replace(quotient, origins=origins + quotient.origins, main=quotient.where),
                 }
-                return {name: replace(first, factor=first.factor * factor), **scales}
     return {}
 
 

@@ -98,7 +98,8 @@ def judge_maps(
     sizes = [layer.output.shape.size for layer in program.layers]
     most = _JUDGED if sum(sizes) <= _LARGE else _JUDGED_OF_LARGE
     first = {name: values[:most] for name, values in inputs.items()}
-    layers = {name: maps[:most] for name, maps in reference.layers.items()}
+    several = {layer_of(network.graph, node.name) for node in network.graph.nodes if node.own_name}
+    layers = {name: maps[:most] for name, maps in reference.layers.items() if name not in several}
     is_rounded = rounds_to_integers(network.graph)
     scaled = _before_scales(network.graph, program, layers) if is_rounded else {}
     both = partial(_both, program, layers, scaled, reference.order)

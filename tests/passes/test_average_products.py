@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
@@ -81,3 +83,11 @@ def test_other_divisors_stay() -> None:
     )  # fmt: skip
     graph = Graph(nodes, ("q",))
     assert average_products(graph) is graph
+
+
+def test_maps_that_are_smaller_than_the_frameworks_are_not_compared_with_them() -> None:
+    graph = attention()
+    named = Graph(tuple(replace(n, origins=(Origin("net", n.name, "T"),)) for n in graph.nodes), graph.outputs)
+    quotient = average_products(named)["q"]
+    assert [origin.layer for origin in quotient.origins] == ["a", "m", "p", "b1", "b0", "q"]
+    assert quotient.where == Origin("net", "q", "T")

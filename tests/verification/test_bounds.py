@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cnn_convertor.config import Config
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
@@ -15,6 +16,7 @@ from cnn_convertor.ir.ops import Shape
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification.rerounding import rerounded
 from cnn_convertor.verification.results import Verification
+from frontends.onnx.networks import Network, helper
 from reference import ir_reference
 from verification.test_mutations import Maker
 from verification.trials import change_files, config
@@ -110,3 +112,19 @@ def test_an_output_that_rounding_spoils_passes_with_the_reason(tmp_path: Path) -
     (output,) = result.outputs
     assert output.sqnr < 40 and output.allowed is not None and result.passed
     assert not replace(result, min_sqnr=40.0, outputs=(replace(output, allowed=None),)).passed
+
+
+@needs_compiler
+def test_parts_of_equal_sizes_are_not_taken_for_the_first(tmp_path: Path) -> None:
+    """A Split has one origin for all its outputs."""
+    pytest.importorskip("onnxruntime", reason="onnxruntime computes the reference")
+    nodes = [
+        helper.make_node("Split", ["x"], ["a", "b"], axis=1, num_outputs=2),
+        helper.make_node("Pad", ["b", "pads"], ["c"]), helper.make_node("Sin", ["c"], ["y"]),
+    ]  # fmt: skip
+    x = np.zeros((1, 8, 12, 10), np.float32)
+    path = Network(nodes, {"x": x}, {"pads": np.array([0, 0, 1, 0, 0, 0, 0, 0])}).write(
+        tmp_path / "net.onnx", ["a", "y"]
+    )
+    result = verify(Config.of(path), samples=1)
+    assert result.passed, result.wrong_maps
