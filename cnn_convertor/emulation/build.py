@@ -10,6 +10,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -189,8 +190,9 @@ def _refusal(compiler: Compiler, said: str, source: Path, own: Sequence[Path]) -
 def _cached(name: str, make: Callable[[Path], Path]) -> Path:
     """The file of that name in the cache; if missing, it is made in a scratch folder and moved there."""
     folder = cache_folder()
-    if (folder / name).exists():
-        return folder / name
+    with suppress(OSError):  # of a folder that this user may not enter
+        if (folder / name).exists():
+            return folder / name
     try:
         folder = _writable(folder)
         kept = folder / name

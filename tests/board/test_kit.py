@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -57,6 +58,19 @@ def test_the_emulated_device_is_a_board_that_passes(results: Path) -> None:
     assert found.outputs == found.emulated
     assert [layer.measured.usec is None for layer in found.layers] == [False] * 9
     assert json.loads(found.to_json())["passed"] is True
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("make") is None, reason="make builds the kit")
+def test_a_kit_builds_and_runs_on_the_pc(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The whole way, as docs/board.md describes it."""
+    assert main(["board", "kit", str(INI), "-o", str(tmp_path), "--samples", "1"]) == 0
+    convertor = f"CNN_CONVERTOR={sys.executable} {INI.parents[2] / 'convertor.py'}"
+    subprocess.run(["make", "pc", convertor, "CXXFLAGS=-O0 -Werror"], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run(["./runner_pc", "results"], cwd=tmp_path, check=True)
+    capsys.readouterr()
+    assert main(["verify", str(INI), "--board", str(tmp_path / "results")]) == 0
+    assert "pass: the board does what the emulated device does" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("fault", "layer"), [("run", "relu1"), ("prelu", "prelu2"), ("branches", "concat4")])

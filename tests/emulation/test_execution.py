@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -248,6 +249,30 @@ def test_without_a_writable_home_programs_are_kept_among_temporary_files(
         with pytest.warns(ConvertorWarning, match="DV724"):
             assert building._cached("a", make) == other / "a"  # noqa: SLF001
     assert [*other.iterdir()] == [other / "a"]
+
+
+def test_a_home_that_the_user_may_not_enter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CNN_CONVERTOR_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "closed"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def make(scratch: Path) -> Path:
+        (scratch / "program").touch()
+        return scratch / "program"
+
+    monkeypatch.setattr(os, "stat", _refusing(os.stat, tmp_path / "closed"))
+    monkeypatch.setattr(os, "mkdir", _refusing(os.mkdir, tmp_path / "closed"))
+    with pytest.warns(ConvertorWarning, match="DV724"):
+        assert building._cached("a", make).is_file()  # noqa: SLF001
+
+
+def _refusing(call: Any, folder: Path) -> Any:
+    def refused(path: Any, *arguments: Any, **options: Any) -> Any:
+        if str(path).startswith(str(folder)):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return call(path, *arguments, **options)
+
+    return refused
 
 
 @needs_compiler
