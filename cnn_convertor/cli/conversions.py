@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @commands.command()
-@click.argument("paths", metavar="NET.ini...", nargs=-1, required=True, type=FILE)
+@click.argument("paths", metavar="MODEL_OR_INI...", nargs=-1, required=True, type=FILE)
 @with_calibration
 @with_workers
 @click.option("--cache", metavar="DIR", type=FILE, help="Store outputs in this folder, and reuse them.")
@@ -69,7 +69,7 @@ def convert(
 ) -> None:
     """Convert networks; the default command.
 
-    A folder or a pattern stands for the ini files in it.
+    A folder or a pattern stands for the ini files in it. A model without an ini file is converted with all defaults.
     """
     inis = ini_files(paths)
     _check_cluster(on, cache, depfile)
@@ -83,7 +83,7 @@ def convert(
     with nullcontext(set[Path]()) if depfile is None else dependencies.recorded(options["calibrate"]) as inputs:
         for ini in inis:
             with console.attempt():
-                config = Config.read(ini, **options)
+                config = Config.of(ini, **options)
                 _check_apart(config, ini, taken)
                 configs.append((ini, config))
         converted = _convert(configs, console, on=on, cache=cache)

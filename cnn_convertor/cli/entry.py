@@ -36,7 +36,7 @@ class Commands(click.Group):
         if ctx.resilient_parsing:  # a shell completes a line that is not whole yet
             return super().parse_args(ctx, args if not args or args[0] in known else [self.default, *args])
         if not args:
-            ctx.fail("expected a NET.ini or a command")
+            ctx.fail("expected a NET.ini, a model or a command")
         if args[0] not in known:
             self._look_for_misspelling(ctx, *args[:1])
             self._look_for_a_late_command(ctx, args)
@@ -73,7 +73,7 @@ class Commands(click.Group):
             ctx.fail(f"options go after the command: {ctx.command_path} {command} ... {args[0]}")
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write_usage(ctx.command_path, "[convert] [OPTIONS] NET.ini...")
+        formatter.write_usage(ctx.command_path, "[convert] [OPTIONS] MODEL_OR_INI...")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options of the default command and of the program, then the commands."""

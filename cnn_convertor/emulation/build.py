@@ -175,15 +175,15 @@ def _refusal(compiler: Compiler, said: str, source: Path, own: Sequence[Path]) -
     lines = [line for line in said.splitlines() if "error" in line or "undefined reference" in line]
     first = "\n".join((lines or said.splitlines())[:_SHOWN_ERRORS])
     hint = "unless the sources were changed, this is an error of the convertor: please report it"
-    if "undefined reference to `custom_callback" in said:
-        hint = "name the C++ file that defines the callbacks of the custom layers with --source"
-    if any(text in said for text in _MISSING_FILE):
-        hint = "put the missing file beside the source that includes it, or name its folder in CPATH; on a cluster, on each computer"
     for path in own:
         if not path.is_file():
             where, hint = Origin(str(path)), "name a C++ file with --source"
         elif match := re.search(rf"^{re.escape(str(path))}:(\d+):", said, re.MULTILINE):
             where, hint = Origin(str(path), line=int(match[1])), "correct this file, which --source names"
+    if "undefined reference to `custom_callback" in said:
+        hint = "name the C++ file that defines the callbacks of the custom layers with --source"
+    if any(text in said for text in _MISSING_FILE) and all(path.is_file() for path in own):
+        hint = "put the missing file beside the source that includes it, or name its folder in CPATH; on a cluster, on each computer"
     return ConvertorError.of("DV702", f"the C++ compiler refuses the sources:\n{first}", where, hint)
 
 

@@ -386,8 +386,8 @@ def test_verbose_tells_the_time_of_each_step_and_more_of_the_result(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "expected a NET.ini or a command"),
-        (["convert"], "Missing argument 'NET.ini...'"),
+        ([], "expected a NET.ini, a model or a command"),
+        (["convert"], "Missing argument 'MODEL_OR_INI...'"),
         (["--max_kernel_sise", "3", "a.ini"], "--max-kernel-size"),
         (["--ub-size", "many", "a.ini"], '"many" is not a whole number of at least 1'),
         (["--ub-size"], "--ub-size"),
@@ -436,7 +436,7 @@ def test_help_names_the_options_and_the_commands(capsys: pytest.CaptureFixture[s
         assert cli.main(arguments) == 0
         out = capsys.readouterr().out
         for word in (
-            "NET.ini",
+            "MODEL_OR_INI",
             "--max-kernel-size",
             "--device",
             "--ub-size",

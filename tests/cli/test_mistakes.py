@@ -121,6 +121,12 @@ def test_check_gives_other_programs_the_place_of_each_file(ini: Path, capsys: py
     assert "file=output/digits/digits.dot::this file would change: it is missing" in said
 
 
+def test_a_model_needs_no_ini_file(ini: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["digits.keras", "-o", "made"]) == 0
+    assert Path("made/digits/digits_gen.cpp").is_file()
+    assert "digits (digits.keras)\n" in capsys.readouterr().out
+
+
 def test_the_same_ini_file_twice_is_converted_once(ini: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([str(ini), f"./{ini}"]) == 0
     assert capsys.readouterr().out.count("device commands") == 1

@@ -209,6 +209,16 @@ def test_a_source_that_includes_a_missing_file_is_an_error_that_names_both(tmp_p
 
 
 @needs_compiler
+def test_an_error_in_a_source_of_the_user_names_its_line(tmp_path: Path) -> None:
+    network(small_graph(), tmp_path)
+    (tmp_path / "mine.cpp").write_text("\nint x = ;\n")
+    with pytest.raises(ConvertorError, match=r"--> .*mine\.cpp:2\n  try: correct this file"):
+        building.build(tmp_path, NAME, sources=[tmp_path / "mine.cpp"])
+    with pytest.raises(ConvertorError, match=r"--> .*none\.cpp\n  try: name a C\+\+ file"):
+        building.build(tmp_path, NAME, sources=[tmp_path / "none.cpp"])
+
+
+@needs_compiler
 def test_sources_that_do_not_compile_are_an_error_that_names_them(tmp_path: Path) -> None:
     trial = network(small_graph(), tmp_path, compiled=True)
     source = tmp_path / f"{NAME}_gen.cpp"

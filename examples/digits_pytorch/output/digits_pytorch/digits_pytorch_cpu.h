@@ -778,11 +778,35 @@ struct Sum {
   V operator()(V x, V y) const { return x + y; }
 };
 
+// The average of the whole map, or a factor of the sum: eight channels at a time, without a copy of the map.
+inline void AverageOfAll(const Tensor &x, const Tensor &y, float factor) {
+  const std::size_t pixels = static_cast<std::size_t>(x.height) * static_cast<std::size_t>(x.width);
+  Values to(y);
+  for (int c = 0; c < x.channels; c += x.Together(c)) {
+    const std::size_t together = static_cast<std::size_t>(x.Together(c));
+    const Elements from(x, static_cast<std::size_t>(c) * pixels);
+    float *sums = to.At(0, 0, c);
+    if (together == 8) {
+      Eight total = Values::Row(sums).Get(0);
+      for (std::size_t i = 0; i < pixels; ++i) total = Apply(Sum{}, total, from.Get(8 * i));
+      Values::Row(sums).Set(0, total);
+    } else {
+      for (std::size_t i = 0; i < pixels * together; ++i) sums[i % together] += from.GetOne(i);
+    }
+    for (std::size_t i = 0; i < together; ++i)
+      sums[i] = factor != 0.0f ? sums[i] * factor : sums[i] / static_cast<float>(pixels);
+  }
+  to.Write(y);
+}
+
 // counted: rows above, below, left and right of the map that count as zeros. factor: of the sums; 0: 1 / (what counts).
 struct Counted {
   int top, bottom, left, right;
 };
 inline void AveragePool(const Tensor &x, const Tensor &y, const Window &window, const Counted &counted, float factor) {
+  const bool is_whole = window.kernel_height == x.height && window.kernel_width == x.width && window.top + window.left == 0;
+  const bool is_one = y.height * y.width == 1 && window.dilation_height * window.dilation_width == 1;
+  if (is_whole && is_one) return AverageOfAll(x, y, factor);
   const Window inside = {window.kernel_height,   window.kernel_width,   window.stride_height,
                          window.stride_width,    window.dilation_height, window.dilation_width,
                          window.top - counted.top, window.left - counted.left};
