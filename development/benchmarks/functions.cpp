@@ -1,6 +1,6 @@
 // Prints how long the functions of CPU layers take for each element, beside memcpy of the bytes that they read and write.
 // On a board: copy this file and the folder cnn_convertor/codegen/kernels, then
-//   g++ -std=c++11 -O2 -I kernels functions.cpp -o functions && ./functions [HEIGHT WIDTH CHANNELS]
+//   g++ -std=c++11 -O2 -pthread -I kernels functions.cpp -o functions && ./functions [HEIGHT WIDTH CHANNELS]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
