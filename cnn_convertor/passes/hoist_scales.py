@@ -111,5 +111,7 @@ def _commutes(op: ops.Op, by: _Affine) -> bool:
 
 
 def _joins(pool: ops.AveragePool2d, by: _Affine) -> bool:
-    """Whether the scale can be part of the pool's own factor."""
-    return by.is_uniform and (pool.factor is not None or pool.uncounted == ops.NO_PADDING)
+    """Whether the scale can be part of the pool's own factor, which is not 0: executors take 0 for no factor."""
+    if not by.is_uniform or (pool.factor is None and pool.uncounted != ops.NO_PADDING):
+        return False
+    return bool(np.float32(pool.fixed_factor * float(by.factor[0])) != 0)

@@ -119,6 +119,12 @@ RAISED_SCALES: dict[str, tuple[Graph, list[str]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("factor", [0.0, 1e-46], ids=["zero", "zero in FP32"])
+def test_no_pool_gets_a_factor_that_executors_take_for_none(factor: float) -> None:
+    before = graph("s", ("p", AVERAGE, "x"), ("s", ops.Scale(Constant.wide(np.full(3, factor))), "p"))
+    assert short(hoist_scales(before)) == short(before)
+
+
 @pytest.mark.parametrize(("before", "lines"), RAISED_SCALES.values(), ids=RAISED_SCALES)
 def test_scales_move_into_the_weights_above(before: Graph, lines: list[str]) -> None:
     after = hoist_scales(before)
