@@ -21,6 +21,7 @@ from cnn_convertor.ir.ops import (
     DetectionInBoxes,
     DetectionOutput,
     Floor,
+    MatMul,
     MaxUnpool,
     Order,
     Round,
@@ -75,7 +76,7 @@ class _Judged(NamedTuple):
 
     @property
     def is_moved(self) -> bool:
-        """Whether both sides have the same values at different places, as the device may around products of maps."""
+        """Whether both sides have the same values at different places."""
         if sqnr(self.device, self.reference) >= _COMPARABLE:
             return False
         sides = (np.sort(maps.reshape(len(maps), -1), axis=1) for maps in (self.device, self.reference))
@@ -113,7 +114,9 @@ def judge_maps(
     drawn = first if program.byte_input else rerounded_maps(first)
     theirs = other.run(drawn, layers=True, exact=True, replaced=given_layers(program, noisy))
     jumping = _jumping(program, given.keys()) | (_unrounded(program, given.keys()) if is_rounded else set())
-    results, alone = _outputs(network, mine, theirs, reference, jumping)
+    # Around products of maps, layers put their values where the products read them.
+    may_move = any(isinstance(node.op, MatMul) for node in network.graph.nodes)
+    results, alone = _outputs(network, mine, theirs, reference, jumping, may_move=may_move)
     ends = frozenset(program.outputs)
     mine_of, theirs_of = both(mine.layers), both(theirs.layers)
     for name, pair in mine_of.items():
@@ -124,7 +127,7 @@ def judge_maps(
                 each.reshape(shape) for each in (pair.device, pair.reference, theirs_of[name].device)
             )
             results.append(_Judged(name, device, known, other_map))
-    comparable = [each for each in results if not each.is_moved]
+    comparable = [each for each in results if not (may_move and each.is_moved)]
     found = (
         excess for each in comparable for excess in _excesses(each, _half_a_step(each.reference) if is_rounded else 0.0)
     )
@@ -132,7 +135,13 @@ def judge_maps(
 
 
 def _outputs(
-    network: EmulatedNetwork, mine: Outputs, theirs: Outputs, reference: Reference, jumping: Collection[int]
+    network: EmulatedNetwork,
+    mine: Outputs,
+    theirs: Outputs,
+    reference: Reference,
+    jumping: Collection[int],
+    *,
+    may_move: bool,
 ) -> tuple[list[_Judged], dict[str, str]]:
     """The outputs of both runs in the framework's shapes, and those that are not judged, each with the reason."""
     program, judged, alone = network.program, list[_Judged](), dict[str, str]()
@@ -148,7 +157,7 @@ def _outputs(
         each = _Judged(name, device, reference.outputs[position][: len(device)], other, tuple(Axis))
         if index in jumping:
             alone[name] = "rounding can change its values by any amount"
-        elif each.is_moved:
+        elif may_move and each.is_moved:
             alone[name] = "the device has its values at other places"
         else:
             judged.append(each)

@@ -86,6 +86,18 @@ def test_a_wrong_filter_is_found_though_the_outputs_have_enough(
 
 
 @needs_compiler
+def test_exchanged_filters_are_found_in_their_own_map(tmp_path: Path) -> None:
+    """The map has the values of the right one at other places, which may be so around products of maps alone."""
+    right = graph()
+    conv = right["conv"]
+    assert isinstance(conv.op, ops.Conv2d)
+    exchanged = replace(conv, op=replace(conv.op, weight=Constant.of(conv.op.weight.load()[::-1])))
+    wrong = Graph(tuple(exchanged if node.name == "conv" else node for node in right.nodes), right.outputs)
+    result = verified(wrong, right, tmp_path)
+    assert {each.layer for each in result.wrong_maps} & {"conv", "pool"}
+
+
+@needs_compiler
 def test_a_palette_of_other_values_than_its_bytes_is_found(tmp_path: Path) -> None:
     def change(folder: Path) -> None:
         path = folder / "net_weights.bin"
