@@ -73,6 +73,7 @@ package depends on none of them, and Ultralytics (AGPL-3.0) is used as a tool on
 python3 -m venv libraries && libraries/bin/pip install -r development/benchmarks/exports/requirements.txt
 python -m development.benchmarks.exports --python libraries/bin/python --jobs 2    # goes on after an interruption
 python -m development.benchmarks.exports --python libraries/bin/python --renew     # measures again what another commit has measured
+python -m development.benchmarks.exports --python libraries/bin/python --exporter torchscript    # one exporter alone
 ```
 
 A network is *verified* if each output reaches {LEAST:.0f} dB; one that is refused has its codes ([messages.md](messages.md)). *On the device* is the

@@ -86,6 +86,7 @@ SOURCES: dict[str, Callable[[Path], None]] = {
     "every kind of layer, custom ones too": lambda folder: generate(folder, every_kind_of_layer(), selftest=True),
     "the runtime's own layers": lambda folder: generate(folder, softmax(), softmax="sdk"),
     "functions on the CPU": lambda folder: generate(folder, everything().graph),
+    "threads": lambda folder: generate(folder, unpooling(), cpu_threads=2),
     "unpooling": lambda folder: generate(folder, unpooling()),
     "detections": lambda folder: generate(folder, DETECTING[0]),
     "bytes and frames": lambda folder: generate(folder, camera(), selftest=True, device=ZIA_C3, **BYTES),
@@ -128,7 +129,7 @@ def test_sources_are_cpp11(folder: Path, compiler: str) -> None:
 
 @pytest.mark.slow
 def test_they_contain_every_function_of_the_cpu(tmp_path_factory: pytest.TempPathFactory) -> None:
-    names = ("functions on the CPU", "unpooling", "detections", "classes")
+    names = ("functions on the CPU", "threads", "unpooling", "detections", "classes")
     folders = [write(name, tmp_path_factory.mktemp("sources")) for name in names]
     texts = "".join((folder / "net_cpu.h").read_text() for folder in folders)
     for header in Path(kernels.__file__).parent.glob("*.h"):

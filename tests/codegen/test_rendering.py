@@ -23,7 +23,7 @@ from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.rules import check
-from cnn_convertor.devices.dv700.weights.encoding import encode_all
+from cnn_convertor.devices.dv700.weights.encoding import encode_all, encode_buffer
 from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions, choose
 from cnn_convertor.emulation import build as emulation_build
@@ -635,7 +635,7 @@ def test_random_networks_give_their_results_on_the_emulated_device(seed: int, tm
     graph, program = next(legal_networks(100 * seed, transposed=seed % 2 == 0))
     replace_all(
         tmp_path,
-        {**render(program, RenderOptions("m")), "w.bin": encode_all(program.weights, transposed=program.transposed)},
+        {**render(program, RenderOptions("m")), "w.bin": encode_buffer(program)},
     )
     x = {name: v.astype(np.float16).astype(np.float32) for name, v in random_networks.inputs_for(graph).items()}
     shapes = [graph.shape(name) for name in graph.outputs]

@@ -44,7 +44,8 @@ def test_the_part_between_inner_maps_is_verified(
     )
     result = verify(config)
     assert result.passed
-    assert not outputs or [output.name for output in result.outputs] == [*outputs]
+    whole = [output.name for output in result.outputs if ", part " not in output.name]
+    assert not outputs or whole == [*outputs]
 
 
 def refused(folder: Path) -> Path:

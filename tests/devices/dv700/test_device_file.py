@@ -65,7 +65,7 @@ def test_a_file_changes_some_figures_of_a_device(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("ub_size = 5", 'there is no key "ub_size"'),
+        ("ub_size = 5", 'the key "ub_size" belongs to the table [device]'),
         ("[devices]", 'there is no key "devices"; did you mean "device"?'),
         ("device = 5", "device: expected a table, not 5"),
         ("title = 5", "title: expected a text, not 5"),

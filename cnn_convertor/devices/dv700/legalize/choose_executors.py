@@ -11,6 +11,7 @@ from cnn_convertor.devices.cut import Exchange, SideCosts, grouped_sides
 from cnn_convertor.devices.dv700.commands import joins_in_place
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.legalize.assign_cpu import resized
+from cnn_convertor.devices.dv700.legalize.memory_views import reorders_dense
 from cnn_convertor.devices.dv700.lower import arrays_at
 from cnn_convertor.devices.dv700.memory.memory_layout import same_memory
 from cnn_convertor.devices.dv700.operators import OPERATORS, Executor
@@ -71,7 +72,7 @@ def _costs(graph: Graph, node: Node, times: _Times | None, *, transposed: bool) 
         case ops.Reshape(order=order, shape=shape):
             before = graph.shape(node.inputs[0])
             is_view = order is Order.MEMORY or same_memory(before, shape, order, transposed=transposed)
-            return _FREE if is_view else _ON_CPU
+            return _FREE if is_view or reorders_dense(graph, node) else _ON_CPU
         case ops.OnCpu() | ops.Custom() | ops.ArraySoftmax():
             return _ON_CPU
         case _:

@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cnn_convertor.devices.dv700.commands import COPY, buffer_owner, has_own_place, named_inputs
 from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK, LARGEST, is_chunked, memory_order, same_memory
 from cnn_convertor.ir import ops
@@ -24,12 +27,10 @@ def free_reshapes(graph: Graph, *, transposed: bool) -> Graph:
             continue
         producer, before, after = graph[node.inputs[0]], graph.shape(node.inputs[0]), node.op.shape
         alike = same_memory(before, after, node.op.order, transposed=transposed)
-        if alike or (isinstance(producer.op, ops.Dense) and graph.is_private(producer.name) and after.size <= LARGEST):
+        if alike or reorders_dense(graph, node):
             if not alike:
                 rows = memory_order(after, transposed=transposed, order=node.op.order)
-                dense = nodes[producer.name].op
-                assert isinstance(dense, ops.Dense)
-                nodes[producer.name] = replace(producer, op=ops.with_outputs(dense, rows))
+                nodes[producer.name] = replace(producer, op=_with_rows(nodes[producer.name].op, rows))
             nodes[node.name] = replace(node, op=replace(node.op, order=Order.MEMORY))
             continue
         vector = Shape(1, 1, before.size)
@@ -40,6 +41,21 @@ def free_reshapes(graph: Graph, *, transposed: bool) -> Graph:
             nodes[flat.name] = flat
             nodes[node.name] = replace(node, inputs=(flat.name,), op=replace(node.op, order=Order.MEMORY))
     return Graph(tuple(nodes.values()), graph.outputs)
+
+
+def reorders_dense(graph: Graph, node: Node) -> bool:
+    """Whether a reshape follows a fully connected layer, whose rows can take another order."""
+    producer = graph[node.inputs[0]]
+    is_dense = isinstance(producer.op.op if isinstance(producer.op, ops.OnCpu) else producer.op, ops.Dense)
+    return is_dense and graph.is_private(producer.name) and graph.shape(node.name).size <= LARGEST
+
+
+def _with_rows(op: ops.Op, rows: NDArray[np.intp]) -> ops.Op:
+    """A fully connected layer with its outputs in another order."""
+    if isinstance(op, ops.OnCpu):
+        return replace(op, op=_with_rows(op.op, rows))
+    assert isinstance(op, ops.Dense)
+    return ops.with_outputs(op, rows)
 
 
 def channel_slices(graph: Graph, node: Node) -> Iterable[Node] | None:

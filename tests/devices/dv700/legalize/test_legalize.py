@@ -409,6 +409,11 @@ REWRITES: dict[str, tuple[Graph, list[str]]] = {
          "b = Reshape[shape=2x2x9 order=Order.MEMORY](a) -> 2x2x9",
          "c = Conv2d[weight=Constant(4x9x1x1) bias=Constant(4) window=kernel=1x1](b) -> 2x2x4"],
     ),
+    "from vector to map, behind a fully connected layer that the CPU has": (
+        chain(ops.Unary(ops.Absolute()), ops.Dense(some(36, 4, 1, 1), None), ops.Reshape(Shape(2, 2, 9), Order.CHW), ops.Unary(ops.Absolute()), shape=Shape(1, 1, 4)),
+        ["a = OnCpu[op=Unary[function=Absolute]](x) -> 1x1x4", "b = OnCpu[op=Dense[weight=Constant(36x4x1x1)]](a) -> 1x1x36",
+         "c = Reshape[shape=2x2x9 order=Order.MEMORY](b) -> 2x2x9", "d = OnCpu[op=Unary[function=Absolute]](c) -> 2x2x9"],
+    ),
 }  # fmt: skip
 
 
