@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from cnn_convertor.escaping import visible
 
@@ -107,29 +107,42 @@ def _drawn(item: Item, width: int) -> list[str]:
         for line in item.rows:
             _print_record(console, item, line)
     else:
-        console.print(_table(item, narrow=max(map(len, _plain(item))) > width))
+        narrow = max(map(len, _plain(item))) > width
+        console.print(_table(item, narrow=narrow, breaks_words=narrow and _least(item, _longest_word) > width))
     return [line.rstrip() for line in page.getvalue().splitlines()]
 
 
-def _least(grid: Grid) -> int:
-    """The least width of a table: titles may take a line for each word, and some columns fold."""
+def _least(grid: Grid, least_of: Callable[[Iterable[str]], int] = lambda _: _LEAST) -> int:
+    """The least width of a table: titles may take a line for each word, and some columns fold to `least_of` their cells."""
     widths = []
-    for number, column in enumerate(grid.columns):
-        longest = max(map(len, (*column.title.split(), *(visible(row[number]) for row in grid.rows))), default=0)
-        widths.append(min(longest, _LEAST) if column.folds else longest)
+    for column, cells in _cells(grid):
+        longest = max(map(len, (*column.title.split(), *cells)), default=0)
+        widths.append(min(longest, least_of((column.title, *cells))) if column.folds else longest)
     return sum(widths) + _NARROW_GAP * (len(widths) - 1) + grid.indent
 
 
-def _table(grid: Grid, *, narrow: bool) -> RenderableType:
+def _cells(grid: Grid) -> Iterator[tuple[Column, list[str]]]:
+    for number, column in enumerate(grid.columns):
+        yield column, [visible(row[number]) for row in grid.rows]
+
+
+def _longest_word(texts: Iterable[str]) -> int:
+    return max((len(word) for text in texts for word in text.split()), default=0)
+
+
+def _table(grid: Grid, *, narrow: bool, breaks_words: bool) -> RenderableType:
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, collapse_padding=narrow, show_header=grid.is_titled, header_style="")
-    for column in grid.columns:
+    for column, cells in _cells(grid):
         title = Text(column.title.replace(" ", "\n") if narrow else column.title)
-        justify, fixed = "right" if column.right else "left", not column.folds
-        table.add_column(title, justify=justify, no_wrap=fixed, overflow="fold", vertical="top")  # type: ignore[arg-type]  # one of its literals
+        justify: Any = "right" if column.right else "left"
+        least = _longest_word((column.title, *cells)) if column.folds and not breaks_words else None
+        table.add_column(
+            title, justify=justify, no_wrap=not column.folds, overflow="fold", min_width=least, vertical="top"
+        )
     for number, row in enumerate(grid.rows):
         table.add_row(*(Text(visible(cell)) for cell in row), style=grid.styles[number] if grid.styles else "")
     return Padding(table, (0, 0, 0, grid.indent))

@@ -143,3 +143,20 @@ def test_a_title_cannot_steer_the_terminal() -> None:
 def test_an_empty_table_has_its_titles() -> None:
     assert fitted([Grid.of("layer", ("n",), [])], 4) is not None
     assert plain([Grid.of("layer", ("n",), [])]) == "  layer  n"
+
+
+def test_words_stay_whole_where_the_longest_of_each_column_fit() -> None:
+    columns = (
+        Column("layer", right=False, folds=True),
+        Column("type", right=False, folds=True),
+        Column("how", right=False, folds=True),
+    )
+    row = (
+        "features/bn1/batch",
+        "BatchNormalization",
+        "depthwise_leaky convolution 3x3, within the command of another layer",
+    )
+    shown = fitted([Grid(columns, (row,))], 60)
+    assert all(word in shown.split() for cell in row for word in cell.split())
+    assert max(map(len, shown.splitlines())) <= 60
+    assert "BatchNormalization" not in fitted([Grid(columns, (row,))], 48)
