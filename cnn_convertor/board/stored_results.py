@@ -24,8 +24,8 @@ _AGAIN = "run the kit again, and name its folder of results"
 class BoardResults:
     """network, inputs: hashes of what ran. seed: of random inputs, or kit.GIVEN. device: figures, None where unknown.
 
-    cpu_usec: of the layers on the CPU. between_usec: of the changes between it and the device. layers: of each layer of the program. memory: the outputs of all layers as they lie in
-    memory, sample after sample. outputs: FP32, (N, size of all of them).
+    cpu_usec: of the layers on the CPU. between_usec: of the changes between it and the device. layers: of each layer of the
+    program. memory: the outputs of all layers as they lie in memory, sample after sample. outputs: FP32, (N, size of all).
     """
 
     folder: Path

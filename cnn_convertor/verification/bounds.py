@@ -104,23 +104,25 @@ def judge_maps(
     is_rounded = rounds_to_integers(network.graph)
     scaled = _before_scales(network.graph, program, layers) if is_rounded else {}
     both = partial(_both, program, layers, scaled, reference.order)
-    given = {
+    replaced_maps = {
         pair.layer: maps
         for pair in both([np.zeros((count_of(first), size), np.float32) for size in sizes]).values()
         if _is_held(maps := pair.reference_in_memory(transposed=program.transposed))
     }
-    mine = network.run(first, layers=True, replaced=given_layers(program, given))
-    noisy = {layer: rerounded(maps, layer) for layer, maps in given.items()}
+    mine = network.run(first, layers=True, replaced=given_layers(program, replaced_maps))
+    noisy = {layer: rerounded(maps, layer) for layer, maps in replaced_maps.items()}
     drawn = first if program.byte_input else rerounded_maps(first)
     theirs = other.run(drawn, layers=True, exact=True, replaced=given_layers(program, noisy))
-    jumping = _jumping(program, given.keys()) | (_unrounded(program, given.keys()) if is_rounded else set())
+    jumping = _jumping(program, replaced_maps.keys()) | (
+        _unrounded(program, replaced_maps.keys()) if is_rounded else set()
+    )
     # Around products of maps, layers put their values where the products read them.
     may_move = any(isinstance(node.op, MatMul) for node in network.graph.nodes)
     results, alone = _outputs(network, mine, theirs, reference, jumping, may_move=may_move)
     ends = frozenset(program.outputs)
     mine_of, theirs_of = both(mine.layers), both(theirs.layers)
     for name, pair in mine_of.items():
-        if pair.layer in given and pair.layer not in jumping and pair.layer not in ends:
+        if pair.layer in replaced_maps and pair.layer not in jumping and pair.layer not in ends:
             channels = (layers[name] if name in layers else scaled[pair.layer]).shape[-1]
             shape = (len(pair.device), 1, -1, channels)
             device, known, other_map = (
@@ -128,10 +130,10 @@ def judge_maps(
             )
             results.append(_Judged(name, device, known, other_map))
     comparable = [each for each in results if not (may_move and each.is_moved)]
-    found = (
+    excesses = (
         excess for each in comparable for excess in _excesses(each, _half_a_step(each.reference) if is_rounded else 0.0)
     )
-    return Judgement(len(comparable), tuple(found), alone)
+    return Judgement(len(comparable), tuple(excesses), alone)
 
 
 def _outputs(
@@ -172,8 +174,8 @@ def _both(
     memory: Sequence[Maps],
 ) -> dict[str, ComparedMap]:
     """Every map that exists on both sides, as of `pairs`, and those before scales. memory: of each layer."""
-    found = ((index, pair_of(program, index, memory[index], maps, order)) for index, maps in scaled.items())
-    before = {program.layers[index].name: pair for index, pair in found if pair is not None}
+    compared = ((index, pair_of(program, index, memory[index], maps, order)) for index, maps in scaled.items())
+    before = {program.layers[index].name: pair for index, pair in compared if pair is not None}
     return before | pairs(program, memory, reference, order)
 
 
@@ -199,21 +201,21 @@ def _is_held(maps: Maps) -> bool:
     return bool(np.abs(maps).max(initial=0) <= LARGEST_HALF) and bool(np.isfinite(maps).all())
 
 
-def _jumping(program: Program, given: Collection[int]) -> set[int]:
-    """Layers that are not continuous, and those that read such a layer's own map. given: those whose maps are replaced."""
+def _jumping(program: Program, replaced: Collection[int]) -> set[int]:
+    """Layers that are not continuous, and those that read such a layer's own map. replaced: those whose maps are."""
     jumping = set[int]()
     for index, layer in enumerate(program.layers):
-        if not _is_continuous(layer) or any(s in jumping and s not in given for s in layer.sources):
+        if not _is_continuous(layer) or any(s in jumping and s not in replaced for s in layer.sources):
             jumping.add(index)
     return jumping
 
 
-def _unrounded(program: Program, given: Collection[int]) -> set[int]:
+def _unrounded(program: Program, replaced: Collection[int]) -> set[int]:
     """Layers that do not round between two layers of the framework where that rounds to integers."""
     unrounded = set[int]()
     for index, layer in enumerate(program.layers):
-        sources = [program.layers[s] for s in layer.sources if s is not None and s in given]
-        own = [s for s in layer.sources if s is not None and s not in given]
+        sources = [program.layers[s] for s in layer.sources if s is not None and s in replaced]
+        own = [s for s in layer.sources if s is not None and s not in replaced]
         rounded = {source.origins[-1] for source in sources if source.origins}
         before = [each for each in layer.origins[:-1] if not _is_part(each, layer.origins[-1])]
         inside = [each for each in before if each.type.startswith(_ROUNDING) and each not in rounded]
@@ -251,8 +253,9 @@ def _is_continuous(layer: Layer) -> bool:
 def _excesses(judged: _Judged, explained: float) -> Iterator[Excess]:
     """The map, or else its worst row, column or channel, if it loses too much. explained: what the framework rounds away."""
     reference, device = judged.reference.astype(np.float64), judged.device.astype(np.float64)
-    signal, noise = np.square(reference), np.square(device - judged.other)
-    error = np.square(np.maximum(np.abs(device - reference) - explained, 0))
+    with np.errstate(invalid="ignore", over="ignore"):  # infinity on both sides; such maps are not judged
+        signal, noise = np.square(reference), np.square(device - judged.other)
+        error = np.square(np.maximum(np.abs(device - reference) - explained, 0))
     if not (np.isfinite(error).all() and np.isfinite(noise).all()):
         return
     own = _own_rounding(signal)

@@ -96,8 +96,8 @@ def _with_fewer_changes(graph: Graph, best: MemorySchedule, budget: Budget) -> M
     if order is None or _changes([sides[i] for i in order]) >= _changes(sides):
         return best
     steps = tuple(best.steps[i] for i in order)
-    found = MemorySchedule(steps, place(graph, steps, budget=budget))
-    return found if found.placement.plan.size <= best.placement.plan.size else best
+    regrouped = MemorySchedule(steps, place(graph, steps, budget=budget))
+    return regrouped if regrouped.placement.plan.size <= best.placement.plan.size else best
 
 
 def _changes(sides: Iterable[str]) -> int:
