@@ -103,7 +103,8 @@ def plan(
     nodes: limit of the complete search, which runs if no greedy order reaches the lower bound; it counts states, so the plan
     does not depend on the machine. enough: a plan of this size need not be improved. budget: for all improvements, by default
     as large as that of a conversion, or in proportion to more nodes.
-    Raises ValueError for values that no buffer has, and for a part that does not fit into its container, overlaps another part, or is not aligned.
+    Raises ValueError for values that no buffer has, and for a part that does not fit into its container, overlaps another part,
+    or is not aligned.
     """
     if alignment < 1:
         raise ValueError(f"the alignment is at least 1, not {alignment}")

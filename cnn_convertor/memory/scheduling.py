@@ -81,8 +81,8 @@ def grouped(
 ) -> tuple[int, ...] | None:
     """An order in which tasks of one side follow each other: whenever one is ready that keeps the live bytes within `limit`.
 
-    sides: of each task; empty for one that is on both. The others are as for `schedule`. None where no task keeps the limit, or where the
-    budget is spent.
+    sides: of each task; empty for one that is on both. The others are as for `schedule`. None where no task keeps the limit, or
+    where the budget is spent.
     """
     needs = _Needs(tasks, sizes, inputs, kept, before, budget or Budget())
     state, side, order = _State(0, needs.first, needs.start), "", list[int]()

@@ -152,9 +152,8 @@ def _compare_detections(
         for s, source in zip(layer.sources, node.inputs, strict=False)
         if s is not None
     ]
-    sources += [
-        np.stack([array.values.load()] * len(sources[0])) for array in layer.constants
-    ]  # boxes that are no layer
+    # Prior boxes that the conversion has computed are constants of the layer.
+    sources += [np.stack([array.values.load()] * len(sources[0])) for array in layer.constants]
     for maps, source in zip(sources, node.inputs, strict=True):
         read = layer_of(graph, source)
         if read in reference.layers:

@@ -21,7 +21,7 @@ from development.growth.networks import NETWORKS, chain, refusals
 
 Run = Callable[[int], object]
 
-ini_text: Final = """[INPUT]
+_INI_TEXT: Final = """[INPUT]
 name = net
 definition = {model}
 [OUTPUT]
@@ -46,7 +46,7 @@ def _command(make: Callable[[int], bytes], *arguments: str) -> Run:
         if count not in done:
             folder.mkdir(exist_ok=True)
             (folder / "net.onnx").write_bytes(make(count))
-            (folder / "net.ini").write_text(ini_text.format(model="net.onnx"))
+            (folder / "net.ini").write_text(_INI_TEXT.format(model="net.onnx"))
             done.add(count)
             if arguments[0] in {"audit", "check"}:
                 _main("convert", "-q", str(folder / "net.ini"))

@@ -81,7 +81,7 @@ def cpu_layers(count: int) -> bytes:
 
 
 def changes_of_side(count: int) -> bytes:
-    """Convolutions with swish between them, which the CPU computes: its map is squashed by a copy."""
+    """Convolutions with swish between them, which the CPU computes."""
     nodes, before = [], "x"
     for i in range(count):
         nodes += [_convolution(before, f"c{i}"), _node("Sigmoid", f"c{i}", to=f"s{i}")]

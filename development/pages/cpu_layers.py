@@ -42,7 +42,7 @@ one of 3x3.
 
 A layer that the device could run goes to the CPU where that takes less time, as each change between them costs a command list, a
 wait, and the cache maintenance of the I/O buffer. These can: pools, sums, scales, activations, and fully connected layers and 1x1
-convolutions of a vector, as the two of squeeze-and-excite. Their weights are FP16 in `NAME_weights.bin`, behind those of the device, also where
+convolutions of a vector, such as the two of squeeze-and-excite. Their weights are FP16 in `NAME_weights.bin`, behind those of the device, also where
 others have palettes. Which do is the cheapest of all choices, a minimum cut over the network with the times of [the cost
 model](devices.md); without a change that it saves, no layer leaves the device. `inspect` and the report show the times that
 decided.
@@ -52,7 +52,7 @@ decided.
 `cpu_threads` in `[OUTPUT]` lets several threads share the work of each such layer: `cpu_threads = 4`, or `auto` for as many as the
 board has cores. They belong to the network object, sleep between two layers, and end with the object. An element takes the same
 instructions in the same order, so results do not depend on their number. Maps below 32,768 elements are left to one thread,
-because to wake another takes longer. If the system has no more threads, the others do the work.
+because to wake another takes longer. If the system has no more threads, the others do the work. Estimated times are those of one thread.
 
 Compile with `-pthread`. The default is 1: then no source includes `<thread>`, which firmware without an operating system lacks, and the
 board's other cores are left to the application.
