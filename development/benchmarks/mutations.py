@@ -1,19 +1,21 @@
 """Changes single layers of networks, and counts which of the changes verify finds.
 
-python -m development.benchmarks.mutations [--count 50] [--seed 0] [--quantization 0|1] NET.ini|MODEL...
+python -m development.benchmarks.mutations [--count 50] [--seed 0] [--quantization 0|1] [--store FILE] NET.ini|MODEL...
 
 Each change is made in the graph that is converted, and the framework computes the model as it is. A change counts if it alters an
-output by more than twice what rounding to FP16 does, in amplitude.
+output by more than twice what rounding to FP16 does, in amplitude. Every kind that applies to a network is as likely as the others.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from unittest.mock import patch
@@ -30,7 +32,7 @@ from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Conv2d, Dense, Pair
 from cnn_convertor.pipeline import load
 from cnn_convertor.samples import Samples
@@ -149,22 +151,30 @@ def change_function(op: Any, draw: random.Random) -> Any:
     return ops.Activation(draw.choice([each for each in choices if each != op.function]))
 
 
+def change_slope(op: Any, draw: random.Random) -> Any:
+    match op:
+        case ops.Activation(function=ops.Relu(slope=slope)) if slope:
+            return ops.Activation(ops.Relu(slope * draw.choice([0.5, 0.9, 1.5])))
+        case ops.Activation(function=ops.PRelu(slopes=slopes)):
+            return ops.Activation(ops.PRelu(Constant.of(np.roll(slopes.load(), 1))))
+        case _:
+            return replace(op, activation=change_slope(ops.Activation(op.activation), draw).function)
+
+
 def shift_window(op: Any, _: random.Random) -> Any:
-    if not hasattr(op, "window") or op.window.padding.top == op.window.padding.bottom == 0:
-        raise ValueError
     top, bottom, left, right = op.window.padding
-    padding = ops.Padding(bottom, top, right, left) if (top, left) != (bottom, right) else _moved(op.window.padding)
-    return replace(
-        op,
-        window=replace(op.window, padding=padding)
-        if not hasattr(op.window, "_replace")
-        else op.window._replace(padding=padding),
-    )
+    if top == bottom == 0:
+        raise ValueError
+    padding = ops.Padding(bottom, top, right, left)
+    if padding == op.window.padding:
+        padding = ops.Padding(top - 1, bottom + 1, left, right)
+    return replace(op, window=op.window._replace(padding=padding))
 
 
-def _moved(padding: ops.Padding) -> ops.Padding:
-    top, bottom, left, right = padding
-    return ops.Padding(top - 1, bottom + 1, left, right)
+def turn_stride(op: Any, _: random.Random) -> Any:
+    height, width = op.window.stride
+    stride = Pair(width, height) if height != width else Pair(height + 1, width + 1)
+    return replace(op, window=op.window._replace(stride=stride))
 
 
 def other_pool(op: Any, _: random.Random) -> Any:
@@ -183,6 +193,78 @@ def change_norm(op: Any, draw: random.Random) -> Any:
     return replace(op, mean=Constant.of(op.mean.load() * np.float32(draw.choice([0.0, 1.1]))))
 
 
+def change_epsilon(op: Any, draw: random.Random) -> Any:
+    return replace(op, epsilon=op.epsilon * draw.choice([0.01, 100.0]))
+
+
+def change_factor(op: Any, draw: random.Random) -> Any:
+    if not isinstance(op, ops.Scale):
+        raise ValueError
+    factor, shift = op.factor.load().copy(), None if op.shift is None else op.shift.load().copy()
+    if shift is None or draw.random() < 0.5:
+        factor[draw.randrange(len(factor))] *= 0.9
+    else:
+        shift[draw.randrange(len(shift))] = 0
+    return replace(op, factor=Constant.of(factor), shift=None if shift is None else Constant.of(shift))
+
+
+def change_resize(op: Any, draw: random.Random) -> Any:
+    if draw.random() < 0.5:
+        return replace(op, interpolation=draw.choice([each for each in ops.Interpolation if each != op.interpolation]))
+    return replace(op, sampling=draw.choice([each for each in ops.Sampling if each != op.sampling]))
+
+
+def change_axis(op: Any, draw: random.Random) -> Any:
+    if not isinstance(op, ops.Softmax | ops.Concat):
+        raise ValueError
+    return replace(op, axis=draw.choice([each for each in ops.Axis if each != op.axis]))
+
+
+def change_operation(op: Any, draw: random.Random) -> Any:
+    match op:
+        case ops.Add():
+            return ops.Binary(draw.choice([ops.BinaryOp.MULTIPLY, ops.BinaryOp.MAXIMUM]))
+        case ops.Binary(operation=operation):
+            return ops.Binary(draw.choice([each for each in ops.BinaryOp if each != operation]))
+        case _:
+            raise ValueError
+
+
+def other_order(op: Any, _: random.Random) -> Any:
+    return replace(op, order=ops.Order.CHW if op.order is ops.Order.HWC else ops.Order.HWC)
+
+
+def move_crop(op: Any, draw: random.Random) -> Any:
+    match op:
+        case ops.Crop(start=start, stop=stop, stride=stride):
+            axis, by = draw.randrange(3), draw.choice([-1, 1])
+            new = (ops.Shape(*(size + by * (n == axis) for n, size in enumerate(each))) for each in (start, stop))
+            return ops.Crop(next(new), next(new), stride)
+        case ops.ChannelSlice(first=first, count=count):
+            return ops.ChannelSlice(first + draw.choice([-1, 1]), count)
+        case _:
+            raise ValueError
+
+
+def exchange_inputs(node: Node, draw: random.Random) -> Node:
+    first, second = draw.sample(range(len(node.inputs)), 2)
+    inputs = [*node.inputs]
+    inputs[first], inputs[second] = inputs[second], inputs[first]
+    if isinstance(node.op, ops.Add) or inputs == [*node.inputs]:
+        raise ValueError
+    return replace(node, inputs=tuple(inputs))
+
+
+def read_before(node: Node, draw: random.Random, graph: Graph) -> Node:
+    """Read another map of the same shape, such as the one before the layer's input."""
+    place = draw.randrange(len(node.inputs))
+    shape = graph.shape(node.inputs[place])
+    earlier = [each.name for each in graph.nodes if graph.shape(each.name) == shape]
+    inputs = [*node.inputs]
+    inputs[place] = draw.choice(earlier[: earlier.index(node.inputs[place])])
+    return replace(node, inputs=tuple(inputs))
+
+
 def dilate(op: Any, _: random.Random) -> Any:
     if not isinstance(op, Conv2d) or max(op.window.kernel) == 1 or op.window.dilation != Pair(1, 1):
         raise ValueError
@@ -196,7 +278,7 @@ def _refuse() -> Any:
     raise ValueError
 
 
-CHANGES: Final[Mapping[str, Change]] = {
+OF_OPERATORS: Final[Mapping[str, Change]] = {
     "kernels rotated": rotate_kernels,
     "kernels transposed": transpose_kernels,
     "two filters exchanged": swap_filters,
@@ -210,27 +292,46 @@ CHANGES: Final[Mapping[str, Change]] = {
     "biases moved": swap_biases,
     "another activation": change_activation,
     "another function": change_function,
+    "another slope": change_slope,
     "padding moved": shift_window,
+    "another stride": turn_stride,
+    "dilated": dilate,
     "another pool": other_pool,
     "another mean": change_norm,
-    "dilated": dilate,
+    "another epsilon": change_epsilon,
+    "another factor": change_factor,
+    "another resize": change_resize,
+    "another axis": change_axis,
+    "another operation": change_operation,
+    "another order": other_order,
+    "another part": move_crop,
 }
+CHANGES: Final = (*OF_OPERATORS, "two inputs exchanged", "an earlier map read")
 
 
 def changed(graph: Graph, draw: random.Random) -> tuple[str, str, Graph]:
     """The kind of a change, the layer, and the graph with it."""
     while True:
-        kind, node = draw.choice([*CHANGES]), draw.choice(list(graph.nodes))
-        try:
-            op = CHANGES[kind](node.op, draw)
-            nodes = tuple(replace(each, op=op) if each is node else each for each in graph.nodes)
-            made = Graph(nodes, graph.outputs)
-            if all(made.shape(name) == graph.shape(name) for name in graph.outputs) and made.shape(
-                node.name
-            ) == graph.shape(node.name):
+        kind = draw.choice(CHANGES)
+        for node in draw.sample(graph.nodes, len(graph.nodes)):
+            if (made := _changed(graph, node, kind, draw)) is not None:
                 return kind, node.name, made
-        except (ValueError, AttributeError, TypeError, IndexError, ConvertorError):
-            continue
+
+
+def _changed(graph: Graph, node: Node, kind: str, draw: random.Random) -> Graph | None:
+    """The graph with a change that keeps all shapes; None where the kind does not apply to the node."""
+    try:
+        match kind:
+            case "two inputs exchanged":
+                new = exchange_inputs(node, draw)
+            case "an earlier map read":
+                new = read_before(node, draw, graph)
+            case _:
+                new = replace(node, op=OF_OPERATORS[kind](node.op, draw))
+        made = Graph(tuple(new if each is node else each for each in graph.nodes), graph.outputs)
+        return made if all(made.shape(each.name) == graph.shape(each.name) for each in graph.nodes) else None
+    except (ValueError, AttributeError, TypeError, IndexError, ConvertorError):
+        return None
 
 
 @contextmanager
@@ -252,22 +353,28 @@ def _fast() -> Iterator[None]:
         yield
 
 
-def measure(config: Config, count: int, seed: int, inputs: Path | None) -> tuple[Verification, list[Outcome]]:
-    """The verification of the network as it is, and the outcome of each change."""
+def measure(
+    config: Config, count: int, seed: int, inputs: Path | None, known: list[Outcome], store: Callable[[Outcome], None]
+) -> tuple[Verification, list[Outcome]]:
+    """The verification of the network as it is, and the outcome of each change. known: of the first changes, already stored."""
     graph, draw = load(config), random.Random(seed)
     right = verify(config, graph=graph, inputs=inputs)
     usual = {each.name: each.sqnr for each in [b.fp16 for b in right.beside] or right.outputs}
-    outcomes = []
-    for _ in range(count):
+    outcomes = [*known]
+    for number in range(count):
         kind, layer, made = changed(graph, draw)
+        if number < len(known):
+            continue
         try:
             result = verify(config, graph=made, inputs=inputs)
         except ConvertorError as error:
-            outcomes.append(Outcome(kind, True, True, f"{layer}: {error.problems[0].code}"))
-            continue
-        now = {each.name: each.sqnr for each in [b.fp16 for b in result.beside] or result.outputs}
-        lost = [_alters(usual[name], sqnr) for name, sqnr in now.items() if name in usual]
-        outcomes.append(Outcome(kind, any(lost), not result.passed, f"{layer}: {min(now.values(), default=0):.1f} dB"))
+            outcome = Outcome(kind, True, True, f"{layer}: {error.problems[0].code}")
+        else:
+            now = {each.name: each.sqnr for each in [b.fp16 for b in result.beside] or result.outputs}
+            lost = any(_alters(usual[name], sqnr) for name, sqnr in now.items() if name in usual)
+            outcome = Outcome(kind, lost, not result.passed, f"{layer}: {min(now.values(), default=0):.1f} dB")
+        store(outcome)
+        outcomes.append(outcome)
     return right, outcomes
 
 
@@ -276,20 +383,37 @@ def _alters(usual: float, now: float) -> bool:
     return 10 ** (-now / 10) > 10 ** (-usual / 10) * (1 + LEAST_AMPLITUDE**2)
 
 
+def _store(path: Path | None, key: str, outcome: Outcome) -> None:
+    if path is not None:
+        with path.open("a") as file:
+            file.write(json.dumps([key, *outcome]) + "\n")
+
+
+def _stored(path: Path | None, key: str) -> list[Outcome]:
+    rows = [json.loads(line) for line in path.read_text().splitlines()] if path is not None and path.exists() else []
+    return [Outcome(*row) for name, *row in rows if name == key]
+
+
 @click.command()
 @click.argument("networks", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--count", default=50, show_default=True, help="Changes of each network.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--quantization", type=click.IntRange(0, 1), default=0, show_default=True)
 @click.option("--inputs", type=click.Path(path_type=Path))
-def main(networks: tuple[Path, ...], count: int, seed: int, quantization: int, inputs: Path | None) -> None:
+@click.option("--store", type=click.Path(path_type=Path), help="Keeps the outcomes, so that the same call can go on.")
+def main(
+    networks: tuple[Path, ...], count: int, seed: int, quantization: int, inputs: Path | None, store: Path | None
+) -> None:
     """Print the changes by kind, and each that verify misses."""
     made, mattering, found, false = Counter[str](), Counter[str](), Counter[str](), 0
     warnings.simplefilter("ignore")
     for number, path in enumerate(networks):
         config = replace(Config.of(path), quantization=bool(quantization), output_folder=Path("none"))
         with _fast():
-            right, outcomes = measure(config, count, seed + number, inputs)
+            key = f"{path} {seed + number} {quantization}"
+            right, outcomes = measure(
+                config, count, seed + number, inputs, _stored(store, key), partial(_store, store, key)
+            )
         false += not right.passed
         hits = sum(each.matters and each.found for each in outcomes)
         verdict = "passes" if right.passed else "FAILS"
