@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from cnn_convertor.emulation.execution import Maps
-from cnn_convertor.errors import ConvertorError
+from cnn_convertor.errors import ConvertorError, ModelError, Problem
 from cnn_convertor.frontends.frontend import Model
+from cnn_convertor.frontends.keras.model_files import open_model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import DetectionOutput, Order, Shape
+from cnn_convertor.samples import axes_of
 from cnn_convertor.verification.compare import sqnr
 from cnn_convertor.verification.framework_maps import Reference, as_maps, as_output, blobs_as_maps, blobs_as_output
 from cnn_convertor.verification.unpooling import DeviceMaxima
@@ -52,22 +53,22 @@ def first_reference(
     choices: Mapping[str, DeviceMaxima],
 ) -> tuple[int, Reference]:
     """The results of the first runner that accepts the network, and its index. Errors: as of `run`."""
-    *preferred, last = enumerate(runners)
-    for number, runner in preferred:
-        with _refusal_ignored():
+    refusals: list[Problem] = []
+    for number, runner in enumerate(runners):
+        with _refusal_kept(refusals):
             return number, runner(model, graph, inputs, choices)
-    number, runner = last
-    return number, runner(model, graph, inputs, choices)
+    raise ModelError(refusals)
 
 
 @contextmanager
-def _refusal_ignored() -> Iterator[None]:
-    """Go on after the framework rejects the network, but not after other errors, like the loss of a worker."""
+def _refusal_kept(refusals: list[Problem]) -> Iterator[None]:
+    """Go on after a refusal of the network, but not after other errors, like the loss of a worker."""
     try:
         yield
     except ConvertorError as error:
         if any(problem.code != _REFUSED for problem in error.problems):
             raise
+        refusals += error.problems
 
 
 def _choose_for_caffe(
@@ -122,6 +123,12 @@ def _keras(model: Model, graph: Graph) -> Opened:
     return keras_runner.opened(model, graph)
 
 
+def _keras_formulas(model: Model, graph: Graph) -> Opened:
+    from cnn_convertor.verification import keras_runner
+
+    return keras_runner.opened_as_formulas(model, graph)
+
+
 def _onnx(model: Model, graph: Graph) -> Opened:
     from cnn_convertor.verification import onnx_runner
 
@@ -146,22 +153,40 @@ def _formulas(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: M
 class Runner(NamedTuple):
     """What computes the reference results of a framework's networks.
 
-    choose: its reference runners, best first; the next one runs if one refuses the network. order, as_output, as_maps: how the
-    framework's arrays become maps, N samples at a time.
+    choose: its reference runners, best first; the next one runs if one refuses the network. order: in which the framework counts
+    the elements of a network's maps. as_output, as_maps: how its arrays become maps, N samples at a time.
     """
 
     choose: Callable[[Model, Graph, Mapping[str, Maps], Mapping[str, DeviceMaxima]], tuple[Run, ...]]
-    order: Order
-    as_output: Callable[[Maps, Shape], Maps]
-    as_maps: Callable[[Maps], Maps | None]
+    order: Callable[[Graph], Order]
+    as_output: Callable[[Maps, Shape, Order], Maps]
+    as_maps: Callable[[Maps, Order], Maps | None]
 
 
-def _always(opened: Callable[[Model, Graph], Opened]) -> Callable[..., tuple[Run, ...]]:
-    return lambda *_: (_Opening(opened),)
+def _choose_for_onnx(*_: object) -> tuple[Run, ...]:
+    return (_Opening(_onnx),)
+
+
+def _choose_for_keras(model: Model, *_: object) -> tuple[Run, ...]:
+    is_old = open_model(model.definition).version < 3
+    return (_Opening(_keras), _Opening(_keras_formulas)) if is_old else (_Opening(_keras),)
+
+
+def _of_blobs(choose: Callable[..., tuple[Run, ...]]) -> Runner:
+    return Runner(
+        choose,
+        lambda _: Order.CHW,
+        lambda values, shape, _: blobs_as_output(values, shape),
+        lambda values, _: blobs_as_maps(values),
+    )
+
+
+def _order_of_keras(graph: Graph) -> Order:
+    return Order.CHW if any(axes.startswith("C") for axes in axes_of(graph).values() if len(axes) > 1) else Order.HWC
 
 
 RUNNERS: Mapping[str, Runner] = {
-    "onnxruntime": Runner(_always(_onnx), Order.CHW, blobs_as_output, blobs_as_maps),
-    "OpenCV": Runner(_choose_for_caffe, Order.CHW, blobs_as_output, blobs_as_maps),
-    "Keras": Runner(_always(_keras), Order.HWC, partial(as_output, order=Order.HWC), partial(as_maps, order=Order.HWC)),
+    "onnxruntime": _of_blobs(_choose_for_onnx),
+    "OpenCV": _of_blobs(_choose_for_caffe),
+    "Keras": Runner(_choose_for_keras, _order_of_keras, as_output, as_maps),
 }

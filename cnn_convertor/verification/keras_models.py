@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
@@ -21,6 +22,7 @@ from cnn_convertor.verification.framework_maps import missing
 
 Tensor: TypeAlias = Any  # of tensorflow, which is untyped
 ENCOUNTERED = "Exception encountered:"
+_NOISE = re.compile(r"\x1b\[\d+m|\{\{.*?\}\} ?|Exception encountered when calling .*\n")  # of TensorFlow
 
 
 def import_keras() -> ModuleType:
@@ -86,8 +88,8 @@ def load_model(
 
 
 def reason_of(error: Exception) -> str:
-    """The first line of the reason, which Keras writes after the whole configuration."""
-    said = str(error).rpartition(ENCOUNTERED)[2].strip()
+    """The first line of the reason, which Keras writes after the whole configuration or the name of a function."""
+    said = _NOISE.sub("", str(error)).rpartition(ENCOUNTERED)[2].strip()
     return said.splitlines()[0] if said else type(error).__name__
 
 
@@ -106,6 +108,7 @@ def _load(
             model = _resized(keras, model, size)
         if opened.version < 3:
             _as_keras_2(keras, model, opened.writer)
+        _with_channels_last(model)
     except Exception as error:  # Keras raises exceptions of any type
         problem = f"{keras.__name__} {keras.__version__} refuses the model: {reason_of(error)}"
         hint = "save it again with the version of Keras that made it, or give the expected outputs with the inputs"
@@ -136,6 +139,34 @@ def _enlarging(factor: tuple[int, int]) -> Callable[[Tensor], Tensor]:
     def call(maps: Tensor) -> Tensor:
         height, width = (size * by for size, by in zip(maps.shape[1:3], factor, strict=True))
         return tf.compat.v1.image.resize_bilinear(maps, (height, width))
+
+    return call
+
+
+def _with_channels_last(model: Tensor) -> None:
+    """Let copies with channels last compute layers whose channels come first, which TensorFlow's CPU build refuses."""
+    for layer in all_layers(model):
+        config = layer.get_config() if is_channels_first(layer) or hasattr(layer, "axis") else {}
+        if config.get("data_format") == "channels_first":
+            layer.call = _turning(layer, {**config, "data_format": "channels_last"})
+        elif type(layer).__name__ == "BatchNormalization" and config["axis"] in (1, [1]):
+            layer.call = _turning(layer, {**config, "axis": -1})
+
+
+def _turning(layer: Tensor, config: Mapping[str, Any]) -> Callable[..., Tensor]:
+    """What a layer computes, by a copy with another configuration that reads and writes maps with channels last."""
+    import tensorflow as tf
+
+    copy = type(layer).from_config(config)
+
+    def call(maps: Tensor, **options: Tensor) -> Tensor:
+        rank = len(maps.shape)
+        maps = tf.transpose(maps, (0, *range(2, rank), 1))
+        if not copy.built:
+            copy.build(maps.shape)
+            copy.set_weights(layer.get_weights())
+        result = copy(maps, **options)
+        return tf.transpose(result, (0, rank - 1, *range(1, rank - 1))) if len(result.shape) == rank else result
 
     return call
 

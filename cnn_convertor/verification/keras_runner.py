@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from cnn_convertor.emulation.execution import Maps
-from cnn_convertor.errors import Origin, Problem, UsageError
+from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem, UsageError
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.frontends.keras.importer import read_axes
 from cnn_convertor.ir.graph import Graph
@@ -19,6 +21,7 @@ from cnn_convertor.ir.ops import Custom, Order
 from cnn_convertor.samples import PART
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import HINT, KEPT, Reference, as_maps, as_output
+from cnn_convertor.verification.keras_formulas import Blob
 from cnn_convertor.verification.keras_models import (
     CustomLayer,
     Tensor,
@@ -26,6 +29,7 @@ from cnn_convertor.verification.keras_models import (
     load_model,
     reason_of,
 )
+from cnn_convertor.verification.keras_network import read_network
 
 BATCH = 8  # samples that go through Keras at a time
 
@@ -45,35 +49,67 @@ def opened(model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps]], 
     lost = _lost(_calls(loaded), set()).layers if custom else {}
     unjudged = {layer: reason for layer, reason in lost.items() if layer in known}
     evaluators = cache(lambda with_layers: _evaluator(keras, loaded, with_layers=with_layers))
-    return lambda _, inputs: _results(title, loaded, evaluators, orders, unjudged, graph, inputs)
+    shapes = [tensor.shape for tensor in loaded.inputs]
+    return lambda model, inputs: _results(title, shapes, evaluators, orders, unjudged, graph, inputs, model.definition)
+
+
+def opened_as_formulas(model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps]], Reference]:
+    """As `opened`, by the formulas of Keras 2. Raises ModelError."""
+
+    def refusal(reason: object) -> ModelError:
+        problem = f"Keras 2's formulas cannot be applied to the network: {reason}"
+        return ModelError(Problem("DV712", problem, Origin(str(model.definition)), HINT))
+
+    if model.inputs or model.outputs:
+        raise refusal("it is a part of the file's network")
+    try:
+        network = read_network(model.definition, model.data)
+    except ValueError as error:
+        raise refusal(error) from error
+    orders = {name: axes.order for name, axes in read_axes(model.definition, model.data, model.options).items()}
+
+    def evaluate(inputs: Sequence[Maps]) -> tuple[list[Maps], list[tuple[str, Maps]]]:
+        try:
+            outputs, layers = network.evaluate([values.astype(np.float64) for values in inputs])
+        except ValueError as error:
+            raise refusal(error) from error
+        return list(map(_in_fp32, outputs)), [(name, _in_fp32(values)) for name, values in layers]
+
+    return lambda model, inputs: _results(
+        "Keras 2's formulas", network.shapes, lambda _: evaluate, orders, {}, graph, inputs, model.definition
+    )
+
+
+def _in_fp32(values: Blob) -> Maps:
+    return values.astype(np.float32)
 
 
 def _results(
     title: str,
-    loaded: Tensor,
+    shapes: Sequence[Sequence[int | None]],
     evaluators: Callable[[bool], Evaluator],
     orders: Mapping[str, Order],
     unjudged: Mapping[str, str],
     graph: Graph,
     inputs: Mapping[str, Maps],
+    path: Path,
 ) -> Reference:
-    """The results for samples. evaluators: with or without layers."""
+    """The results for samples. shapes: of the inputs. evaluators: with or without layers. path: of the definition."""
     arrays = [
-        _for_keras(inputs[node.name], tensor.shape, orders[layer_of(graph, node.name)])
-        for node, tensor in zip(graph.inputs, loaded.inputs, strict=True)
+        _for_keras(inputs[node.name], shape, orders[layer_of(graph, node.name)])
+        for node, shape in zip(graph.inputs, shapes, strict=True)
     ]
     results: dict[str, list[Maps]] = {}
     outputs: list[list[Maps]] = []
-    only = next(
-        (tensor.shape[0] for tensor in loaded.inputs if tensor.shape[0]), None
-    )  # the batch that some models take
+    only = next((shape[0] for shape in shapes if shape[0]), None)  # the batch that some models take
     batch = only or BATCH
     for start, end in _batches(len(arrays[0]), batch):
         samples = [values[start:end] for values in arrays]
         count = len(samples[0])
         if only is not None:
             samples = [np.concatenate([values, *[values[-1:]] * (only - count)]) for values in samples]
-        final, layers = evaluators(start < KEPT)(samples)
+        with _refusals(path):
+            final, layers = evaluators(start < KEPT)(samples)
         outputs.append([values[:count] for values in final])
         for name, values in layers:
             results.setdefault(name, []).append(values[: min(count, KEPT - start)])
@@ -93,6 +129,18 @@ def _results(
         order=Order.CHW if Order.CHW in orders.values() else Order.HWC,
         unjudged=dict(unjudged),
     )
+
+
+@contextmanager
+def _refusals(path: Path) -> Iterator[None]:
+    """Turn errors of Keras, whose types are any, into errors of the user's."""
+    try:
+        yield
+    except (ConvertorError, MemoryError):
+        raise
+    except Exception as error:
+        problem = f"Keras cannot run the model: {reason_of(error)}"
+        raise ModelError(Problem("DV712", problem, Origin(str(path)), HINT)) from error
 
 
 def _batches(count: int, size: int) -> Iterator[tuple[int, int]]:

@@ -65,6 +65,7 @@ def first_samples(inputs: Mapping[str, Maps]) -> dict[str, Maps]:
 def _known_results(model: Model, graph: Graph, samples: Samples) -> Reference:
     """The known results that come with the samples. Raises UsageError for those that do not fit the network."""
     runner = frameworks.RUNNERS[model.frontend.runner]
+    order = runner.order(graph)
     named = enumerate(zip(graph.outputs, graph.output_names, strict=True))
     positions = {name: (index, output) for index, (output, name) in named if name in samples.expected}
     _refuse_unknown(samples, graph)
@@ -76,17 +77,17 @@ def _known_results(model: Model, graph: Graph, samples: Samples) -> Reference:
             "see docs/verify.md for the shapes of results",
         )
         for name, (_, output) in positions.items()
-        if (problem := _shape_problem(samples.expected[name], graph.shape(output), runner.order))
+        if (problem := _shape_problem(samples.expected[name], graph.shape(output), order))
     ]
     if wrong:
         raise UsageError(wrong)
     maps = {
-        index: runner.as_output(samples.expected[name], graph.shape(output))
+        index: runner.as_output(samples.expected[name], graph.shape(output), order)
         for name, (index, output) in positions.items()
     }
     first = first_samples(samples.expected)
-    layers = {n: m for n, values in first.items() if (m := runner.as_maps(values)) is not None}
-    return Reference(framework=GIVEN, outputs=maps, layers=layers, order=runner.order)
+    layers = {n: m for n, values in first.items() if (m := runner.as_maps(values, order)) is not None}
+    return Reference(framework=GIVEN, outputs=maps, layers=layers, order=order)
 
 
 def _refuse_unknown(samples: Samples, graph: Graph) -> None:

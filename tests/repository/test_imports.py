@@ -40,7 +40,7 @@ STRANGERS = ({"frontends.caffe", "frontends.keras", "frontends.onnx"},)
 HOMES = {
     "click": {"cli"},
     "rich": {"cli"},
-    "h5py": {"frontends"},
+    "h5py": {"frontends", "verification"},
     "google": {"frontends", "verification"},
     "jinja2": {"codegen", "files", "report"},
     "fast_sugiyama": {"report"},

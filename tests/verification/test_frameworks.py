@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cnn_convertor.errors import ConvertorError, ModelError, Problem, UsageError
@@ -143,17 +144,50 @@ def test_a_model_of_another_input_size(keras: Any, tmp_path: Path) -> None:
     check(tmp_path / "m.keras", **size)
 
 
-def test_channels_first(keras: Any, tmp_path: Path) -> None:
-    x = keras.Input((3, 6, 5))
-    y = keras.layers.ReLU(name="r")(keras.layers.BatchNormalization(axis=1, name="n")(x))
-    y = keras.layers.Dense(4, name="d")(keras.layers.Flatten(data_format="channels_first")(y))
-    keras.Model(x, y).save(tmp_path / "m.keras")
-    try:
-        found = reference(tmp_path / "m.keras")
-    except Exception as error:  # noqa: BLE001  # tensorflow may lack the layout on this CPU
-        pytest.skip(f"tensorflow refuses channels_first here: {error}")
-    assert found.order is Order.CHW and found.layers["r"].shape == (framework_maps.KEPT, 6, 5, 3)
+def channels_first(keras: Any, order: str) -> Any:
+    L, axis = keras.layers, 1 if order == "channels_first" else -1  # noqa: N806
+    x = keras.Input((3, 16, 14) if axis == 1 else (16, 14, 3))
+    y = L.Conv2D(8, 3, padding="same", strides=2, data_format=order, name="c")(x)
+    y = L.DepthwiseConv2D(3, data_format=order)(L.ReLU(name="r")(L.BatchNormalization(axis=axis)(y)))
+    y = L.Conv2DTranspose(5, 2, 2, data_format=order)(L.AveragePooling2D(2, data_format=order)(y))
+    flat = L.Flatten(data_format=order)(L.SeparableConv2D(4, 2, data_format=order)(y))
+    return keras.Model(x, L.Dense(4, name="d")(L.Concatenate()([flat, L.GlobalMaxPooling2D(data_format=order)(y)])))
+
+
+def test_channels_first_is_compared_through_copies_with_channels_last(keras: Any, tmp_path: Path) -> None:
+    """TensorFlow on a CPU cannot run channels_first."""
+    first, last = (channels_first(keras, order) for order in ("channels_first", "channels_last"))
+    last.set_weights(first.get_weights())
+    first.save(tmp_path / "m.keras")
+    found = reference(tmp_path / "m.keras")
+    assert found.order is Order.CHW and found.layers["r"].shape == (framework_maps.KEPT, 8, 7, 8)
+    graph = load(tmp_path / "m.keras", tmp_path / "m.keras")
+    inputs = random_samples(shapes_of(graph), Preparation(), samples=10, seed=0).inputs
+    (images,) = inputs.values()
+    np.testing.assert_allclose(found.outputs[0].reshape(10, 4), np.asarray(last(images)), atol=1e-5)
     check(tmp_path / "m.keras")
+
+
+def test_given_results_have_the_axes_of_keras(keras: Any, tmp_path: Path) -> None:
+    """Also where the channels come first."""
+    x = keras.Input((3, 6, 5), name="x")
+    keras.Model(x, keras.layers.ZeroPadding2D(1, data_format="channels_first", name="y")(x)).save(tmp_path / "m.keras")
+    values = np.random.default_rng(0).normal(size=(2, 3, 6, 5)).astype(np.float16).astype(np.float32)
+    expected = np.pad(values, [(0, 0), (0, 0), (1, 1), (1, 1)])
+    np.savez(tmp_path / "given.npz", x=values, expected_y=expected)
+    assert verify(config(tmp_path / "m.keras"), inputs=tmp_path / "given.npz").outputs[0].sqnr == np.inf
+    np.savez(tmp_path / "given.npz", x=values, expected_y=expected.transpose(0, 2, 3, 1))
+    with pytest.raises(UsageError, match=r"has the shape N x 8x7x3, but the framework's order of axes is N x 3x8x7"):
+        verify(config(tmp_path / "m.keras"), inputs=tmp_path / "given.npz")
+
+
+def test_an_error_of_keras_is_a_refusal(keras: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = keras.Input((3, 6, 5))
+    model = keras.Model(x, keras.layers.Conv2D(2, 3, data_format="channels_first", name="c")(x))
+    model.save(tmp_path / "m.keras")
+    monkeypatch.setattr(keras_models, "_with_channels_last", lambda _: None)
+    with pytest.raises(ModelError, match=r"DV712: Keras cannot run the model: .*NHWC tensor format on the CPU"):
+        reference(tmp_path / "m.keras")
 
 
 def test_a_damaged_model_is_an_error_that_says_so(keras: Any, tmp_path: Path) -> None:
