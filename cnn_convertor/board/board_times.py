@@ -11,7 +11,6 @@ from typing import Any
 from cnn_convertor.devices.dv700.cpu_costs import work_of
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files import json_files
 from cnn_convertor.verification.on_board import BoardVerification
 
@@ -32,9 +31,7 @@ def cache_rate(pairs: int, io_bytes: int, usec: int) -> float | None:
 
 
 def read_board_file(path: Path) -> dict[str, Any]:
-    """The values of a board.json, as a probe writes it. Raises UsageError for other files."""
-    if path.suffix.lower() != ".json":
-        raise UsageError.of("DV150", "expected a board.json, as a probe writes it", Origin(str(path)))
+    """The values of a board.json, as a probe writes it. Raises UsageError for other JSON."""
     read_profile(path.name, path.parent)  # refuses what is no such file
     board: dict[str, Any] = json_files.load(path)
     return board

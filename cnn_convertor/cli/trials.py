@@ -214,6 +214,8 @@ def verify(
                 "which compares all layers of a few samples"
             )
             raise UsageError.of("DV100", problem)
+        if times is not None and times.suffix.lower() != ".json":
+            raise UsageError.of("DV100", "--times takes a board.json, as a probe writes it", Origin(str(times)))
         probed = None if times is None else read_board_file(times)
         with console.progress(config.name, verbose=config.verbose) as progress:
             verification = verify_board(config, board, **kept, progress=progress)
