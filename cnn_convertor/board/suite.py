@@ -427,6 +427,21 @@ def _dense(_: Limits) -> _Rows:
     yield _row("average pool 7x7 to fully connected", Shape(7, 7, 16), pooled)
 
 
+def _channel_splits(limits: Limits) -> _Rows:
+    for name, inner in {
+        "depthwise 3x3": depthwise(8, 3),
+        "depthwise 3x3 with stride 2x2": depthwise(8, 3, stride=2),
+        "average pool 3x3": pool(average_pool(3, 1, _AROUND, factor=0.125)),
+        "max pool 3x3": pool(max_pool(3, 1, _AROUND)),
+    }.items():
+        yield _row(f"3 branches of 8 channels, {name}", _MAP, *[[_inner(8), inner]] * 3)
+    yield _row("branches of 16 and 9 channels", _MAP, *([_inner(m), depthwise(m, 3)] for m in (16, 16, 9)))
+    most = [[_inner(8), depthwise(8, 3)]] * (limits.max_runs // 2)
+    yield _row("as many branches of 8 channels as a command has", _SMALL, *most)
+    full = _tallest(Shape(4, 28, 16), limits, lambda command: command.fits(limits), *most)
+    yield _row("branches of 8 channels that fill the buffer", full, *most)
+
+
 _SUBJECTS: dict[Aspect, Callable[[Limits], _Rows]] = {
     Form.RUN: _plain_runs,
     Form.ADDITION: _additions,
@@ -446,6 +461,7 @@ _SUBJECTS: dict[Aspect, Callable[[Limits], _Rows]] = {
     Form.DEPTHWISE: _depthwise,
     Form.AVERAGE_POOL: _average_pools,
     Form.DENSE: _dense,
+    Form.CHANNEL_SPLIT: _channel_splits,
     Feature.DECONVOLUTION: _deconvolutions,
     Feature.DILATION: _dilations,
     Feature.PALETTE: _palettes,

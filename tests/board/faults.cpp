@@ -1,6 +1,7 @@
 // Makes the emulated device compute wrongly each command that contains one form or feature: the name in $FAULT. Linked around
 // functions of command lists (--wrap). With $REFUSE it refuses them instead, with $HANG the program ends.
 // With $LIST_USEC and $COMMAND_USEC, lists take so long beside their commands, and commands so long in addition. It recognizes forms from the registers, apart from the convertor.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -32,6 +33,11 @@ bool is_inception(const dv::Run &writer, const dv::Run &reader) {
   return from_1x1 && writer.pool == dv::Pool::kNone && size.x == size.y && (size.x == 3 || size.x == 5);
 }
 
+bool keeps_channels_apart(const std::vector<dv::Run> &branch) {
+  const auto by_channel = [](const dv::Run &run) { return !run.convolves || run.depthwise; };
+  return branch.size() > 1 && !by_channel(branch[0]) && std::all_of(branch.begin() + 1, branch.end(), by_channel);
+}
+
 class Aspects {
  public:
   Aspects(const dv::Command &command, int64_t ub_size) : ub_size_(ub_size) {
@@ -42,6 +48,7 @@ class Aspects {
     }
     branches.pop_back();
     add("branches", branches.size() > 1);
+    add("channel_split", branches.size() > 1 && std::all_of(branches.begin(), branches.end(), keeps_channels_apart));
     for (const auto &branch : branches) {
       add("chain", branches.size() == 1 && branch.size() > 1);
       add("deep_branch", branches.size() > 1 && branch.size() > 2);

@@ -30,7 +30,11 @@ UB_SIZE = 65_536
 SMALL = read_profile("dv700", Path()).overridden(ub_size=UB_SIZE)
 OTHER_BLOCKS = {"maximizer", "ipu"}  # beside the convolution, whose counters sysfs has
 # What contains only commands with a fault fails with it.
-CONTAINED = {"branches": {"deep_branch"}, "deconvolution": {"deconv_run"}, "prelu": {"prelu_in_buffer"}}
+CONTAINED = {
+    "branches": {"deep_branch", "channel_split"},
+    "deconvolution": {"deconv_run"},
+    "prelu": {"prelu_in_buffer"},
+}
 
 # The quick tests have those that fail others too.
 FAULTS = [

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from cnn_convertor.audit import audit
+from cnn_convertor.devices.dv700.device_file import read_profile
+from cnn_convertor.devices.dv700.fusion.forms import forms_of_layer
+from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.program import LayerType, Program
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
@@ -42,8 +45,8 @@ def conv(channels: int, out: int, kernel: int = 1, activation: ops.Function | No
     )
 
 
-def depthwise(channels: int, activation: ops.Function | None = None) -> Op:
-    window = Window(Pair(3, 3), padding=Padding(1, 1, 1, 1))
+def depthwise(channels: int, activation: ops.Function | None = None, stride: int = 1) -> Op:
+    window = Window(Pair(3, 3), Pair(stride, stride), padding=Padding(1, 1, 1, 1))
     return ops.Conv2d(some(channels, 1, 3, 3), some(channels), window, channels, activation)
 
 
@@ -82,6 +85,13 @@ BRANCHES = graph(
     ("far", conv(56, 16, 1, RELU), "cat"), ("u", conv(56, 8), "cat"), ("v", conv(16, 8), "far"), ("w", conv(16, 11, 3), "far"),
     ("cat2", ops.Concat(), "u v w"), ("pool", MAX, "cat2"), ("out", conv(27, 4), "pool"),
 )  # fmt: skip
+SLICES = graph(
+    Shape(15, 16, 8), "end r v",
+    ("a", conv(8, 61, 1, slopes(61)), "x"), ("b", depthwise(61, slopes(61), stride=2), "a"), ("end", conv(61, 9), "b"),
+    ("q", conv(8, 40, 1, ops.Relu6()), "x"), ("r", AVERAGE_SAME, "q"),
+    ("s", conv(8, 40, 3, ops.Tanh()), "x"), ("t", depthwise(40), "s"), ("p", MAX, "t"), ("u", MAX, "x"),
+    ("cat", ops.Concat(), "p u"), ("v", conv(48, 8), "cat"),
+)  # fmt: skip
 
 # The network, the level of fusion, the runs of each command, how many commands carry an addition in a run of their own.
 NETWORKS = {
@@ -113,3 +123,21 @@ def test_fused_commands_give_what_the_graph_means(name: str, transposed: bool, t
     expected = ir_reference.run(before, {"x": inputs["x"][0]})
     for output, values in zip(before.outputs, trial.run(inputs).outputs, strict=True):
         assert sqnr(values[0], expected[output]) > 55, output
+
+
+@pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
+def test_slices_of_channels_compute_the_same_bits(transposed: bool, tmp_path: Path) -> None:
+    profile = read_profile("dv700", Path()).overridden(ub_size=16384)
+    inputs = samples({"x": RANDOM.normal(size=SLICES.shape("x"))})
+    results = {}
+    for fusion in ("none", "full"):
+        trial = network(SLICES, tmp_path / fusion, device=profile, transpose_weight=transposed, fusion=fusion)
+        results[fusion] = trial.run(inputs).outputs
+    split = [
+        layer
+        for layer in trial.program.layers
+        if layer.runs and Form.CHANNEL_SPLIT in forms_of_layer(layer, profile.limits)
+    ]
+    assert [len(layer.runs) for layer in split] == [8, 6, 6]
+    for one, other in zip(results["none"], results["full"], strict=True):
+        assert np.array_equal(one, other)

@@ -36,6 +36,7 @@ class Command(NamedTuple):
     """One layer of the program: the nodes that it computes, the names of the maps that it reads and writes, and its runs.
 
     A layer on the CPU has no runs. parts: the nodes whose maps lie inside the written map, if the runs write a concatenation.
+    slices: the number of branches, if each computes a slice of the channels of the same layers.
     """
 
     type: LayerType
@@ -44,6 +45,7 @@ class Command(NamedTuple):
     writes: str
     assignments: tuple[RunAssignment, ...] = ()
     parts: tuple[str, ...] = ()
+    slices: int = 1
 
     @property
     def runs(self) -> tuple[Run, ...]:

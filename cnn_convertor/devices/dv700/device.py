@@ -82,7 +82,7 @@ class Cost(NamedTuple):
 class Device(NamedTuple):
     """forms: the forms of commands that each level of fusion allows. cost, estimate: of a command with these nodes, in order.
 
-    estimate: with FP16 weights. cpu_usec: microseconds of a layer on the CPU; None where nothing is known of it. change_usec: of
+    cost: the third argument says in how many branches, each with a slice of the channels. estimate: with FP16 weights. cpu_usec: microseconds of a layer on the CPU; None where nothing is known of it. change_usec: of
     one change between device and CPU, with so many bytes in the I/O buffer. blocks: what the device has, of profile.BLOCKS.
     """
 
@@ -90,7 +90,7 @@ class Device(NamedTuple):
     limits: Limits
     rules: tuple[Rule, ...]
     forms: Mapping[Fusion, frozenset[Form]]
-    cost: Callable[[Graph, tuple[Node, ...]], Cost]
+    cost: Callable[[Graph, tuple[Node, ...], int], Cost]
     estimate: Callable[[Graph, tuple[Node, ...]], Estimate]
     cpu_usec: Callable[[Layer], Interval | None]
     change_usec: Callable[[int], Interval]

@@ -47,10 +47,11 @@ def _possible(profile: Profile, fusion: Fusion) -> frozenset[Form]:
     return forms | {Form.TILED_POOL} if profile.limits.pools_tiles else forms - {Form.TILED_POOL}
 
 
-def command_cost(graph: Graph, path: tuple[Node, ...]) -> Cost:
-    """The cost of a command with one branch."""
-    reads = (*path[0].inputs, *_operands(path))
-    return Cost(sum(nbytes(graph, name) for name in (*reads, path[-1].name)), 1, len(split_runs(path)))
+def command_cost(graph: Graph, path: tuple[Node, ...], slices: int = 1) -> Cost:
+    """The cost of a command with one branch, or with one for each of so many slices of the channels."""
+    inputs = path[0].inputs * slices
+    reads = sum(nbytes(graph, name) for name in (*inputs, *_operands(path)))
+    return Cost(reads + nbytes(graph, path[-1].name), 1, slices * len(split_runs(path)))
 
 
 def command_estimate(profile: Profile, graph: Graph, path: tuple[Node, ...]) -> Estimate:

@@ -33,7 +33,8 @@ def boundaries(selection: Selection, fusion: Fusion, device: Device) -> tuple[Bo
     commands = {node.name: command for command in layers for node in command.nodes}
     result: list[Boundary] = []
     for command in layers:
-        for node in command.nodes if command.assignments else ():
+        nodes = command.nodes if command.assignments else ()
+        for node in nodes[:1] if command.slices > 1 else nodes:  # each branch of slices reads the same
             for name in dict.fromkeys(node.inputs):
                 reason = _why_apart(rules, commands, graph[name], node)
                 if reason is not None:
@@ -48,21 +49,23 @@ def _why_apart(rules: FusionRules, commands: dict[str, Command], before: Node, a
     """Why two neighbors have different commands; None if they share one, or one of them does not run on the device."""
     graph = rules.graph
     writer = buffer_owner(graph, before.name)
-    if (
-        writer.name not in rules.on_device
-        or after.name not in rules.on_device
-        or commands[writer.name] is commands[after.name]
-    ):
+    written_by, read_by = commands.get(writer.name), commands[after.name]
+    is_split = written_by is not None and written_by.slices > 1
+    if not (writer.name in rules.on_device or is_split) or after.name not in rules.on_device or written_by is read_by:
         return None
     if is_view(before):
         return "the map is read in another shape, or in part"
     users = graph.users(before.name)
     if graph.is_output(before.name):
         return "its map is an output of the network"
+    if read_by.slices > 1 and all(commands[user] is read_by for user in users):
+        return f"its map is read for each of {read_by.slices} slices of channels"
     if len(users) > 1:
         return f"its map is read {len(users)} times, by {_listed(graph, users)}"
     if isinstance(after.op, Dense) and not graph.shape(before.name).is_vector:
         return "a fully connected layer reads the map in the order of external memory"
+    if is_split:
+        return "its map is computed in slices of channels"
     return _why_not(rules, commands, before, after)
 
 

@@ -1,6 +1,7 @@
 """Decides which nodes can share a command, and says why others cannot."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 from cnn_convertor.devices.dv700.commands import is_view, joins_run, layer_type, run_of
@@ -9,9 +10,10 @@ from cnn_convertor.devices.dv700.fusion.forms import forms_of
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.tiling import RunGeometry
 from cnn_convertor.devices.dv700.fusion.ub_fit import geometry, why_alone, why_apart
+from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK
 from cnn_convertor.devices.dv700.program import LayerType, Run
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Add, Dense, PRelu
+from cnn_convertor.ir.ops import Add, AveragePool2d, Conv2d, Dense, MaxPool2d, PRelu, Upsample
 
 Path: TypeAlias = tuple[Node, ...]  # each node reads the one before it; an addition, as either of its inputs
 
@@ -51,23 +53,52 @@ class FusionRules:
         if any(_has_stray_slopes(nodes) for runs in split for nodes in runs):
             return "PReLU slopes travel with the kernels of a convolution"
         adds = any(isinstance(node.op, Add) for path in branches for node in path)
-        return self._conflict(split, adds=adds) or self._excluded(split, adds=adds)
+        sized = [[self._size(nodes) for nodes in runs] for runs in split]
+        return self._conflict(sized, adds=adds) or self._excluded(sized, adds=adds)
 
-    def _conflict(self, split: Sequence[tuple[Path, ...]], *, adds: bool) -> str:
+    def slices(self, path: Path) -> int | None:
+        """The least number of branches, each with a slice of the channels, that do the work of a path in a single command.
+
+        None if no number does. Each branch computes its channels from all of the command's input.
+        """
+        if not can_split(path):
+            return None
+        runs = [self.run(nodes) for nodes in split_runs(path)]
+        for count in range(2, self.limits.max_runs // len(runs) + 1):
+            parts = channel_slices(runs[-1].output.channels, count)
+            if len(parts) == count and parts[-1].stop - parts[-1].start > 1:  # one channel has no depthwise convolution
+                sized = [self._sliced(runs, part) for part in parts]
+                if not (self._conflict(sized, adds=False) or self._excluded(sized, adds=False)):
+                    return count
+        return None
+
+    def _sliced(self, runs: Sequence[Run], part: slice) -> list[_Sized]:
+        """The runs of a branch that computes some channels. Their weights are still those of all channels."""
+        channels = part.stop - part.start
+        return [
+            self._sized_run(
+                replace(
+                    run,
+                    input=run.input._replace(channels=channels) if index else run.input,
+                    output=run.output._replace(channels=channels),
+                )
+            )
+            for index, run in enumerate(runs)
+        ]
+
+    def _conflict(self, branches: Sequence[Sequence[_Sized]], *, adds: bool) -> str:
         """Why the runs of the branches cannot share the unified buffer; empty if they can."""
-        if sum(map(len, split)) == 1:
+        if sum(map(len, branches)) == 1:
             return ""
         if adds:
             return "an addition is the only run of its command"
-        alone = (self._size(nodes).why_alone for runs in split for nodes in runs)
-        sizes = [
-            self._size(nodes).last if nodes is runs[-1] else self._size(nodes).inner for runs in split for nodes in runs
-        ]
-        return next(filter(None, alone), None) or why_apart(self.run(split[0][0]).input, sizes, self.limits) or ""
+        alone = (sized.why_alone for runs in branches for sized in runs)
+        sizes = [sized.last if sized is runs[-1] else sized.inner for runs in branches for sized in runs]
+        return next(filter(None, alone), None) or why_apart(branches[0][0].run.input, sizes, self.limits) or ""
 
-    def _excluded(self, split: Sequence[tuple[Path, ...]], *, adds: bool) -> str:
+    def _excluded(self, branches: Sequence[Sequence[_Sized]], *, adds: bool) -> str:
         """The form of command that the level of fusion or the device excludes, in a sentence; empty if there is none."""
-        forms = forms_of([[self.run(nodes) for nodes in runs] for runs in split], adds=adds, limits=self.limits)
+        forms = forms_of([[sized.run for sized in runs] for runs in branches], adds=adds, limits=self.limits)
         form = next((form for form in forms if form not in self.allowed), None)
         if form is None:
             return ""
@@ -81,10 +112,12 @@ class FusionRules:
     def _size(self, nodes: Path) -> _Sized:
         names = tuple(node.name for node in nodes)
         if names not in self._sized:
-            run = run_of(self.graph, nodes, transposed=False)
-            inner, last = (geometry(run, external=external) for external in (False, True))
-            self._sized[names] = _Sized(run, inner, last, why_alone(run, self.limits))
+            self._sized[names] = self._sized_run(run_of(self.graph, nodes, transposed=False))
         return self._sized[names]
+
+    def _sized_run(self, run: Run) -> _Sized:
+        inner, last = (geometry(run, external=external) for external in (False, True))
+        return _Sized(run, inner, last, why_alone(run, self.limits))
 
 
 def split_runs(path: Path) -> tuple[Path, ...]:
@@ -96,6 +129,32 @@ def split_runs(path: Path) -> tuple[Path, ...]:
         else:
             runs.append((node,))
     return tuple(runs)
+
+
+def can_split(path: Path) -> bool:
+    """Whether a path of several runs can be computed in slices of channels: only a convolution at its start mixes them."""
+    first, *rest = path
+    return (
+        isinstance(first.op, Conv2d)
+        and not first.op.is_depthwise
+        and len(split_runs(path)) > 1
+        and is_channelwise(rest)
+    )
+
+
+def is_channelwise(path: Sequence[Node]) -> bool:
+    """Whether the nodes of a path compute each channel by itself."""
+    return all(
+        isinstance(node.op, MaxPool2d | AveragePool2d | Upsample)
+        or (isinstance(node.op, Conv2d) and node.op.is_depthwise)
+        for node in path
+    )
+
+
+def channel_slices(channels: int, count: int) -> list[slice]:
+    """At most so many slices of whole chunks; the last one may be smaller."""
+    size = -(-channels // (CHUNK * count)) * CHUNK
+    return [slice(start, min(start + size, channels)) for start in range(0, channels, size)]
 
 
 def _has_stray_slopes(nodes: Path) -> bool:

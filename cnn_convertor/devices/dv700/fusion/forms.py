@@ -25,6 +25,8 @@ def forms_of(branches: Sequence[Sequence[Run]], *, adds: bool, limits: Limits) -
     """
     if len(branches) > 1:
         yield Form.BRANCHES
+        if all(map(_keeps_channels_apart, branches)):
+            yield Form.CHANNEL_SPLIT
     for branch in branches:
         if len(branch) > 1 and len(branches) == 1:
             yield Form.CHAIN
@@ -81,6 +83,13 @@ def _is_inception(writer: Run, reader: Run) -> bool:
     return is_plain and last.kernel in {Pair(3, 3), Pair(5, 5)}
 
 
+def _keeps_channels_apart(branch: Sequence[Run]) -> bool:
+    """Whether a branch is a convolution and then runs that compute each channel by itself, so that channels can be split."""
+    first, *rest = branch
+    is_convolution = first.convolution is not None and not first.convolution.kind.is_depthwise
+    return is_convolution and bool(rest) and all(run.convolution is None or _is_depthwise(run) for run in rest)
+
+
 def _is_strided(writer: Run, reader: Run) -> bool:
     windows = (writer.convolution, writer.pooling, reader.convolution or reader.pooling)
     return any(window is not None and window.stride != ONE for window in windows)
@@ -114,10 +123,14 @@ def shares_run(graph: Graph, before: Node, node: Node, *, fusion: Fusion, device
 
 def evidence_of(layer: Layer, profile: Profile) -> Evidence:
     """The weakest evidence for what a command of the program contains."""
+    return min(map(profile.evidence, forms_of_layer(layer, profile.limits)))
+
+
+def forms_of_layer(layer: Layer, limits: Limits) -> frozenset[Form]:
+    """Every form that a command of the program contains."""
     branches: list[list[Run]] = [[]]
     for run in layer.runs:
         branches[-1].append(run)
         if run.external:
             branches.append([])
-    forms = forms_of(branches[:-1], adds=len(layer.inputs) > 1, limits=profile.limits)
-    return min(map(profile.evidence, forms))
+    return frozenset(forms_of(branches[:-1], adds=len(layer.inputs) > 1, limits=limits))

@@ -89,6 +89,11 @@ class Form(Enum):
     DEPTHWISE = ("a depthwise convolution inside a branch or chain", Evidence.ACCEPTED, _CHECK)
     AVERAGE_POOL = ("an average pool inside a branch or chain", Evidence.ACCEPTED, _CHECK)
     DENSE = ("a fully connected layer inside a branch or chain", Evidence.ACCEPTED, _CHECK)
+    CHANNEL_SPLIT = (
+        "branches of some channels each: a convolution, then depthwise convolutions or pools",
+        Evidence.ACCEPTED,
+        _CHECK,
+    )
 
     def __init__(self, words: str, evidence: Evidence, source: str) -> None:
         self.words, self.evidence, self.source = words, evidence, source

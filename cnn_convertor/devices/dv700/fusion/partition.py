@@ -4,12 +4,16 @@ Two nodes may share a command if only the second one reads the map between them.
 edges between these nodes form trees. Dynamic programming finds the best cut of each tree, from the leaves to the root: the best
 for a node is the best command that ends with it, plus the best for what that command reads. Branches from one map to
 neighboring parts of a concatenation may share a command as well; a second dynamic program over the parts groups them.
+A path that starts with a convolution and then treats each channel by itself can also be several branches of one command, each
+with a slice of the channels: then the maps between fit the unified buffer, and the command reads its input for each slice.
 Bytes of feature maps count first, then the number of commands, then the number of runs.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
+
+import numpy as np
 
 from cnn_convertor.devices.dv700.commands import (
     Command,
@@ -22,20 +26,24 @@ from cnn_convertor.devices.dv700.commands import (
     why_own_layer,
 )
 from cnn_convertor.devices.dv700.device import Cost, Device
-from cnn_convertor.devices.dv700.fusion.combining import FusionRules, Path, split_runs
+from cnn_convertor.devices.dv700.fusion.combining import FusionRules, Path, channel_slices, is_channelwise, split_runs
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Add, Concat, Input, MaxPool2d, Shape
+from cnn_convertor.ir.ops import Add, Concat, Conv2d, Input, MaxPool2d, Shape, with_outputs
 
 NOTHING = Cost(0, 0, 0)
 
 
 class PathGroup(NamedTuple):
-    """The nodes of one command: a path, or several paths from one map to parts of one concatenation."""
+    """The nodes of one command: a path, or several paths from one map to parts of one concatenation.
+
+    slices: in how many branches, each with a slice of the channels, the command computes a path.
+    """
 
     branches: tuple[Path, ...]
     concat: Node | None = None
+    slices: int = 1
 
 
 class Selection(NamedTuple):
@@ -47,7 +55,7 @@ class Selection(NamedTuple):
 
 def partition(graph: Graph, device: Device, *, transposed: bool, fusion: Fusion = Fusion.FULL) -> Selection:
     """The layers of the program of a legal graph, with FP16 weights; maps and weights have no offsets yet."""
-    graph, groups = _nested(graph, FusionPlanner(graph, fusion, device).groups())
+    graph, groups = _nested(*_split(graph, FusionPlanner(graph, fusion, device).groups()))
     position = {node.name: index for index, node in enumerate(graph.nodes)}
     commands: list[tuple[int, Command]] = []
     done: set[str] = set()
@@ -69,12 +77,12 @@ def partition(graph: Graph, device: Device, *, transposed: bool, fusion: Fusion 
 
 
 class FusionPlanner:
-    """Plans commands. best: node -> the least cost of its subtree; how: node -> the command that ends with it."""
+    """Plans commands. best: node -> the least cost of its subtree; how: node -> the command that ends with it, and its slices."""
 
     def __init__(self, graph: Graph, fusion: Fusion, device: Device) -> None:
         self.graph, self.device, self.rules = graph, device, FusionRules(graph, fusion, device)
         self.best: dict[str, Cost] = {}
-        self.how: dict[str, Path] = {}
+        self.how: dict[str, tuple[Path, int]] = {}
         for node in graph.nodes:
             if node.name in self.rules.on_device:
                 self._choose(node)
@@ -90,12 +98,12 @@ class FusionPlanner:
                     grouped |= {path[-1].name for path in group}
         for node in self.graph.nodes:
             if node.name in self.rules.on_device and node.name not in grouped and self._next(node) is None:
-                groups += map(PathGroup, self._cut(node))
+                groups += self._cut(node)
         return groups
 
     def cost(self, path: Path) -> Cost:
         """The cost of a command with one branch."""
-        return self.device.cost(self.graph, path)
+        return self.device.cost(self.graph, path, 1)
 
     def _before(self, node: Node) -> list[Node]:
         """The nodes before this one that could share its command."""
@@ -116,31 +124,32 @@ class FusionPlanner:
         paths: list[Path] = [(last,)]
         for path in paths:
             fits = self.rules.allow([path])
-            if fits:
-                self._try(path)
-            # A path that does not fit never fits with more in front, unless an addition or a max pool joins the run before it.
-            grows = fits or isinstance(path[0].op, Add | MaxPool2d)
+            if slices := 1 if fits else self.rules.slices(path):
+                self._try(path, slices)
+            # A path that does not fit never fits with more in front, unless an addition or a max pool joins the run before it,
+            # or a convolution whose channels can be split.
+            grows = fits or isinstance(path[0].op, Add | MaxPool2d) or is_channelwise(path)
             if len(split_runs(path)) > self.device.limits.max_runs + 1:
                 continue  # joining runs saves one, which is not enough
             if grows and not any(isinstance(node.op, Add) for node in path[1:]):
                 paths += [(before, *path) for before in self._before(path[0])]
 
-    def _try(self, path: Path) -> None:
-        """Take the path as the command that ends with its last node if it is the best so far."""
+    def _try(self, path: Path, slices: int) -> None:
+        """Take the path, in slices, as the command that ends with its last node if it is the best so far."""
         name, others = path[-1].name, self._others(path)
         if all(other.name in self.best for other in others):
-            cost = self.cost(path).plus(*(self.best[other.name] for other in others))
+            cost = self.device.cost(self.graph, path, slices).plus(*(self.best[other.name] for other in others))
             if name not in self.best or cost < self.best[name]:
-                self.best[name], self.how[name] = cost, path
+                self.best[name], self.how[name] = cost, (path, slices)
 
-    def _cut(self, root: Node) -> Iterator[tuple[Path, ...]]:
+    def _cut(self, root: Node) -> Iterator[PathGroup]:
         """The commands of the best cut of the tree with this root."""
         ends = [root]
         while ends:
             end = ends.pop()
             assert end.name in self.how, f"{end.name!r} has no command: slopes travel with kernels"
-            path = self.how[end.name]
-            yield (path,)
+            path, slices = self.how[end.name]
+            yield PathGroup((path,), slices=slices)
             ends += self._others(path)
 
     # --- branches ---
@@ -186,6 +195,37 @@ class FusionPlanner:
 # --- layers --------------------------------------------------------------------------------------------------------------
 
 
+def _split(graph: Graph, groups: Iterable[PathGroup]) -> tuple[Graph, list[PathGroup]]:
+    """The graph with nodes for each slice of the channels, where a command computes these apart, and the groups with them."""
+    result: list[PathGroup] = []
+    instead: dict[str, list[Node]] = {}  # node -> what replaces it
+    for group in groups:
+        if group.slices > 1:
+            (path,) = group.branches
+            branches = tuple(_branches(graph, path, group.slices))
+            concat = replace(path[-1], op=Concat(), inputs=tuple(branch[-1].name for branch in branches))
+            instead |= {node.name: [] for node in path}
+            instead[concat.name] = [*(node for branch in branches for node in branch), concat]
+            group = PathGroup(branches, concat, group.slices)
+        result.append(group)
+    nodes = [new for node in graph.nodes for new in instead.get(node.name, [node])]
+    return (Graph(tuple(nodes), graph.outputs) if instead else graph), result
+
+
+def _branches(graph: Graph, path: Path, count: int) -> Iterator[Path]:
+    """A path for each slice of the channels of a path."""
+    for part in channel_slices(graph.shape(path[-1].name).channels, count):
+        rows, inputs = np.arange(part.start, part.stop), path[0].inputs
+        branch: list[Node] = []
+        for node in path:
+            op = node.op
+            if isinstance(op, Conv2d):
+                op = replace(with_outputs(op, rows), groups=len(rows) if op.is_depthwise else 1)
+            branch.append(replace(node, name=graph.fresh(f"{node.name}/channels{part.start}"), op=op, inputs=inputs))
+            inputs = (branch[-1].name,)
+        yield tuple(branch)
+
+
 def _nested(graph: Graph, groups: Iterable[PathGroup]) -> tuple[Graph, list[PathGroup]]:
     """The graph with a node for each command that writes some parts of a larger concatenation, and the groups with these."""
     result: list[PathGroup] = []
@@ -220,4 +260,6 @@ def _command(graph: Graph, group: PathGroup, *, transposed: bool) -> Command:
         operands = (name for node in nodes[1:] for name in node.inputs if name not in inside)
         return Command(LayerType.CONV, nodes, (*head.inputs, *operands), nodes[-1].name, tuple(assignments))
     parts = tuple(path[-1].name for path in group.branches)
-    return Command(LayerType.CONV, (*nodes, group.concat), head.inputs, group.concat.name, tuple(assignments), parts)
+    return Command(
+        LayerType.CONV, (*nodes, group.concat), head.inputs, group.concat.name, tuple(assignments), parts, group.slices
+    )

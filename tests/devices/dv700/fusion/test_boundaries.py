@@ -38,6 +38,7 @@ def reasons(network: Graph, fusion: Fusion = Fusion.FULL, limits: Limits | None 
     return [(row.before, row.after, row.reason) for row in boundaries(made, fusion, device)]
 
 
+POOL = ops.AveragePool2d(Window(Pair(3, 3), padding=Padding(1, 1, 1, 1)), factor=0.125)
 TWO = graph("b", ("a", conv(), "x"), ("b", conv(), "a"))
 SUM = graph("sum", ("a", conv(), "x"), ("b", conv(), "x"), ("c", conv(), "b"), ("sum", ops.Add(), "a c"))
 CASES: dict[str, tuple[Graph, Fusion, list[tuple[str, str, str]]]] = {
@@ -67,6 +68,14 @@ CASES: dict[str, tuple[Graph, Fusion, list[tuple[str, str, str]]]] = {
     "a dilation": (
         graph("b", ("a", conv(), "x"), ("b", conv(kernel=3, dilation=2), "a")), Fusion.FULL,
         [("a", "b", "a dilated convolution is the only run of its command")],
+    ),
+    "slices of channels": (
+        graph("d", ("a", conv(), "x"), ("b", conv(40), "a"), ("c", POOL, "b"), ("d", conv(8, 40), "c"), shape=Shape(100, 100, 8)),
+        Fusion.FULL,
+        [
+            ("a", "b/channels0", "its map is read for each of 3 slices of channels"),
+            ("c", "d", "its map is computed in slices of channels"),
+        ],
     ),
     "the unified buffer": (
         graph("b", ("a", conv(), "x"), ("b", conv(kernel=3), "a"), shape=Shape(200, 400, 8)), Fusion.FULL,

@@ -106,6 +106,13 @@ COMMANDS: dict[str, tuple[Shape, list[list[Op]], set[Form], Evidence]] = {
     "a strided pool in front": (SMALL, [[conv()], [MAX, conv()]], {Form.BRANCHES, Form.STRIDED}, ACCEPTED),
     "depthwise in front": (SMALL, [[conv()], [depthwise(), conv(3)]], {Form.BRANCHES, Form.DEPTHWISE}, ACCEPTED),
     "depthwise behind": (SMALL, [[conv()], [conv(), depthwise(3)]], {Form.BRANCHES, Form.DEPTHWISE}, ACCEPTED),
+    "branches of some channels each": (
+        SMALL, [[conv(), depthwise(3)], [conv(), depthwise(3)]], {Form.BRANCHES, Form.DEPTHWISE, Form.CHANNEL_SPLIT}, ACCEPTED,
+    ),
+    "one of two branches mixes channels again": (
+        SMALL, [[conv(), depthwise(3)], [conv(), depthwise(3), conv()]],
+        {Form.BRANCHES, Form.DEEP_BRANCH, Form.DEPTHWISE}, ACCEPTED,
+    ),
     "an average pool": (SMALL, [[conv()], [AVERAGE, conv()]], {Form.BRANCHES, Form.AVERAGE_POOL}, ACCEPTED),
     "fully connected layers": (VECTOR, [[DENSE], [DENSE, DENSE]], {Form.BRANCHES, Form.DENSE}, ACCEPTED),
 }  # fmt: skip

@@ -110,6 +110,13 @@ PARTLY = graph(
 )  # fmt: skip
 SLOPES = ops.PRelu(some(8))
 
+
+def depthwise(channels: int, function: ops.Function | None = None) -> Op:
+    return ops.Conv2d(some(channels, 1, 3, 3), some(channels), Window(Pair(3, 3), padding=SAME), channels, function)
+
+
+EXPANDED = chain(conv(40, function=RELU), depthwise(40, RELU), conv(8, 40), shape=Shape(100, 100, 8))
+
 CASES: dict[str, tuple[Graph, Fusion, list[str]]] = {
     "a chain of convolutions and pools": (
         chain(conv(), MAX, conv(kernel=3), AVERAGE, ops.Upsample(Pair(2, 2))), Fusion.FULL,
@@ -215,6 +222,11 @@ CASES: dict[str, tuple[Graph, Fusion, list[str]]] = {
         graph("cat c", ("a", conv(), "x"), ("b", conv(), "x"), ("c", conv(), "a"), ("cat", ops.Concat(), "a b")),
         Fusion.FULL, ["x: a | b = cat", "a: c"],
     ),
+    "a chain that fits in slices of channels": (
+        EXPANDED, Fusion.FULL,
+        ["x: a/channels0 > b/channels0 | a/channels16 > b/channels16 | a/channels32 > b/channels32 = b", "b: c"],
+    ),
+    "the same, documented": (EXPANDED, Fusion.DOCUMENTED, ["x: a", "a: b", "b: c"]),
     "parts inside a chunk of 8 channels": (
         graph("cat", ("a", conv(4), "x"), ("b", conv(), "x"), ("cat", ops.Concat(), "a b"), shape=Shape(1, 1, 8)),
         Fusion.FULL, ["x: a", "x: b", "COPY_CONCAT cat"],
@@ -344,13 +356,15 @@ def by_brute_force(network: Graph, fusion: Fusion, limits: Limits) -> Cost:
     device = [node for node in network.nodes if not isinstance(node.op, ops.Input | ops.Concat | ops.Reshape)]
     edges = [(network[name], node) for node in device for name in node.inputs if possible_in.joins(network[name], node)]
     concats = [node for node in network.nodes if isinstance(node.op, ops.Concat)]
-    allowed: dict[tuple[tuple[str, ...], ...], bool] = {}
+    slices: dict[tuple[tuple[str, ...], ...], int] = {}
 
-    def possible(branches: Sequence[tuple[Node, ...]]) -> bool:
+    def slices_of(branches: Sequence[tuple[Node, ...]]) -> int:
+        """In how many slices of the channels a command does the work; 0 if in none."""
         key = tuple(tuple(node.name for node in path) for path in branches)
-        if key not in allowed:
-            allowed[key] = possible_in.allow(branches)
-        return allowed[key]
+        if key not in slices:
+            counts = (count for count in range(2, 17) if in_slices(network, branches, count, fusion, limits))
+            slices[key] = 1 if possible_in.allow(branches) else next(counts, 0)
+        return slices[key]
 
     best: Cost | None = None
     for count in range(len(edges) + 1):
@@ -366,15 +380,40 @@ def by_brute_force(network: Graph, fusion: Fusion, limits: Limits) -> Cost:
                     path = (before[path[0].name], *path)
                 paths[end.name] = path
             for pieces in product(*(partitions(len(concat.inputs)) for concat in concats)):
-                found = cost_of(network, concats, pieces, paths, possible)
+                found = cost_of(network, concats, pieces, paths, slices_of)
                 if found is not None and (best is None or found < best):
                     best = found
     assert best is not None
     return best
 
 
+def in_slices(network: Graph, branches: Sequence[tuple[Node, ...]], count: int, fusion: Fusion, limits: Limits) -> bool:
+    """Whether a command does the work of a path with a branch for each slice of the channels, as a network of their own."""
+    first, *rest = branches[0]
+    mixes = [isinstance(node.op, ops.Conv2d) and node.op.groups == 1 for node in branches[0]]
+    pools = (ops.MaxPool2d, ops.AveragePool2d, ops.Conv2d)
+    channels = network.shape(branches[0][-1].name).channels
+    if len(branches) > 1 or mixes != [True] + [False] * len(rest) or not all(isinstance(n.op, pools) for n in rest):
+        return False
+    if runs_of(branches[0]) < 2 or channels % (8 * count):
+        return False
+    size, rows, ends = channels // count, list[tuple[str, Op, str]](), list[tuple[str, ...]]()
+    for index in range(count):
+        names = ["x", *(f"{node.name}-{index}" for node in branches[0])]
+        for name, before, node in zip(names[1:], names, branches[0], strict=False):
+            op = node.op
+            if isinstance(op, ops.Conv2d):
+                weight = some(size, *op.weight.shape[1:])
+                op = ops.Conv2d(weight, None, op.window, size if node is not first else 1, op.activation)
+            rows.append((name, op, before))
+        ends.append(tuple(names[1:]))
+    made = graph(" ".join(names[-1] for names in ends), *rows, shape=network.shape(first.inputs[0]))
+    rules = FusionRules(made, fusion, DV700._replace(limits=limits))
+    return rules.allow([tuple(made[name] for name in names) for names in ends])
+
+
 def cost_of(
-    network: Graph, concats: list[Node], pieces: Any, paths: dict[str, tuple[Node, ...]], possible: Any
+    network: Graph, concats: list[Node], pieces: Any, paths: dict[str, tuple[Node, ...]], slices_of: Any
 ) -> Cost | None:
     """What it costs when these paths, and these groups of them, have a command each; None when one of them is impossible."""
     bytes_of = {node.name: 2 * network.shape(node.name).size for node in network.nodes}
@@ -391,12 +430,12 @@ def cost_of(
     branches += [[path] for name, path in paths.items() if name not in grouped]
     traffic = runs = 0
     for group in branches:
-        if len({path[0].inputs[0] for path in group}) > 1 or not possible(group):
+        if len({path[0].inputs[0] for path in group}) > 1 or not (count := slices_of(group)):
             return None
         for path in group:
-            runs += runs_of(path)
+            runs += count * runs_of(path)
             inside = {node.name for node in path}
-            traffic += sum(bytes_of[name] for node in path for name in node.inputs if name not in inside)
+            traffic += count * sum(bytes_of[name] for node in path for name in node.inputs if name not in inside)
             traffic += bytes_of[path[-1].name]
     return Cost(traffic, len(branches), runs)
 
