@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
+from cnn_convertor.board.board_times import cache_rate, function_times
 from cnn_convertor.board.kit import GIVEN, Inputs, network_files, network_hash, refuse_stale
 from cnn_convertor.board.stored_results import BoardResults, read_results
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.cpu_costs import estimate_on_cpu
-from cnn_convertor.devices.dv700.estimate import estimate
+from cnn_convertor.devices.dv700.estimate import changes, estimate
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.program import ElementType, Layer, Program
 from cnn_convertor.devices.dv700.weights.palettes import has_palettes
@@ -108,6 +109,10 @@ def _compared(
         whole=results.whole,
         cpu_usec=results.cpu_usec,
         between_usec=results.between_usec,
+        functions=function_times(program, [layer.usec for layer in results.layers]),
+        cache_bytes_per_second=cache_rate(
+            changes(program, request.profile).pairs, program.io_bytes, results.between_usec
+        ),
         modelled=Modelled(
             total(one.usec for one in modelled), sum(one.cycles for one in modelled), sum(one.bytes for one in modelled)
         ),

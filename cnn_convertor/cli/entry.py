@@ -142,6 +142,17 @@ def _words(arguments: Sequence[str]) -> Iterator[str]:
         yield word
 
 
+def _hint_of_key(error: click.ClickException) -> str:
+    """Where to write an option that is a key of the ini file; nothing for others."""
+    if not isinstance(error, click.NoSuchOption):
+        return ""
+    from cnn_convertor.config import KEYS
+
+    name = error.option_name.lstrip("-").replace("-", "_")
+    section = next((key.section for key in KEYS if key.name == name), None)
+    return f"write it into [{section}] of the ini file: {name} = ...; `init MODEL` makes one" if section else ""
+
+
 def _print_cmake_folder(context: click.Context) -> None:
     click.echo(place_of("cmake"))
     context.exit()
@@ -158,7 +169,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         help_of = " ".join([program, *_words(sys.argv[1:] if arguments is None else arguments)])
         console = Console(0, form=problems.requested_format(sys.argv[1:] if arguments is None else arguments))
-        console.complain("error", Problem("DV100", error.format_message(), hint=f"{help_of} --help"))
+        hint = _hint_of_key(error) or f"{help_of} --help"
+        console.complain("error", Problem("DV100", error.format_message(), hint=hint))
         console.close()
         return error.exit_code
     except OSError as error:  # help cannot be written; commands have their own

@@ -159,6 +159,12 @@ def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]
 )
 @click.option("--disk", is_flag=True, help="Verify the files of the output folder, in place of a new conversion.")
 @click.option("--board", metavar="DIR", type=FILE, help="Compare the results of a kit on the board, with its inputs.")
+@click.option(
+    "--times",
+    metavar="FILE",
+    type=OUTPUT,
+    help="With --board: put the times of CPU layers and changes into this board.json.",
+)
 @click.option("--json", "json_file", metavar="FILE", type=OUTPUT, help="Write the results as JSON.")
 @with_calibration
 @with_workers
@@ -170,6 +176,7 @@ def verify(
     console: Console,
     ini: Path,
     board: Path | None,
+    times: Path | None,
     calibrate: Path | None,
     json_file: Path | None,
     device: str | None,
@@ -186,6 +193,10 @@ def verify(
     sizes = {"max_kernel_size": max_kernel_size, "ub_size": ub_size}
     config = Config.of(ini, calibrate=calibrate, device=device, no_custom_code=no_custom_code, **sizes)
     if board is None:
+        if times is not None:
+            raise UsageError.of(
+                "DV100", "--times goes with --board alone", hint="`--board DIR` names the results of a kit"
+            )
         from cnn_convertor.trials.verify import verify
 
         with console.progress(config.name, verbose=config.verbose) as progress:
@@ -194,6 +205,7 @@ def verify(
         console.verification(result)
     else:
         from cnn_convertor.board.board_comparison import verify_board
+        from cnn_convertor.board.board_times import read_board_file, with_times
 
         kept = {name: options.pop(name) for name in ("inputs", "min_sqnr", "sources")}
         if on != HERE or any(options.pop(name) for name in ("labels", "layers", "attribute", "sensitivity", "disk")):
@@ -202,9 +214,14 @@ def verify(
                 "which compares all layers of a few samples"
             )
             raise UsageError.of("DV100", problem)
+        if times is not None and times.suffix.lower() != ".json":
+            raise UsageError.of("DV100", "--times takes a board.json, as a probe writes it", Origin(str(times)))
+        probed = None if times is None else read_board_file(times)
         with console.progress(config.name, verbose=config.verbose) as progress:
             verification = verify_board(config, board, **kept, progress=progress)
         save(json_file, verification.to_json())
+        if probed is not None and verification.passed:
+            save(times, with_times(probed, verification))
         console.board_verification(verification)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cnn_convertor.devices.intervals import Interval
@@ -57,7 +58,9 @@ class BoardVerification:
     """How a network on the board compares.
 
     outputs: of the whole network on the board against the framework. emulated: those of the emulated device. whole, cpu_usec,
-    between_usec: measured over the whole network; of the device, the CPU and the changes between them. first_leaving: the first layer where the board leaves the emulation.
+    between_usec: measured over the whole network; of the device, the CPU and the changes between them. functions: nanoseconds
+    for each unit of a CPU function's work. cache_bytes_per_second: of the I/O buffer on its way to the device and back; None
+    where nothing changes sides. first_leaving: the first layer where the board leaves the emulation.
     """
 
     network: str
@@ -72,6 +75,8 @@ class BoardVerification:
     whole: Measured
     cpu_usec: int
     between_usec: int
+    functions: Mapping[str, float]
+    cache_bytes_per_second: float | None
     modelled: Modelled
     first_leaving: str | None = field(init=False)
     passed: bool = field(init=False)

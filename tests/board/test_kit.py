@@ -20,7 +20,11 @@ from cnn_convertor.board.board_comparison import verify_board
 from cnn_convertor.board.kit import Inputs, write_kit
 from cnn_convertor.cli import main
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import Request
+from cnn_convertor.devices.dv700.device_file import read_profile
+from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.errors import UsageError
+from cnn_convertor.pipeline import quantize, read_whole
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -222,6 +226,42 @@ def test_the_command_line(kit: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert json.loads((tmp_path / "found.json").read_text())["first_leaving"] == "concat4"
     assert main(["verify", str(INI), "--board", str(bad), "--layers"]) == 2
     capsys.readouterr()
+
+
+def test_a_kit_measures_functions_and_changes(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The softmax is the only layer on the CPU: its time, and that of the changes, replace those of a board.json."""
+    measured = {"functions": {"Softmax": 1.0, "Swish": 8.5}, "list_usec": 4}
+    forms = {form.name.lower(): "passed" for form in Form}
+    probed = {"format": "cnn-convertor board", "version": 1, "forms": forms, "measured": measured}
+    file = tmp_path / "board.json"
+    file.write_text(json.dumps(probed))
+
+    def slow(text: bytes) -> bytes:
+        found = json.loads(text)
+        for layer in found["layers"]:
+            layer["usec"] = None if layer["usec"] is None else 7
+        return json.dumps({**found, "between_usec": 50}).encode()
+
+    timed = changed(results, tmp_path, "results.json", slow)
+    assert main(["verify", str(INI), "--board", str(timed), "--times", str(file)]) == 0
+    written = json.loads(file.read_text())
+    assert written == {**probed, "measured": {**measured, **written["measured"]}}  # the rest stays
+    program = quantize(read_whole(request := Request.of(CONFIG)), request).program
+    assert written["measured"]["functions"] == {"Softmax": 7e3 / 10, "Swish": 8.5}
+    assert written["measured"]["cache_bytes_per_second"] == pytest.approx(2 * program.io_bytes / 50e-6)
+    profile = read_profile("board.json", tmp_path)
+    assert profile.functions["Softmax"] == 700 and not profile.cache_rate.is_assumed
+    for other, code in {timed / "results.json": "DV150", INI.with_name("digits.prototxt"): "DV100"}.items():
+        assert main(["verify", str(INI), "--board", str(timed), "--times", str(other)]) == 2
+        assert code in capsys.readouterr().err
+    assert main(["verify", str(INI), "--times", str(file)]) == 2
+    assert "--times goes with --board" in capsys.readouterr().err
+    before = file.read_text()
+    wrong = changed(timed, tmp_path / "wrong", "outputs.bin", lambda data: bytes(len(data)))
+    assert main(["verify", str(INI), "--board", str(wrong), "--times", str(file)]) == 1
+    assert file.read_text() == before
 
 
 def test_callbacks_of_custom_layers_must_be_readable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,6 +33,22 @@ def with_line(ini: Path, section: str, line: str) -> int:
 
 
 @pytest.mark.parametrize(
+    ("option", "hint"),
+    [
+        ("--fusion", "write it into [OPTIONAL] of the ini file: fusion = ...; `init MODEL` makes one"),
+        ("--quantization", "write it into [OUTPUT] of the ini file: quantization = ...; `init MODEL` makes one"),
+        ("--colour", "convert --help"),
+    ],
+)
+def test_an_option_that_is_a_key_belongs_into_the_ini_file(
+    option: str, hint: str, ini: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["convert", str(ini), option, "1"]) == 2
+    problem, remedy = capsys.readouterr().err.splitlines()
+    assert problem.startswith(f"error DV100: No such option '{option}'") and remedy.endswith(hint)
+
+
+@pytest.mark.parametrize(
     ("section", "line", "message", "remedy"),
     [
         ("OPTIONAL", "device = zia", 'DV150: there is no device "zia"; did you mean "zia-c3"?', "dv700, zia-c2"),
