@@ -148,6 +148,12 @@ def all_kernels() -> Kernels:
     return Kernels(whole, tuple(calls), tuple(word for values in enums for word in re.findall(r"\bk[A-Z]\w*", values)))
 
 
+def heads() -> Iterator[str]:
+    """What each header says before its code."""
+    for path in sorted(_FOLDER.glob("*.h")):
+        yield path.read_text(encoding="utf-8").partition("#ifndef")[0]
+
+
 def _file_of(function: str) -> str:
     """ArgMax -> arg_max.h"""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", function).lower() + ".h"

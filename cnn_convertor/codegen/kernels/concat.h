@@ -1,4 +1,5 @@
 // Concatenation along any axis.
+// Timed Concat, 512 units: Concat({x, y}, Tensor(io, kResult, rows, 16, 32, kHalf), Axes{false, false, true})
 #ifndef DV700_CPU_CONCAT_H
 #define DV700_CPU_CONCAT_H
 

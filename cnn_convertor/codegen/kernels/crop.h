@@ -1,4 +1,5 @@
 // Part of a map.
+// Timed Crop: Crop(x, z, Steps{0, 0, 0}, Steps{1, 1, 1})
 #ifndef DV700_CPU_CROP_H
 #define DV700_CPU_CROP_H
 

@@ -1,4 +1,6 @@
 // Fully connected layers.
+// Timed Dense, 1024 units: Dense(Tensor(io, 0, 1, 1, 16 * rows, kHalf), Tensor(io, kSecond, 1, 1, 16 * 64 * rows,
+//   kHalf), Tensor(io, 0, 1, 1, 64, kHalf), Tensor(io, kResult, 1, 1, 64, kHalf))
 #ifndef DV700_CPU_DENSE_H
 #define DV700_CPU_DENSE_H
 

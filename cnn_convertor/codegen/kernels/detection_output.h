@@ -1,4 +1,7 @@
 // The detections of SSD.
+// Timed DetectionOutput: DetectionOutput(Tensor(io, 0, 1, 1, 256 * rows, kHalf), Tensor(io, 0, 1, 1, 256 * rows,
+//   kHalf), Tensor(io, kSecond, 256 * rows, 1, 2, kFloat), Tensor(io, kResult, 9, 7, 1, kFloat), 4, 0, true,
+//   kCenterSize, false, 0.45f, 8, 1.0f, 7.9f, 9)
 #ifndef DV700_CPU_DETECTION_OUTPUT_H
 #define DV700_CPU_DETECTION_OUTPUT_H
 

@@ -1,4 +1,5 @@
 // Elements at given places of a map.
+// Timed Gather: Gather(x, z, {}, {15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0}, {}, 0.0f)
 #ifndef DV700_CPU_GATHER_H
 #define DV700_CPU_GATHER_H
 

@@ -1,4 +1,5 @@
 // Normalization by length.
+// Timed L2Normalize: L2Normalize(x, z, Axes{false, false, true}, 1e-6f, false)
 #ifndef DV700_CPU_L2_NORMALIZE_H
 #define DV700_CPU_L2_NORMALIZE_H
 

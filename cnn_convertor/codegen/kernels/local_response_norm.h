@@ -1,4 +1,5 @@
 // Local response normalization.
+// Timed LocalResponseNorm: LocalResponseNorm(x, z, 5, 1e-4f, 0.75f, 1.0f, true)
 #ifndef DV700_CPU_LOCAL_RESPONSE_NORM_H
 #define DV700_CPU_LOCAL_RESPONSE_NORM_H
 

@@ -1,4 +1,5 @@
 // Max pooling.
+// Timed MaxPool, 2304 units: MaxPool(x, z, Window{3, 3, 1, 1, 1, 1, 1, 1})
 #ifndef DV700_CPU_MAX_POOL_H
 #define DV700_CPU_MAX_POOL_H
 

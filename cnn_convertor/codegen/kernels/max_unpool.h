@@ -1,4 +1,6 @@
 // Unpooling by the maxima of a map.
+// Timed MaxUnpool, 1024 units: MaxUnpool(x, Tensor(io, kSecond, 2 * rows, 32, 16, kHalf), Tensor(io, kResult, 2 *
+//   rows, 32, 16, kHalf), Window{2, 2, 2, 2, 1, 1, 0, 0})
 #ifndef DV700_CPU_MAX_UNPOOL_H
 #define DV700_CPU_MAX_UNPOOL_H
 

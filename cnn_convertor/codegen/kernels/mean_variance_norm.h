@@ -1,4 +1,5 @@
 // Normalization by mean and deviation.
+// Timed MeanVarianceNorm: MeanVarianceNorm(x, z, Axes{false, false, true}, 1, true, 1e-6f, false)
 #ifndef DV700_CPU_MEAN_VARIANCE_NORM_H
 #define DV700_CPU_MEAN_VARIANCE_NORM_H
 

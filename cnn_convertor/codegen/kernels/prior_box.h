@@ -1,4 +1,6 @@
 // The boxes of SSD.
+// Timed PriorBox, 512 units: PriorBox(Tensor(io, kResult, 256 * rows, 1, 2, kFloat), 4 * rows, 4, 300.0f, 300.0f,
+//   {30.0f}, {60.0f}, {2.0f, 0.5f}, false, {0.1f, 0.1f, 0.2f, 0.2f}, 8.0f, 8.0f, 0.5f)
 #ifndef DV700_CPU_PRIOR_BOX_H
 #define DV700_CPU_PRIOR_BOX_H
 

@@ -1,4 +1,5 @@
 // Sums, means and extremes.
+// Timed Reduce: Reduce(x, Tensor(io, kResult, 1, 1, 16, kHalf), Axes{true, true, false}, kMean, 1.0f)
 #ifndef DV700_CPU_REDUCE_H
 #define DV700_CPU_REDUCE_H
 

@@ -1,4 +1,6 @@
 // Maps of another height and width.
+// Timed Nearest, 1024 units: Resize(x, Tensor(io, kResult, 2 * rows, 32, 16, kHalf), false, kAsymmetric)
+// Timed Resize, 1024 units: Resize(x, Tensor(io, kResult, 2 * rows, 32, 16, kHalf), true, kHalfPixel)
 #ifndef DV700_CPU_RESIZE_H
 #define DV700_CPU_RESIZE_H
 

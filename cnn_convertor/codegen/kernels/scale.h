@@ -1,4 +1,5 @@
 // Factors and shifts of channels.
+// Timed Scale: Scale(x, Tensor(io, 0, 1, 1, 16, kHalf), Tensor(io, 0, 1, 1, 16, kHalf), z)
 #ifndef DV700_CPU_SCALE_H
 #define DV700_CPU_SCALE_H
 

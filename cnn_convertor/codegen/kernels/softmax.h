@@ -1,4 +1,5 @@
 // Softmax along an axis.
+// Timed Softmax: Softmax(x, z, Axes{false, false, true})
 #ifndef DV700_CPU_SOFTMAX_H
 #define DV700_CPU_SOFTMAX_H
 

@@ -1,4 +1,5 @@
 // Blocks of pixels as channels.
+// Timed SpaceToDepth: SpaceToDepth(x, Tensor(io, kResult, rows / 2, 8, 64, kHalf), 2, 2, 0, 0)
 #ifndef DV700_CPU_SPACE_TO_DEPTH_H
 #define DV700_CPU_SPACE_TO_DEPTH_H
 

@@ -1,4 +1,6 @@
 // Permuted axes and other shapes.
+// Timed TransposeReshape: TransposeReshape(x, Tensor(io, kResult, 16, rows, 16, kHalf), {rows, 16, 16}, {1, 0, 2},
+//   false)
 #ifndef DV700_CPU_TRANSPOSE_RESHAPE_H
 #define DV700_CPU_TRANSPOSE_RESHAPE_H
 

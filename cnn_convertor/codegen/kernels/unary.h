@@ -1,4 +1,14 @@
 // A function of each element.
+// Timed Swish: Unary(x, z, Swish{1.0f})
+// Timed HardSigmoid: Unary(x, z, HardSigmoid{0.2f, 0.5f})
+// Timed Gelu: Unary(x, z, Gelu{false})
+// Timed ScaledElu: Unary(x, z, ScaledElu{1.6733f, 1.0507f})
+// Timed Exponential: Unary(x, z, Exponential{1.0f, 0.0f})
+// Timed Logarithm: Unary(x, z, Logarithm{1.0f, 1.0f, 9.0f})
+// Timed Power: Unary(x, z, Power{1.5f, 1.0f, 9.0f})
+// Timed Threshold: Unary(x, z, Threshold{1.0f})
+// Timed Clip: Unary(x, z, Clip{0.0f, 6.0f})
+// Timed BoundedRelu: Unary(x, z, BoundedRelu{0.5f, 0.0f, 6.0f})
 #ifndef DV700_CPU_UNARY_H
 #define DV700_CPU_UNARY_H
 
