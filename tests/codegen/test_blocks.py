@@ -63,8 +63,8 @@ MAPS = """
 #include "values.h"
 using namespace dv700_cpu;
 
-std::vector<uint8_t> memory(1 << 21);
-const std::size_t kX = 0, kY = 1 << 19, kZ = 2 << 19, kExpected = 3 << 19;
+std::vector<uint8_t> memory(1 << 22);
+const std::size_t kX = 0, kY = 1 << 20, kZ = 2 << 20, kExpected = 3 << 20;
 
 void Compare(const char *what, const Tensor &z, const Tensor &expected) {
   const std::size_t bytes = z.Size() * (z.is_half ? 2 : 4);
@@ -123,7 +123,7 @@ int main() {
     const uint16_t half = static_cast<uint16_t>(random >> 30 ? 0x3000u + (random >> 19) % 0x1800u : random >> 14);
     std::memcpy(&memory[i], &half, 2);
   }
-  for (int c : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 130})
+  for (int c : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 130, 300})
     for (int h : {1, 7})
       for (int w : {1, 5, 70}) {
         for (const Format to : {kHalf, kFloat, kFloatPlain}) {
@@ -155,7 +155,7 @@ def run(source: str, folder: Path, flags: tuple[str, ...], stdin: bytes = b"", *
     warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-ffp-contract=off"]
     command = ["g++", "-std=c++11", "-O2", *warnings, *flags, f"-I{headers}", "main.cpp", "-o", "main"]
     subprocess.run(command, cwd=folder, check=True)
-    return subprocess.run([folder / "main"], input=stdin, capture_output=True, check=True).stdout
+    return subprocess.run([folder / "main"], input=stdin, capture_output=True, check=True, timeout=300).stdout
 
 
 @pytest.mark.parametrize("flags", TARGETS)

@@ -543,6 +543,7 @@ BINARY_OPS: Mapping[ops.BinaryOp, Callable[[Array, Array], Array]] = {
         "channels times a map": (ops.Binary(ops.BinaryOp.MULTIPLY), Shape(1, 1, 11), NARROW),
         "a map less channels": (ops.Binary(ops.BinaryOp.SUBTRACT), NARROW, Shape(1, 1, 11)),
         "a row divided by a column": (ops.Binary(ops.BinaryOp.DIVIDE), Shape(1, 5, 11), Shape(6, 1, 11)),
+        "many channels divided by a number": (ops.Binary(ops.BinaryOp.DIVIDE), Shape(2, 3, 300), Shape(1, 1, 1)),
     },
 )
 def binary(op: ops.Binary, x: Array, y: Array) -> Array:

@@ -63,9 +63,9 @@ class Operand {
     return is_like_ || is_one_ || ((has_pixels_ || has_channels_) && z.Together(0) <= static_cast<int>(kRoom));
   }
 
-  // How many elements of a chunk it gives at once: whole pixels.
+  // How many elements of a chunk it gives at once: whole pixels, except for copies of a single element.
   std::size_t Most(std::size_t chunk, std::size_t together) const {
-    return is_like_ ? chunk : std::min(chunk, kRoom / together * together);
+    return is_like_ ? chunk : std::min(chunk, is_one_ ? kRoom : kRoom / together * together);
   }
 
   // Before the first elements of a chunk: the factors of its channels, which all pixels repeat.
