@@ -55,6 +55,11 @@ def render(program: Program, options: RenderOptions) -> dict[str, str]:
     return {name: _render(template, {**common, **values}) for name, template, values in _texts(program, options)}
 
 
+def names_of(program: Program, options: RenderOptions) -> set[str]:
+    """The files that `emit` gives."""
+    return {f"{program.name}_weights.bin", *(name for name, *_ in _texts(program, options))}
+
+
 def _common(program: Program, model: str) -> dict[str, object]:
     """The values of every template."""
     return {

@@ -65,8 +65,8 @@ def on_disk(request: Request, quantized: Quantized, fresh: Mapping[str, Path] | 
     folder, name = request.folder, request.name
     manifest_name, listed = f"{name}.json", listed_digests(folder, name)
     program = quantized.program
-    written = {*codegen.render(program, render_options(program, request)), f"{name}_weights.bin"}
-    own = {} if fresh is None else {file: path for file, path in fresh.items() if file in written}
+    written = set() if fresh is None else codegen.names_of(program, render_options(program, request))
+    own = {file: path for file, path in (fresh or {}).items() if file in written}
     if fresh is None and not listed:
         return (Difference(folder / manifest_name, ("it is missing, or not a manifest",)),)
     if not any((folder / file).exists() for file in (*own, manifest_name)):

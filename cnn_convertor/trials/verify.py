@@ -25,7 +25,7 @@ from cnn_convertor.samples import SAMPLES, Given, Samples, axes_of, random_sampl
 from cnn_convertor.trials.labels import read_classes
 from cnn_convertor.trials.preparations import warn_of_preparation
 from cnn_convertor.trials.run import Load, compiled
-from cnn_convertor.verification.bounds import judge_maps, rounds_to_integers
+from cnn_convertor.verification.bounds import judge_maps, left_by_rounding, rounds_to_integers
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import GIVEN, Reference
 from cnn_convertor.verification.inner_maps import alone, causes_of, compare_layers, held_layers
@@ -48,6 +48,7 @@ from cnn_convertor.workers.processes import HERE, Workers
 MIN_SQNR = {False: LEAST_FP16, True: 20.0}  # palette? -> dB that every output must reach
 _OUTPUT_MARGIN: Final = 15.0  # dB by which the rounding of one run may exceed that of another: few values may decide
 _LEAST_USEFUL: Final = 20.0  # dB of an output: what rounding alone brings below proves nothing
+_LEAST_OF_INTEGERS: Final = 10.0  # the same where the framework rounds to integers, and each map is judged by its steps
 
 
 class _Twin(NamedTuple):
@@ -177,7 +178,8 @@ def _with_allowances(twin: _Twin, other: EmulatedNetwork, inputs: Mapping[str, M
     if all(output.reaches(LEAST_FP16) for output in twin.outputs):
         return twin
     if rounds_to_integers(twin.network.graph):
-        return twin._replace(outputs=tuple(replace(each, allowed=_LEAST_USEFUL) for each in twin.outputs))
+        left = min(_LEAST_USEFUL, max(_LEAST_OF_INTEGERS, left_by_rounding(twin.reference.layers.values())))
+        return twin._replace(outputs=tuple(replace(each, allowed=left) for each in twin.outputs))
     theirs = other.run(inputs if other.program.byte_input else rerounded_maps(inputs), layers=True, exact=True)
     own = replace(twin.reference, outputs=dict(enumerate(twin.device.outputs)), layers={}, maxima=())
     limits = {each.name: each.sqnr - _OUTPUT_MARGIN for each in compare_outputs(other, theirs, own)}

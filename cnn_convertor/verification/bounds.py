@@ -26,10 +26,11 @@ from cnn_convertor.ir.ops import (
     Order,
     Round,
     Scale,
+    Shape,
     Threshold,
     Unary,
 )
-from cnn_convertor.verification.compare import layer_of, sqnr
+from cnn_convertor.verification.compare import known_logits, layer_of, sqnr
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.inner_maps import ComparedMap, pair_of, pairs
 from cnn_convertor.verification.rerounding import rerounded, rerounded_maps
@@ -43,6 +44,9 @@ _COMPARABLE: Final = 20.0  # dB, element by element
 # maps lose at most 1 dB with 1000 values, 3 with 100, 14 with 2, and whose single channels lose at most 24 with 2.
 _OF_A_MAP: Final = (5.0, 25.0)
 _OF_A_CHANNEL: Final = (20.0, 25.0)
+_OF_A_MEAN: Final = (24.0, 25.0)  # of a channel; the more, the fewer channels there are
+_OF_MEANS: Final = 2.0  # dB beyond the rounding of a number that the mean error of channels needs to count
+_NEAR_LARGEST: Final = 0.9  # of the largest FP16 number: beyond it, a right device can have infinity
 _HALF_STEP: Final = 2.0**-22 / 3  # power of the rounding of a value to FP16, over its own
 _LEAST_STEP: Final = 2.0**-48 / 12  # power of the rounding of the smallest values
 
@@ -65,7 +69,7 @@ class Judgement(NamedTuple):
     by_sqnr_alone: Mapping[str, str]
 
 
-class _Judged(NamedTuple):
+class JudgedMap(NamedTuple):
     """A map on both sides, and with stochastic rounding: (N, H, W, C) each. axes: those of which each index is judged."""
 
     name: str
@@ -118,7 +122,7 @@ def judge_maps(
     )
     # Around products of maps, layers put their values where the products read them.
     may_move = any(isinstance(node.op, MatMul) for node in network.graph.nodes)
-    results, alone = _outputs(network, mine, theirs, reference, jumping, may_move=may_move)
+    results, alone = _outputs(network, mine, theirs, reference, jumping, replaced_maps.keys(), may_move=may_move)
     ends = frozenset(program.outputs)
     mine_of, theirs_of = both(mine.layers), both(theirs.layers)
     for name, pair in mine_of.items():
@@ -128,10 +132,12 @@ def judge_maps(
             device, known, other_map = (
                 each.reshape(shape) for each in (pair.device, pair.reference, theirs_of[name].device)
             )
-            results.append(_Judged(name, device, known, other_map))
+            results.append(JudgedMap(name, device, known, other_map))
     comparable = [each for each in results if not (may_move and each.is_moved)]
     excesses = (
-        excess for each in comparable for excess in _excesses(each, _half_a_step(each.reference) if is_rounded else 0.0)
+        excess
+        for each in comparable
+        for excess in excesses_of(each, _half_a_step(each.reference) if is_rounded else None)
     )
     return Judgement(len(comparable), tuple(excesses), alone)
 
@@ -142,11 +148,15 @@ def _outputs(
     theirs: Outputs,
     reference: Reference,
     jumping: Collection[int],
+    replaced: Collection[int],
     *,
     may_move: bool,
-) -> tuple[list[_Judged], dict[str, str]]:
-    """The outputs of both runs in the framework's shapes, and those that are not judged, each with the reason."""
-    program, judged, alone = network.program, list[_Judged](), dict[str, str]()
+) -> tuple[list[JudgedMap], dict[str, str]]:
+    """The outputs of both runs in the framework's shapes, and those that are not judged, each with the reason.
+
+    replaced: layers whose maps are the framework's. With a softmax comes what it reads, unless the framework has that map.
+    """
+    program, judged, alone = network.program, list[JudgedMap](), dict[str, str]()
     ends = zip(network.graph.output_names, program.outputs, network.shapes, strict=True)
     for position, (name, index, shape) in enumerate(ends):
         if position not in reference.outputs:
@@ -156,14 +166,29 @@ def _outputs(
             for run in (mine, theirs)
         )
         device, other = sides
-        each = _Judged(name, device, reference.outputs[position][: len(device)], other, tuple(Axis))
+        known = reference.outputs[position][: len(device)]
+        each = JudgedMap(name, device, known, other, tuple(Axis))
         if index in jumping:
             alone[name] = "rounding can change its values by any amount"
         elif may_move and each.is_moved:
             alone[name] = "the device has its values at other places"
         else:
             judged.append(each)
+            source = program.layers[index].sources[0] if program.layers[index].is_softmax else None
+            if source is not None and source not in replaced:
+                judged += _before_softmax(f"{name} before softmax", program, source, shape, (mine, theirs), known)
     return judged, alone
+
+
+def _before_softmax(
+    name: str, program: Program, index: int, shape: Shape, runs: Sequence[Outputs], probabilities: Maps
+) -> Iterator[JudgedMap]:
+    """The logits of both runs, and the framework's. index: of the layer that computes them."""
+    layer = program.layers[index]
+    logits = (as_maps(run.layers[index], layer, shape, transposed=program.transposed) for run in runs)
+    match [known_logits(each, probabilities) for each in logits]:
+        case [(device, known), (other, _)]:
+            yield JudgedMap(name, device, known, other)
 
 
 def _both(
@@ -250,12 +275,17 @@ def _is_continuous(layer: Layer) -> bool:
             return layer.custom is None and layer.output.type is not ElementType.BYTE
 
 
-def _excesses(judged: _Judged, explained: float) -> Iterator[Excess]:
-    """The map, or else its worst row, column or channel, if it loses too much. explained: what the framework rounds away."""
+def excesses_of(judged: JudgedMap, explained: float | None) -> Iterator[Excess]:
+    """The map, or else its worst row, column or channel, if it loses too much.
+
+    explained: what the framework rounds away; None for a network whose framework does not round.
+    """
     reference, device = judged.reference.astype(np.float64), judged.device.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):  # infinity on both sides; such maps are not judged
         signal, noise = np.square(reference), np.square(device - judged.other)
-        error = np.square(np.maximum(np.abs(device - reference) - explained, 0))
+        error = np.square(np.maximum(np.abs(device - reference) - (explained or 0.0), 0))
+    if not np.isfinite(device).all() and float(np.abs(reference).max()) < _NEAR_LARGEST * LARGEST_HALF:
+        yield Excess(judged.name, "", -math.inf, 0.0)
     if not (np.isfinite(error).all() and np.isfinite(noise).all()):
         return
     own = _own_rounding(signal)
@@ -263,6 +293,9 @@ def _excesses(judged: _Judged, explained: float) -> Iterator[Excess]:
     allowed -= _margin(_deciding(noise), _OF_A_MAP)
     if (reached := _decibels(float(signal.sum()), float(error.sum()))) < allowed:
         yield Excess(judged.name, "", reached, allowed)
+        return
+    if explained is None and (means := _worst_means(judged, own)) is not None:
+        yield Excess(judged.name, *means)
         return
     for axis in judged.axes:
         powers = _Powers(
@@ -272,6 +305,37 @@ def _excesses(judged: _Judged, explained: float) -> Iterator[Excess]:
             what, reached, allowed = worst
             yield Excess(judged.name, f"{_INDEX[axis]} {what}", reached, allowed)
             return
+
+
+def _worst_means(judged: JudgedMap, own: Powers) -> tuple[str, float, float] | None:
+    """The means of all channels, or the worst one, with what it reaches and is allowed, in dB; None if they suffice.
+
+    Errors of rounding cancel out over many values, but those of a bias do not.
+    """
+    values = judged.reference[..., 0].size
+    places = tuple(range(judged.reference.ndim - 1))
+
+    def means(maps: NDArray[np.floating]) -> Powers:
+        return np.square(np.asarray(maps.mean(axis=places, dtype=np.float64), np.float64))
+
+    reference = judged.reference.astype(np.float64)
+    signal, errors = means(np.abs(reference)), means(judged.device - reference)
+    noise = np.maximum(means(judged.device.astype(np.float64) - judged.other), own.sum(axis=places) / values**2)
+    error, power = float(errors.sum()), float(signal.sum())
+    margin = _margin(_deciding(noise), _OF_A_MAP)
+    most = max(float(noise.sum()) * 10 ** (margin / 10), power * _HALF_STEP * 10 ** (_OF_MEANS / 10))
+    if error > most:
+        return "means of its channels", _decibels(power, error), _decibels(power, most)
+    each_most = np.maximum(noise, noise.mean()) * 10 ** (_margin(noise.size, _OF_A_MEAN) / 10)
+    worst = int((errors - each_most).argmax())
+    if errors[worst] <= each_most[worst]:
+        return None
+    what = f"mean of channel {worst}"
+    return (
+        what,
+        _decibels(float(signal[worst]), float(errors[worst])),
+        _decibels(float(signal[worst]), float(each_most[worst])),
+    )
 
 
 class _Powers(NamedTuple):
@@ -344,6 +408,12 @@ def _half_a_step(values: Maps) -> float:
         if float(np.abs(places).max()) < _LEVELS and bool((np.abs(places - np.rint(places)) < _OFF_GRID).all()):
             return least / parts / 2
     return 0.0
+
+
+def left_by_rounding(maps: Collection[Maps]) -> float:
+    """dB that the framework's rounding of its maps to integers leaves, where the errors of all maps add up."""
+    lost = sum(_half_a_step(each) ** 2 / 3 / float(np.square(each).mean()) for each in maps if each.any())
+    return _decibels(1.0, lost)
 
 
 # --- decibels ------------------------------------------------------------------------------------------------------------

@@ -141,13 +141,19 @@ def before_softmax(name: str, logits: Maps, probabilities: Maps) -> Comparison |
     logit is a relative error of a probability. Samples with too few probabilities far enough from 0 are left out; None
     when none is left.
     """
+    sides = known_logits(logits, probabilities)
+    return None if sides is None else compare(name, *sides, least_rms=1.0)
+
+
+def known_logits(logits: Maps, probabilities: Maps) -> tuple[Maps, Maps] | None:
+    """The device's logits and the framework's, as `before_softmax` compares them."""
     known = probabilities > _LEAST_PROBABILITY
     shown = known.reshape(len(known), -1).mean(axis=1) >= _LEAST_SHARE_KNOWN
     if not shown.any():
         return None
     logits, probabilities, known = logits[shown], probabilities[shown], known[shown]
     logarithms = np.log(np.where(known, probabilities, 1).astype(np.float64))
-    return compare(name, _centered(logits.astype(np.float64), known), _centered(logarithms, known), least_rms=1.0)
+    return _centered(logits.astype(np.float64), known), _centered(logarithms, known)
 
 
 def _centered(values: Real, known: NDArray[np.bool_]) -> Maps:

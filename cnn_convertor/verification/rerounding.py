@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +14,14 @@ from cnn_convertor.devices.dv700.program import Program, Run, Weights
 from cnn_convertor.emulation.execution import Maps
 from cnn_convertor.ir.constant import Constant
 
+_FEW: Final = 8  # numbers whose chances do not make up for each other
+
 
 def rerounded(values: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
     """FP16 numbers that are as far from those of the device, on average, as these are from the values.
 
     A number is replaced by its neighbor on the other side of the value with the probability that gives the difference the
-    power of the rounding error. Values that FP16 holds stay.
+    power of the rounding error, and always where chance would decide too much. Values that FP16 holds stay.
     """
     half = to_half(values).astype(np.float32)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
@@ -27,6 +30,7 @@ def rerounded(values: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
         away = (np.abs(values) > np.abs(half)) * 2 - 1  # sign and magnitude: one more is farther from 0
         other = (bits + away.astype(np.int16)).view(np.float16).astype(np.float32)
         flips = np.random.default_rng(seed).random(values.shape) < np.square(error / (other - half))
+    flips |= (values.size < _FEW) & np.isfinite(error)
     return np.where(flips & np.isfinite(other) & (error != 0), other, half)
 
 

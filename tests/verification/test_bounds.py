@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from cnn_convertor.config import Config
+from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Shape
 from cnn_convertor.trials.verify import verify
+from cnn_convertor.verification import bounds, keras_models
 from cnn_convertor.verification.rerounding import rerounded
 from cnn_convertor.verification.results import Verification
 from frontends.onnx.networks import Network, helper
@@ -35,7 +38,7 @@ def test_stochastic_rounding_is_as_far_away_as_the_values_themselves() -> None:
 
 @pytest.mark.parametrize("values", [[0.0, -0.0, 1.0, -2048.0, 65504.0], [1e-9, np.inf, np.nan, -np.inf, 1e9]])
 def test_values_that_fp16_holds_or_cannot_hold_stay(values: list[float]) -> None:
-    given = np.array(values, np.float32)
+    given = np.array([*values, *values], np.float32)  # of a few numbers, all that can change do
     with np.errstate(over="ignore"):
         expected = given.astype(np.float16).astype(np.float32)
     assert np.array_equal(rerounded(given, 1)[[0, 2, 3, 4]], expected[[0, 2, 3, 4]], equal_nan=True)
@@ -140,3 +143,68 @@ def test_parts_of_equal_sizes_are_not_taken_for_the_first(tmp_path: Path) -> Non
     )
     result = verify(Config.of(path), samples=1)
     assert result.passed, result.wrong_maps
+
+
+def test_means_of_channels_show_errors_that_hide_in_the_rounding_of_values() -> None:
+    """Each value loses less than rounding takes, all in the same direction. A wrong bias is in both runs of the device."""
+    random = np.random.default_rng(0)
+    reference = random.uniform(1, 2, (4, 16, 16, 32)).astype(np.float32)
+    step = np.float32(2.0**-11)
+    runs = [reference + random.uniform(-step, step, reference.shape).astype(np.float32) for _ in range(2)]
+
+    def parts(wrong: np.ndarray[Any, Any], explained: float | None = None) -> list[str]:
+        judged = bounds.JudgedMap("map", runs[0] + wrong, reference, runs[1] + wrong)
+        return [each.part for each in bounds.excesses_of(judged, explained)]
+
+    assert parts(np.zeros(32, np.float32)) == []
+    assert parts(np.full(32, 1.25 * step)) == ["means of its channels"]
+    assert parts(np.eye(32, dtype=np.float32)[7] * 4 * step) == ["mean of channel 7"]
+    assert parts(np.full(32, 1.25 * step), 0.0) == [], "the framework rounds to integers"
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_value_that_is_not_finite_is_found(value: float) -> None:
+    reference = np.random.default_rng(0).uniform(1, 2, (1, 4, 4, 3)).astype(np.float32)
+    device = reference.copy()
+    device[0, 1, 2, 0] = value
+    (found,) = bounds.excesses_of(bounds.JudgedMap("map", device, reference, reference), None)
+    assert (found.layer, found.part, found.sqnr) == ("map", "", -np.inf)
+    assert not list(bounds.excesses_of(bounds.JudgedMap("map", device, reference * 40_000, reference), None)), (
+        "overflow"
+    )
+
+
+@needs_compiler
+def test_a_map_that_one_weight_decides_may_lose_more(tmp_path: Path) -> None:
+    """x - 0.97 x: the rounding of one number decides all values."""
+    make = Maker()
+    make.add("image", ops.Input(Shape(8, 8, 1)))
+    weight = Constant.of(np.full((1, 1, 1, 1), -0.9701))
+    make.add("conv", ops.Conv2d(weight, None, ops.Window(ops.Pair(1, 1))))
+    make.add("sum", ops.Add(), "image", "conv")
+    made = Graph(tuple(make.nodes), ("sum",))
+    result = verified(made, made, tmp_path)
+    assert result.passed and not result.wrong_maps
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_logits_are_judged_where_a_layer_of_keras_ends_in_a_softmax(tmp_path: Path) -> None:
+    """The framework has only the probabilities."""
+    keras = keras_models.import_keras()
+    x = keras.Input((6, 5, 4), name="x")
+    y = keras.layers.Flatten()(keras.layers.Conv2D(8, 3, name="c")(x))
+    model = keras.Model(x, keras.layers.Dense(10, activation="softmax", name="d")(y))
+    random = np.random.default_rng(0)
+    model.set_weights([random.normal(0, 0.5, each.shape) for each in model.get_weights()])
+    model.save(tmp_path / "m.keras")
+    chosen = config(tmp_path / "m.keras", output_folder=tmp_path)
+    graph = load(tmp_path / "m.keras", tmp_path / "m.keras")
+    (dense,) = (node for node in graph.nodes if isinstance(node.op, ops.Dense))
+    assert isinstance(dense.op, ops.Dense) and dense.op.bias is not None
+    bias = dense.op.bias.load() + random.normal(0, 0.05, 10)
+    changed = replace(dense, op=replace(dense.op, bias=Constant.of(bias)))
+    wrong = Graph(tuple(changed if node is dense else node for node in graph.nodes), graph.outputs)
+    assert verify(chosen).passed
+    result = verify(chosen, graph=wrong)
+    assert not result.failed and [each.layer for each in result.wrong_maps] == ["d before softmax"]

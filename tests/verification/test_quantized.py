@@ -14,6 +14,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Conv2d
 from cnn_convertor.trials.verify import verify
+from cnn_convertor.verification.bounds import left_by_rounding
 from cnn_convertor.verification.onnx_integers import Integers, integers_of
 from frontends.onnx.networks import Network, helper, load, onnx
 from verification.trials import config
@@ -124,3 +125,12 @@ def test_integers_stand_for_numbers(tmp_path: Path) -> None:
     }
     found = Integers(np.float32(0.5), 128).numbers(np.array([0, 128, 255], np.uint8))
     assert np.array_equal(found, [-64.0, 0.0, 63.5])
+
+
+def test_what_rounding_to_integers_leaves_follows_from_the_steps_of_the_maps() -> None:
+    fine = np.arange(-128, 128, dtype=np.float32) * np.float32(0.1)
+    coarse = np.array([0, 1, 1, 0], np.float32)  # of which a step of 1 leaves little
+    other = np.random.default_rng(0).normal(size=1000).astype(np.float32)
+    assert left_by_rounding([other]) == np.inf
+    assert left_by_rounding([coarse, other]) == pytest.approx(10 * np.log10(0.5 / (0.5**2 / 3)), abs=1e-3)
+    assert 48 < left_by_rounding([fine]) < 49 and left_by_rounding([fine, coarse]) < left_by_rounding([coarse])
