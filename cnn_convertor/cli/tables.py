@@ -347,6 +347,10 @@ def inspection(result: Report, *, verbose: bool) -> list[Item]:
     if verbose and result.boundaries:
         lines += ["", "Neighboring layers of the device in different commands:"]
         lines += [f"  {b.before} | {b.after}: {b.reason}" for b in result.boundaries]
+    if verbose and result.work is not None:
+        from cnn_convertor.report.summary import map_traffic_text
+
+        lines += ["", text] if (text := map_traffic_text(result.work)) else []
     return [*lines, "", *_totals(result)]
 
 

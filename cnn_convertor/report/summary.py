@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from cnn_convertor.devices.dv700.weights.palette_report import Reason
 from cnn_convertor.devices.intervals import Interval, milliseconds
 from cnn_convertor.memory import Peak, Plan
-from cnn_convertor.report.values import DeviceFacts, KeptPrecision, Report
+from cnn_convertor.report.values import DeviceFacts, KeptPrecision, Report, Work
 
 _NAMED = 5  # layers that one line names
 
@@ -38,6 +38,17 @@ def buffer_text(report: Report) -> str:
     """The size of the I/O buffer, and whether it is known to be the smallest."""
     assert report.memory is not None
     return str(Plan({}, report.memory.bytes, report.memory.lower_bound))
+
+
+def map_traffic_text(work: Work) -> str:
+    """The feature maps that the commands move, beside the lower bound; empty where nothing is known of it."""
+    if not work.map_bytes or not work.least_map_bytes:
+        return ""
+    moved = f"The commands move {work.map_bytes:,} bytes of feature maps"
+    if work.map_bytes == work.least_map_bytes:
+        return f"{moved}, proven least."
+    gap = work.map_bytes / work.least_map_bytes - 1
+    return f"{moved}, at most {gap:.1%} above the least: no choice moves less than {work.least_map_bytes:,}."
 
 
 def _platform(device: DeviceFacts) -> str:

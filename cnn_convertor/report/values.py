@@ -331,6 +331,7 @@ class Work(NamedTuple):
     """How much work the network is, or those of its layers that can be read.
 
     layers, refused: of the framework. parameters, macs: of all layers where they are known. traffic_bytes: of all commands.
+    map_bytes: of feature maps that they move, without what tiles read twice; least_map_bytes: no choice of commands moves less.
     usec: of all, by the model; device_usec, cpu_usec, between_usec: its parts; null where there are problems.
     """
 
@@ -342,6 +343,8 @@ class Work(NamedTuple):
     macs: int = 0
     macs_on_device: int = 0
     traffic_bytes: int | None = None
+    map_bytes: int | None = None
+    least_map_bytes: int | None = None
     usec: Interval | None = None
     device_usec: Interval | None = None
     cpu_usec: Interval | None = None

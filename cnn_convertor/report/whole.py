@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cnn_convertor.devices.dv700.fusion.boundaries import Boundary
+from cnn_convertor.devices.dv700.fusion.least_traffic import map_traffic
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes.contract import Pass
@@ -53,6 +54,10 @@ def with_analysis(report: Report, analysis: Analysis) -> Report:
     report = replace(report, work=_work(report, [step.type.place for step in steps.values()]))
     if analysis.problems:
         return report
+    assert report.work is not None, "just counted"
+    graph, made, device, legal = analysis.legalized
+    moved, least = map_traffic(legal, graph, made, fusion=analysis.options.fusion, device=device)
+    report = replace(report, work=report.work._replace(map_bytes=moved, least_map_bytes=least))
     return with_boundaries(report, boundaries_of(*analysis.legalized[:3], analysis.options.fusion))
 
 

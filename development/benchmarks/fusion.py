@@ -16,9 +16,10 @@ import click
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.pipeline import build, load
+from cnn_convertor.pipeline import Analysis, analyze_graph, quantize, read
 from cnn_convertor.report.collecting import report_of
 from cnn_convertor.report.values import Report
+from cnn_convertor.report.whole import with_analysis
 from examples import zoo
 
 PAGE = Path(__file__).parents[2] / "docs" / "fusion.md"
@@ -40,23 +41,31 @@ NETWORKS = (
     "keras_efficientnet_b0",
 )
 HEAD = (
-    "| network | fusion | commands | runs | CPU layers | traffic, MB | I/O buffer, bytes | lower bound | proven |",
-    "|---|---|---|---|---|---|---|---|---|",
+    "| network | fusion | commands | runs | CPU layers | traffic, MB | gap | I/O buffer, bytes | lower bound | proven |",
+    "|---|---|---|---|---|---|---|---|---|---|",
 )
 
 
 def reports(name: str) -> dict[Fusion, Report]:
     with tempfile.TemporaryDirectory() as folder:
         config = replace(Config.read(zoo.build(name, Path(folder))), quantization=False, transpose_weight=True)
-        graph = load(config)
-        ways = {fusion: replace(config, fusion=fusion.value) for fusion in Fusion}
-        return {fusion: report_of(build(graph, way), Request.of(way)) for fusion, way in ways.items()}
+        partial = read(Request.of(config))
+        requests = {fusion: Request.of(replace(config, fusion=fusion.value)) for fusion in Fusion}
+        return {fusion: _report(analyze_graph(partial, way.options), way) for fusion, way in requests.items()}
+
+
+def _report(analysis: Analysis, request: Request) -> Report:
+    planned = analysis.lowered(request.name)
+    program = quantize(analysis.require_complete(), request, planned=planned).program
+    return with_analysis(report_of(program, request), analysis)
 
 
 def row(name: str, fusion: Fusion, report: Report) -> str:
     """One line of the table."""
     memory = report.memory
     assert memory is not None, "a report of a program"
+    work = report.work
+    assert work is not None and work.map_bytes is not None and work.least_map_bytes is not None, "an analysis"
     cells = (
         name,
         fusion.value,
@@ -64,6 +73,7 @@ def row(name: str, fusion: Fusion, report: Report) -> str:
         sum(len(step.runs) for step in report.commands),
         len(report.on_cpu),
         f"{report.traffic / 1e6:.2f}",
+        f"{work.map_bytes / work.least_map_bytes - 1:.1%}",
         f"{memory.bytes:,}",
         f"{memory.lower_bound:,}",
         "yes" if memory.proven else "no",

@@ -417,6 +417,7 @@ def test_costs_add_up_in_the_totals(look: Look) -> None:
     assert (command["layers"], len(command["runs"]), len(result.commands)) == (["conv"], 1, 1)
     cost = command["cost"]
     assert found["work"]["traffic_bytes"] == cost["bytes"] > 0
+    assert 0 < found["work"]["least_map_bytes"] == found["work"]["map_bytes"] <= cost["bytes"]
     assert found["work"]["device_usec"] == cost["usec"] and found["work"]["cpu_usec"] == {"low": 0, "high": 0}
     parts = [found["work"][f"{part}_usec"] for part in ("device", "cpu", "between")]
     assert found["work"]["usec"] == pytest.approx({end: sum(part[end] for part in parts) for end in ("low", "high")})

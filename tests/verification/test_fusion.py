@@ -85,11 +85,12 @@ BRANCHES = graph(
     ("far", conv(56, 16, 1, RELU), "cat"), ("u", conv(56, 8), "cat"), ("v", conv(16, 8), "far"), ("w", conv(16, 11, 3), "far"),
     ("cat2", ops.Concat(), "u v w"), ("pool", MAX, "cat2"), ("out", conv(27, 4), "pool"),
 )  # fmt: skip
+MAX_SLOPES = ops.MaxPool2d(Window(Pair(2, 2), Pair(2, 2)), slopes(40))
 SLICES = graph(
     Shape(15, 16, 8), "end r v",
     ("a", conv(8, 61, 1, slopes(61)), "x"), ("b", depthwise(61, slopes(61), stride=2), "a"), ("end", conv(61, 9), "b"),
     ("q", conv(8, 40, 1, ops.Relu6()), "x"), ("r", AVERAGE_SAME, "q"),
-    ("s", conv(8, 40, 3, ops.Tanh()), "x"), ("t", depthwise(40), "s"), ("p", MAX, "t"), ("u", MAX, "x"),
+    ("s", conv(8, 40, 3, ops.Tanh()), "x"), ("t", depthwise(40), "s"), ("p", MAX_SLOPES, "t"), ("u", MAX, "x"),
     ("cat", ops.Concat(), "p u"), ("v", conv(48, 8), "cat"),
 )  # fmt: skip
 

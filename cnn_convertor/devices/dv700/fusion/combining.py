@@ -7,13 +7,13 @@ from typing import NamedTuple, TypeAlias
 from cnn_convertor.devices.dv700.commands import is_view, joins_run, layer_type, run_of
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.forms import forms_of
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.fusion.tiling import RunGeometry
+from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
+from cnn_convertor.devices.dv700.fusion.tiling import PoolGeometry, PoolKind, RunGeometry
 from cnn_convertor.devices.dv700.fusion.ub_fit import geometry, why_alone, why_apart
 from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK
 from cnn_convertor.devices.dv700.program import LayerType, Run
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Add, AveragePool2d, Conv2d, Dense, MaxPool2d, PRelu, Upsample
+from cnn_convertor.ir.ops import Add, AveragePool2d, Conv2d, Dense, MaxPool2d, Pair, PRelu, Upsample, Window
 
 Path: TypeAlias = tuple[Node, ...]  # each node reads the one before it; an addition, as either of its inputs
 
@@ -55,6 +55,22 @@ class FusionRules:
         adds = any(isinstance(node.op, Add) for path in branches for node in path)
         sized = [[self._size(nodes) for nodes in runs] for runs in split]
         return self._conflict(sized, adds=adds) or self._excluded(sized, adds=adds)
+
+    def forms_of_neighbors(self, writer: Path, reader: Path) -> frozenset[Form] | None:
+        """The forms of a command of two runs; None if no command can contain the two, by themselves or in its last branch."""
+        if _has_stray_slopes(writer) or _has_stray_slopes(reader):
+            return None
+        first, second = self._size(writer), self._size(reader)
+        height, width, _ = shape = first.run.input
+        whole_map = Window(Pair(height, width), Pair(height, width))
+        least = RunGeometry(
+            1, external=True, pool=PoolGeometry(PoolKind.MAX, whole_map)
+        )  # another branch, of one value
+        together = (first.inner, second.last)
+        fits = (why_apart(shape, runs, self.limits) is None for runs in (together, (least, *together)))
+        if first.why_alone or second.why_alone or not any(fits):
+            return None
+        return frozenset(forms_of([[first.run, second.run]], adds=False, limits=self.limits))
 
     def slices(self, path: Path) -> int | None:
         """The least number of branches, each with a slice of the channels, that do the work of a path in a single command.
@@ -134,6 +150,8 @@ def split_runs(path: Path) -> tuple[Path, ...]:
 def can_split(path: Path) -> bool:
     """Whether a path of several runs can be computed in slices of channels: only a convolution at its start mixes them."""
     first, *rest = path
+    if any(map(_has_stray_slopes, split_runs(path))):
+        return False
     return (
         isinstance(first.op, Conv2d)
         and not first.op.is_depthwise

@@ -30,7 +30,7 @@ from cnn_convertor.devices.dv700.fusion.combining import FusionRules, Path, chan
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Add, Concat, Conv2d, Input, MaxPool2d, Shape, with_outputs
+from cnn_convertor.ir.ops import Add, Concat, Conv2d, Input, MaxPool2d, Shape, for_channels, with_outputs
 
 NOTHING = Cost(0, 0, 0)
 
@@ -221,6 +221,10 @@ def _branches(graph: Graph, path: Path, count: int) -> Iterator[Path]:
             op = node.op
             if isinstance(op, Conv2d):
                 op = replace(with_outputs(op, rows), groups=len(rows) if op.is_depthwise else 1)
+            elif (
+                isinstance(op, MaxPool2d) and op.activation is not None
+            ):  # its slopes travel with the kernels before it
+                op = replace(op, activation=for_channels(op.activation, rows))
             branch.append(replace(node, name=graph.fresh(f"{node.name}/channels{part.start}"), op=op, inputs=inputs))
             inputs = (branch[-1].name,)
         yield tuple(branch)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.device import Cost
 from cnn_convertor.devices.dv700.fusion.combining import FusionRules
+from cnn_convertor.devices.dv700.fusion.least_traffic import least_map_bytes
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import Selection, partition
 from cnn_convertor.devices.dv700.legalize import legalize
@@ -457,7 +458,7 @@ def runs_of(path: Sequence[Node]) -> int:
 @given(
     seed=st.integers(0, 1 << 32),
     steps=st.integers(1, 4),
-    ub_size=st.sampled_from([3072, 6144, 10240, 655_360]),
+    ub_size=st.sampled_from([3072, 4608, 6144, 10240, 655_360]),
     fusion=st.sampled_from([Fusion.FULL, Fusion.DOCUMENTED]),
 )
 def test_no_other_choice_costs_less(seed: int, steps: int, ub_size: int, fusion: Fusion) -> None:
@@ -466,7 +467,9 @@ def test_no_other_choice_costs_less(seed: int, steps: int, ub_size: int, fusion:
         optimize(Blocks(seed, steps).graph), DV700._replace(limits=limits), transposed=True, fusion=fusion
     )
     assume(len(network.nodes) <= 14)
-    assert total(chosen(network, fusion, limits)) == by_brute_force(network, fusion, limits)
+    best = by_brute_force(network, fusion, limits)
+    assert total(chosen(network, fusion, limits)) == best
+    assert least_map_bytes(network, fusion, DV700._replace(limits=limits)) <= best.map_bytes
 
 
 @settings(max_examples=200)
