@@ -1,9 +1,10 @@
 """Turn trained convolutional networks into C++ sources and packed weights for the DV700 accelerator."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # `typing` takes a moment to load, in which Ctrl-C ends the program with a traceback
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from cnn_convertor import layouts as layouts
     from cnn_convertor.api.entry_points import convert as convert
     from cnn_convertor.api.entry_points import convert_all as convert_all
@@ -49,8 +50,10 @@ __all__ = [  # noqa: PLE0604  # names of _HOMES, and a room that is public as a 
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Import a public name when it is first used, so that `import cnn_convertor` and --help take no time."""
+    from importlib import import_module
+
     if name == "layouts":
         return import_module("cnn_convertor.layouts")
     if name not in _HOMES:

@@ -1,40 +1,53 @@
 """The program: python -m cnn_convertor, cnn-convertor and convertor.py."""
 
+import _signal  # type: ignore[import-not-found]  # typeshed lacks it; `signal` takes a moment to load
 import gc
 import os
-import signal
 import sys
-from contextlib import suppress
-from types import FrameType
-from typing import NoReturn
 
 from cnn_convertor import __version__
-from cnn_convertor.files.interruption import end, handle_ends
+
+TYPE_CHECKING = False  # as is `typing`
+
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import NoReturn
 
 _OBJECTS = 100_000  # made between two searches for garbage: more than in a small conversion
 
 
 def run() -> int:
     """Run the command line; returns the exit code."""
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(
+            _signal.SIGINT, _signal.SIG_DFL
+        )  # Ctrl-C: the end, without a traceback, until a handler is loaded
     if sys.argv[1:] == ["--version"]:
         return _print_version()
+    from contextlib import suppress
+
+    from cnn_convertor.files.interruption import end, handle_ends
+
     gc.set_threshold(_OBJECTS)  # loading modules makes many objects and no garbage
     handle_ends(_end_at_once)  # while modules load, there is nothing to clean up
     from cnn_convertor.cli import main
     from cnn_convertor.cli.console import ENDED
 
-    code = ENDED + signal.SIGINT
+    code = ENDED + int(_signal.SIGINT)
     with suppress(KeyboardInterrupt):  # once more, while the first one is reported
         handle_ends(end)
         code = main()
-        handle_ends(signal.SIG_IGN)  # Python's end, which cleans up, takes a moment
+        handle_ends(_signal.SIG_IGN)  # Python's end, which cleans up, takes a moment
     gc.freeze()  # the end of the process frees everything, without a last search for garbage
     return code
 
 
-def _end_at_once(number: int, _: FrameType | None) -> NoReturn:
+def _end_at_once(number: int, _: "FrameType | None") -> "NoReturn":
     """A handler: one line, and the end."""
-    said = "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
+    from contextlib import suppress
+    from signal import Signals
+
+    said = "interrupted" if number == _signal.SIGINT else f"ended by {Signals(number).name}"
     with suppress(OSError):
         os.write(2, f"{said}\n".encode())
     os._exit(128 + number)
@@ -42,6 +55,8 @@ def _end_at_once(number: int, _: FrameType | None) -> NoReturn:
 
 def _print_version() -> int:
     """As click does it, without loading the command line: build systems ask often."""
+    from contextlib import suppress
+
     with suppress(AttributeError, OSError, ValueError):  # there is no standard output, or its reader has gone
         os.write(sys.stdout.fileno(), f"cnn-convertor {__version__}\n".encode())
     return 0

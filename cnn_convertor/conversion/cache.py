@@ -103,6 +103,7 @@ def convert(
 def _taken(store: Cache, entry: CachedConversion, config: Config) -> tuple[Path, ...]:
     """Install the files of an entry, unless they are installed already. Raises FileNotFoundError and _DamagedError."""
     folder = config.output_folder / config.name
+    replacing.recover(folder)
     with suppress(OSError):
         if all(content_of(c.name, folder / c.name) == c for c in entry.contents):
             return tuple(folder / c.name for c in entry.contents)

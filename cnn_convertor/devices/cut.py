@@ -106,17 +106,18 @@ def _changes(sides: Sequence[bool], exchanges: Iterable[Exchange]) -> int:
 
 def _drawn(tasks: Sequence[SideCosts], exchanges: Sequence[Exchange]) -> set[int]:
     """The tasks that may be on the second side: it costs less there, or another one may be there that it exchanges values with."""
-    neighbors: dict[int, set[int]] = {}
-    for writer, readers in exchanges:
+    exchanges_of: dict[int, list[int]] = {}
+    for number, (writer, readers) in enumerate(exchanges):
         for node in (writer, *readers):
-            neighbors.setdefault(node, set()).update((writer, *readers))
+            exchanges_of.setdefault(node, []).append(number)
+    left = dict(enumerate(exchanges))  # those that no drawn task has met
     stack = [n for n, (first, second) in enumerate(tasks) if first is None or (second is not None and second < first)]
     drawn = set(stack)
     while stack:
-        node = stack.pop()
-        more = {other for other in neighbors.get(node, ()) if tasks[other].second is not None} - drawn
-        drawn |= more
-        stack += more
+        for writer, readers in [left.pop(n) for n in exchanges_of.get(stack.pop(), ()) if n in left]:
+            more = {node for node in (writer, *readers) if tasks[node].second is not None} - drawn
+            drawn |= more
+            stack += more
     return drawn
 
 

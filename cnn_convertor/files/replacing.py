@@ -93,6 +93,13 @@ def check_writable(folder: Path) -> None:
         pass
 
 
+def recover(folder: Path) -> None:
+    """Clean up after killed runs, as `replace_all` does before it writes."""
+    folder = folder.resolve()
+    with uninterrupted() as block, _locked_if_possible(folder.parent, block):
+        _recover(folder)
+
+
 def _pieces(contents: Contents) -> Iterator[memoryview]:
     """The contents in bytes, piece by piece. Bytes of a path that are not text stay as they are."""
     for piece in (contents.encode(errors="surrogateescape"),) if isinstance(contents, str) else contents:
@@ -374,7 +381,9 @@ def _read_journal(folder: Path, staging: Path) -> _Journal:
         raise ValueError("this is no journal")
     own = (staging, staging / "new", staging / "old")
     listed = [file for paths in journal.values() if isinstance(paths, list) for file in paths]
-    is_ours = all(isinstance(file, str) and is_inside(place, file) for file in listed for place in (folder, *own[1:]))
+    is_ours = all(isinstance(file, str) and is_relative(file) for file in listed)
+    beside = {f"{PurePosixPath(file).parent}/x" for file in listed} if is_ours else set()  # each folder once
+    is_ours = is_ours and all(is_inside(place, file) for file in beside for place in (folder, *own[1:]))
     if not is_ours or any(place.is_symlink() for place in own):
         raise ValueError("a path in the journal leaves its folder")
     return journal

@@ -59,6 +59,7 @@ class Builder:
     def __init__(self) -> None:
         self._nodes: list[Node] = []
         self._shapes: dict[str, Shape] = {}
+        self._alike: dict[str, int] = {}  # name -> the last number that made it unique
         self._guessed: set[str] = set()
         self._placeholders: set[str] = set()
         self._cut: list[str] = []  # inputs of layers that cannot be read
@@ -69,10 +70,10 @@ class Builder:
 
     def add(self, name: str, op: Op, inputs: Sequence[str], origin: Origin) -> str:
         """Append a node; returns its name, made unique. Raises ModelError when the inputs do not fit."""
-        unique, count = name, 1
+        unique = name
         while unique in self._shapes:
-            count += 1
-            unique = f"{name}#{count}"
+            self._alike[name] = self._alike.get(name, 1) + 1
+            unique = f"{name}#{self._alike[name]}"
         node = Node(unique, op, tuple(inputs), (origin,))
         self._shapes[unique] = shape_of(node, self._shapes)
         self._nodes.append(node)

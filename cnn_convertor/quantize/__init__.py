@@ -5,7 +5,6 @@ most 63,488 different finite values.
 """
 
 import math
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
@@ -94,26 +93,12 @@ def fit(counts: Counts, means: Real | None = None) -> Palette:
     Up to 255 different values besides zero are exact. For more values, the sum of squared errors is the minimum over all
     palettes of 0.0 and 255 FP16 numbers. Deterministic on all machines.
     """
-    line = _distinct(Counted(counts, means))
-    return palette_of(line.values if line.values.size <= FREE else divide(*line, FREE + 1))
+    return palette_of(_divide(_distinct(Counted(counts, means))))
 
 
 def fit_all(layers: Iterable[Counted], apply: Apply = map) -> Iterator[Palette]:
     """`fit` for each layer, in order; keeps only a few histograms at a time. apply: as `map`, perhaps in several processes."""
-    few: deque[Real | None] = deque()  # values of layers that need no clustering, None for others
-
-    def many() -> Iterator[Line]:
-        for counted in layers:
-            line = _distinct(counted)
-            few.append(line.values if line.values.size <= FREE else None)
-            if few[-1] is None:
-                yield line
-
-    for centers in apply(_divide, many()):
-        while (values := few.popleft()) is not None:
-            yield palette_of(values)
-        yield palette_of(centers)
-    yield from (palette_of(values) for values in few if values is not None)
+    yield from map(palette_of, apply(_divide, map(_distinct, layers)))
 
 
 def processes_to_fit(sizes: Iterable[int]) -> int:
@@ -122,6 +107,9 @@ def processes_to_fit(sizes: Iterable[int]) -> int:
 
 
 def _divide(line: Line) -> Real:
+    """The centers; few values are centers of their own."""
+    if line.values.size <= FREE:
+        return line.values
     np.empty(_LARGEST_FREED, np.uint8)  # glibc then keeps freed arrays, which halves the time
     return divide(*line, FREE + 1)
 

@@ -1,8 +1,9 @@
-"""Interrupted conversions: python -m development.benchmarks.interruptions [--random N] [--aimed N] [--at-once N] [--ctrl-c N]
+"""Interrupted conversions: python -m development.benchmarks.interruptions [--random N] [--way WAY] [--aimed N] [--ctrl-c N]
 
-Kills conversions at random moments, and at each call that changes the output folder; starts two at once; and presses Ctrl-C.
-Two settings of one network take turns, whose files differ. After each time the folder must hold one whole conversion, the next
-one must succeed, and nothing may be left behind. Prints figures; fails at the first folder that is wrong.
+Ends conversions by SIGKILL, SIGTERM and SIGINT at random moments: single ones, with --jobs, with a cache, two at once, and on a
+full disk; kills them at each call that changes the output folder; and presses Ctrl-C in the first second. Two settings of one
+network take turns, whose files differ. After each time the folder must hold one whole conversion, the next one must succeed,
+and nothing may be left behind, but by SIGKILL until the next one. Prints figures; fails at the first folder that is wrong.
 """
 
 from __future__ import annotations
@@ -15,14 +16,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
+from cnn_convertor.__main__ import run
+from cnn_convertor.cli import main as program
 from cnn_convertor.config import Config
 from cnn_convertor.conversion.convert import convert
+
+assert callable(program)  # loaded before children start, so that each is quick
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "digits_keras"
@@ -49,22 +55,66 @@ class Trial:
             self.wanted.append(self.found())
         (self.out / OWN).parent.mkdir(parents=True)
         (self.out / OWN).write_text("mine", encoding="utf-8")
+        self.beside = folder / "beside.ini"
+        self.beside.write_text(INI.replace("name = digits", "name = beside"), encoding="utf-8")
+        self.cache = folder / "cache"
+        self.said = Path(tempfile.mkdtemp()) / "said"  # elsewhere: a disk that is full has no room for it
+        (folder / "tmp").mkdir()
+        os.environ["TMPDIR"] = tempfile.tempdir = str(folder / "tmp")
 
     def found(self) -> dict[str, bytes]:
         paths = (path for path in self.out.rglob("*") if path.is_file() and path != self.out / OWN)
         return {path.relative_to(self.out).as_posix(): path.read_bytes() for path in paths}
 
-    def start(self, number: int, prepare: Callable[[], None] = lambda: None) -> int:
-        """Convert in a child process; gives its number."""
+    def start(self, number: int, way: Way, prepare: Callable[[], None] = lambda: None) -> int:
+        """Convert in a child process, by the command; gives its number."""
+        self.said.unlink(missing_ok=True)
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS[1:])
         child = os.fork()
         if child:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS[1:])
             return child
         try:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.dup2(os.open(self.said, os.O_CREAT | os.O_APPEND | os.O_WRONLY), 2)
             prepare()
-            convert(Config.read(self.inis[number]))
-            os._exit(0)
+            sys.argv = ["convertor.py", "-q", *way(self, number)]
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS[1:])
+            os._exit(run())
         finally:
             os._exit(1)
+
+    @contextmanager
+    def filled(self, is_full: bool, draw: random.Random) -> Iterator[None]:
+        """A disk with room for a part of the outputs only."""
+        filler = self.folder / "filler"
+        if is_full:
+            free = shutil.disk_usage(self.folder).free
+            filler.write_bytes(bytes(free - draw.randrange(sum(map(len, self.wanted[0].values())))))
+        yield
+        filler.unlink(missing_ok=True)
+
+    def was_ended(self, status: int, number: signal.Signals) -> bool:
+        """Whether a signal ended a conversion, which then says so in one line."""
+        if status in (0, number):
+            if status and number != signal.SIGKILL and self.said.read_text():
+                sys.exit(f"an end by {number.name} before the program handles it says {self.said.read_text()!r}")
+            return bool(status)
+        said = self.said.read_text().strip().splitlines()  # a line begins behind the ^C of a terminal
+        code = os.waitstatus_to_exitcode(status)
+        if code == 128 + number and len(said) == 1:
+            return True
+        if code and said and "DV110" in said[0]:  # the disk is full
+            return False
+        sys.exit(f"{number.name} ends a conversion with {code} and {said}")
+
+    def check_clean(self, what: str) -> None:
+        """Nothing is left behind, and the user's file is there."""
+        cached = (path for path in self.cache.rglob("*") if "unfinished" in path.name or "draft" in path.name)
+        places = [*self.out.parent.iterdir(), *(self.folder / "tmp").iterdir(), *cached]
+        left = [path.name for path in places if path not in (self.out, self.out.with_name("beside"))]
+        if left or not (self.out / OWN).is_file():
+            sys.exit(f"{what} leaves {left} behind, or loses a file of the user's")
 
     def check_whole(self) -> int:
         """Which conversion the folder holds."""
@@ -73,30 +123,51 @@ class Trial:
             sys.exit(f"the folder holds no whole conversion: {sorted(found)}")
         return self.wanted.index(found)
 
-    def check_next(self, number: int) -> None:
+    def check_next(self, number: int, way: Way) -> None:
         """The next run succeeds, cleans up, and leaves the user's file."""
-        _, status = os.waitpid(self.start(number), 0)
+        _, status = os.waitpid(self.start(number, way), 0)
         if status or self.found() != self.wanted[number]:
-            sys.exit(f"the next run fails with {status}")
-        left = [path.name for path in self.out.parent.iterdir() if path != self.out]
-        if left or not (self.out / OWN).is_file():
-            sys.exit(f"the next run leaves {left} behind, or loses a file of the user's")
+            sys.exit(f"the next run fails with {status}: {self.said.read_text()}")
+        self.check_clean("the next run")
 
 
-def killed_at_random(trial: Trial, times: int, draw: random.Random) -> str:
+Way = Callable[[Trial, int], list[str]]  # number of the settings -> arguments of a conversion
+
+WAYS: dict[str, Way] = {
+    "single": lambda trial, number: [str(trial.inis[number])],
+    "--jobs 2": lambda trial, number: ["--jobs", "2", str(trial.inis[number]), str(trial.beside)],
+    "--cache": lambda trial, number: ["--cache", str(trial.cache), str(trial.inis[number])],
+    "two writers": lambda trial, number: [str(trial.inis[number])],
+    "full disk": lambda trial, number: [str(trial.inis[number])],
+}
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+
+
+def killed_at_random(trial: Trial, way: str, times: int, draw: random.Random) -> str:
+    """Each of the signals in turn, until a conversion has been ended by one so many times."""
     begin = time.perf_counter()
-    trial.check_next(1)
-    longest, runs, killed, new = time.perf_counter() - begin, 0, 0, 0
-    while killed < times:
+    trial.check_next(1, WAYS[way])
+    longest, runs, ended, new = time.perf_counter() - begin, 0, 0, 0
+    while ended < times:
+        number = SIGNALS[runs % len(SIGNALS)]
         runs += 1
         other = 1 - trial.check_whole()
-        child = trial.start(other)
-        time.sleep(draw.uniform(0, longest))
-        os.kill(child, signal.SIGKILL)
-        killed += os.waitpid(child, 0)[1] == signal.SIGKILL
+        second = trial.start(1 - other, WAYS[way]) if way == "two writers" else None
+        if draw.random() < 0.5:
+            shutil.rmtree(trial.cache, ignore_errors=True)
+        with trial.filled(way == "full disk", draw):
+            child = trial.start(other, WAYS[way])
+            time.sleep(draw.uniform(0, longest))
+            os.kill(child, number)
+            status = os.waitpid(child, 0)[1]
+        if second is not None and os.waitpid(second, 0)[1]:
+            sys.exit("the other of two conversions fails")
+        ended += trial.was_ended(status, number)
         new += trial.check_whole() == other
-        trial.check_next(other)
-    return f"{killed} of {runs} conversions killed at random moments; {new} had replaced the folder"
+        if number != signal.SIGKILL:
+            trial.check_clean(f"an end by {number.name}")
+        trial.check_next(other, WAYS[way])
+    return f"{way}: {ended} of {runs} conversions ended by signals at random moments; {new} had replaced the folder"
 
 
 def kills_itself_at(last: int) -> Callable[[], None]:
@@ -134,34 +205,21 @@ def killed_at_changes(trial: Trial, times: int) -> str:
     aim, killed, most, new = 0, 0, 0, 0
     for _ in range(times):
         other = 1 - trial.check_whole()
-        _, status = os.waitpid(trial.start(other, kills_itself_at(aim)), 0)
+        _, status = os.waitpid(trial.start(other, WAYS["single"], kills_itself_at(aim)), 0)
         killed += status == signal.SIGKILL
         aim, most = (aim + 1, max(most, aim + 1)) if status == signal.SIGKILL else (0, most)
         new += trial.check_whole() == other
-        trial.check_next(other)
+        trial.check_next(other, WAYS["single"])
     return f"{killed} of {times} conversions killed at one of {most} changes of files; {new} had replaced the folder"
 
 
-def two_at_once(trial: Trial, times: int) -> str:
-    for _ in range(times):
-        children = [trial.start(number) for number in range(2)]
-        if any(os.waitpid(child, 0)[1] for child in children):
-            sys.exit("one of two conversions at once fails")
-        trial.check_whole()
-    trial.check_next(0)
-    return f"{times} times two conversions at once"
-
-
 def interrupted(trial: Trial, times: int, draw: random.Random) -> str:
-    """Ctrl-C ends a conversion with 130 and one line; while modules load, as the signal does, in silence."""
+    """In the first second: Ctrl-C ends a conversion with 130 and one line; while modules load, as the signal does, in silence."""
     call = [sys.executable, str(ROOT / "convertor.py"), "-q"]
     endings = {"before": 0, "during": 0, "after": 0}
-    begin = time.perf_counter()
-    subprocess.run([*call, str(trial.inis[1])], check=True)
-    longest = 1.1 * (time.perf_counter() - begin)
     for turn in range(times):
         with subprocess.Popen([*call, str(trial.inis[turn % 2])], stderr=subprocess.PIPE, text=True) as child:
-            time.sleep(draw.uniform(longest / 5, longest))
+            time.sleep(draw.uniform(0, 1))
             child.send_signal(signal.SIGINT)
             _, said = child.communicate()
         match child.returncode, said.strip():  # a line begins behind the ^C of a terminal
@@ -169,31 +227,36 @@ def interrupted(trial: Trial, times: int, draw: random.Random) -> str:
                 endings["after"] += 1
             case 130, "interrupted":
                 endings["during"] += 1
-            case -2, "":
+            case code, said if code in (-2, 0, 1) and ("convertor" not in said or "line 0" in said):  # none of it has run
                 endings["before"] += 1
             case other:
                 sys.exit(f"Ctrl-C ends a conversion with {other}")
         trial.check_whole()
-    trial.check_next(0)
+        trial.check_clean("Ctrl-C")
+    trial.check_next(0, WAYS["single"])
     counts = ", ".join(f"{count} {when}" for when, count in endings.items())
     return f"{times} times Ctrl-C: {counts} the work"
 
 
 @click.command(help=__doc__)
-@click.option("--random", "at_random", default=200, show_default=True)
+@click.option("--random", "at_random", default=40, show_default=True, help="For each way to convert.")
+@click.option("--way", "ways", multiple=True, type=click.Choice(list(WAYS)), default=list(WAYS)[:-1], show_default=True)
 @click.option("--aimed", default=50, show_default=True)
-@click.option("--at-once", default=80, show_default=True)
 @click.option("--ctrl-c", default=20, show_default=True)
 @click.option("--seed", default=0, show_default=True)
-def main(at_random: int, aimed: int, at_once: int, ctrl_c: int, seed: int) -> None:
+@click.option(
+    "--folder", type=click.Path(path_type=Path), help='Where to work; for "full disk", one of a few megabytes.'
+)
+def main(at_random: int, ways: tuple[str, ...], aimed: int, ctrl_c: int, seed: int, folder: Path | None) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
     draw = random.Random(seed)
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(dir=folder) as name:
         trial = Trial(Path(name))
-        print(killed_at_random(trial, at_random, draw), flush=True)
+        for way in ways:
+            print(killed_at_random(trial, way, at_random, draw), flush=True)
         print(killed_at_changes(trial, aimed), flush=True)
-        print(two_at_once(trial, at_once), flush=True)
         print(interrupted(trial, ctrl_c, draw), flush=True)
+        shutil.rmtree(trial.said.parent)
 
 
 if __name__ == "__main__":

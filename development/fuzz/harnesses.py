@@ -78,4 +78,13 @@ HARNESSES: Final[Mapping[str, Harness]] = {
     "onnx-to-device": Harness(
         targets.onnx_to_device, model_seeds.onnx_models, mutation.mutate_wire, model_seeds.onnx_words
     ),
+    "prototxt-to-files": Harness(
+        targets.prototxt_to_files, model_seeds.prototxts, mutation.mutate_text, model_seeds.caffe_words, seconds=20
+    ),
+    "keras-to-files": Harness(
+        targets.keras_to_files, model_seeds.keras_structures, mutation.mutate_json, model_seeds.keras_words, seconds=20
+    ),
+    "onnx-to-files": Harness(
+        targets.onnx_to_files, model_seeds.onnx_models, mutation.mutate_wire, model_seeds.onnx_words, seconds=20
+    ),
 }

@@ -33,6 +33,7 @@ from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.export import loading
+from cnn_convertor.files.codec import to_json
 from cnn_convertor.files.replacing import replace_all
 from cnn_convertor.frontends.builder import PartialGraph
 from cnn_convertor.frontends.caffe import importer as caffe
@@ -51,7 +52,7 @@ from cnn_convertor.memory import plan, table
 from cnn_convertor.pipeline import build, find_violations, legalize_graph, load
 from cnn_convertor.report import Report
 from cnn_convertor.report.comparison import differences
-from cnn_convertor.report.page import html_page
+from cnn_convertor.report.page import html_page, memory_svg, network_svg
 from cnn_convertor.samples import Preparation, read_samples
 from cnn_convertor.trials.labels import read_classes, read_labels
 from cnn_convertor.trials.sweep import variants
@@ -241,6 +242,39 @@ def keras_to_device(data: bytes) -> None:
 def onnx_to_device(data: bytes) -> None:
     path = onnx_file(data)
     _legalized(onnx.read(path, path))
+
+
+def _converted(model: Path) -> None:
+    """All that the commands make of a network: files, report, pictures. The audit finds nothing in them."""
+    config = Config.of(model, name="net", output_folder=folder() / "made", generate_source=True, generate_dot=True)
+    made = convert(config)
+    html_page(made.report)
+    shown = report_on(config)
+    earlier_report(saved(to_json(shown).encode(), "shown.json"))
+    html_page(shown)
+    for draw in (network_svg, memory_svg):
+        draw(shown)
+    found = read_sources(next(path for path in made.files if path.name == "net_gen.cpp"))
+    assert not found.findings, found.findings[:3]
+
+
+def prototxt_to_files(data: bytes) -> None:
+    _converted(saved(data, "net.prototxt"))
+
+
+def keras_to_files(data: bytes) -> None:
+    """Under the name of a Keras file, so that its frontend is taken."""
+    with patch.object(keras, "open_model", return_value=model_file(data)):
+        _converted(_keras_file())
+
+
+@cache
+def _keras_file() -> Path:
+    return saved((EXAMPLES / "digits_keras" / "digits.keras").read_bytes(), "net.keras")
+
+
+def onnx_to_files(data: bytes) -> None:
+    _converted(onnx_file(data))
 
 
 # --- other files ---------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from cnn_convertor.files.codec import to_values
 from cnn_convertor.memory import plan, table
 from development.fuzz import targets
 from development.fuzz.file_seeds import board_results, sources
-from development.fuzz.mutation import SEPARATOR
+from development.fuzz.mutation import SEPARATOR, message
 from development.growth.networks import NETWORKS, chain, refusals
 
 Run = Callable[[int], object]
@@ -135,6 +135,30 @@ def _keras_chain(count: int) -> str:
     return _keras_structure([(f"l{i}", [f"l{i - 1}" if i else "x"]) for i in range(count)], [f"l{count - 1}"])
 
 
+def _keras_calls(count: int) -> str:
+    """One layer that is called again and again."""
+    call = '[["x", 0, 0, {}]]'
+    return _keras_structure([("l", ["x"])], ["l"]).replace(f"[{call}]", f"[{', '.join([call] * count)}]")
+
+
+def _keras_refusals(count: int) -> str:
+    """Layers that no reader knows, all of which read the same."""
+    layers = [(f"l{i}", ["x"]) for i in range(count)]
+    return _keras_structure(layers, [name for name, _ in layers]).replace('"Activation"', '"NoSuchType"')
+
+
+def _caffe_missing(count: int) -> str:
+    """Blobs that no layer makes."""
+    layers = (f'layer {{ name: "l{i}" type: "ReLU" bottom: "blob_{i}" top: "t{i}" }}' for i in range(count))
+    return _BLOB + "\n".join(layers)
+
+
+def _blob_of_axes(count: int) -> bytes:
+    """Weights of the layer "c", with so many axes."""
+    blob = message(7, message(1, b"\x02" * count))
+    return message(100, message(1, b"c") + message(7, blob))
+
+
 def _keras_sum(count: int) -> str:
     layers = [(f"l{i}", ["x"]) for i in range(count)]
     return _keras_structure([*layers, ("sum", [name for name, _ in layers])], ["sum"])
@@ -190,12 +214,17 @@ READERS: Final[Mapping[str, Run]] = {
     "ini: names of outputs": _reads(targets.ini, lambda n: _INI + f"outputs = {', '.join(map(str, range(n)))}\n"),
     "ini: lines without a key": _reads(targets.ini, lambda n: _INI + "x\n" * n),
     "prototxt: chain": _reads(targets.prototxt_to_device, _caffe_chain),
+    "prototxt: missing blobs": _reads(targets.prototxt, _caffe_missing),
+    "caffemodel: axes": _reads(targets.caffemodel, _blob_of_axes),
+    "journal: paths": _reads(targets.journal, lambda n: json.dumps({"added": [f"made/{i}" for i in range(n)]})),
     "prototxt: parts": _reads(targets.prototxt_to_device, _caffe_slice),
     "prototxt: unclosed": _reads(targets.prototxt, lambda n: _BLOB + "layer { " * n),
     "prototxt: comments": _reads(targets.prototxt, lambda n: _BLOB + "# x\n" * n),
     "prototxt: unknown fields": _reads(targets.prototxt, lambda n: _BLOB + "".join(f"field{i}: 1\n" for i in range(n))),
     "prototxt: blanks": _reads(targets.prototxt, lambda n: _BLOB + " " * 64 * n + "x"),
     "keras: chain": _reads(targets.keras_to_device, _keras_chain),
+    "keras: calls of one layer": _reads(targets.keras_to_device, _keras_calls),
+    "keras: refusals": _reads(targets.keras_to_device, _keras_refusals),
     "keras: sum": _reads(targets.keras_to_device, _keras_sum),
     "json: unclosed": _reads(targets.keras_structure, lambda n: "[" * n),
     "audit: headers": _reads(targets.sources, _source('#include "x.h"\n')),

@@ -49,6 +49,30 @@ run()
     assert (done.returncode, done.stdout, done.stderr) == (128 + signal.Signals[end], b"", ENDINGS[end])
 
 
+def test_ctrl_c_before_a_handler_is_loaded_ends_the_program_in_silence() -> None:
+    code = """
+import builtins, os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from cnn_convertor.__main__ import run
+plain = builtins.__import__
+def slowly(name, *rest):
+    if name == "cnn_convertor.files.interruption":
+        os.kill(os.getpid(), signal.SIGINT)
+    return plain(name, *rest)
+builtins.__import__ = slowly
+run()
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+
+
+def test_before_that_the_program_loads_nothing() -> None:
+    """A traceback would show what it loads."""
+    code = "import sys; before = {*sys.modules}; import cnn_convertor.__main__; print(*sorted({*sys.modules} - before))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) <= {"cnn_convertor", "cnn_convertor.__main__", "gc"}
+
+
 @pytest.mark.parametrize("end", ENDINGS)
 def test_a_signal_ends_the_work_with_its_cleanup_and_one_line(end: str, tmp_path: Path) -> None:
     code = f"""

@@ -74,6 +74,15 @@ def test_files_that_are_there_are_not_touched(net: Path, folder: Path) -> None:
     assert times[0] == times[1]
 
 
+def test_what_a_killed_run_left_goes_where_nothing_is_written(net: Path, folder: Path) -> None:
+    config = Config.read(net)
+    cache.convert(config, folder=folder)
+    left = config.output_folder / f".{config.name}.unfinished-x"
+    (left / "old").mkdir(parents=True)
+    cache.convert(config, folder=folder)
+    assert not left.exists()
+
+
 def test_files_that_a_user_changed_come_back(net: Path, folder: Path) -> None:
     config = Config.read(net)
     path = cache.convert(config, folder=folder).files[0]

@@ -1,6 +1,7 @@
 """Tasks are divided between two sides as the best of all divisions has it."""
 
 import random
+import tracemalloc
 from collections.abc import Sequence
 from itertools import product
 
@@ -52,3 +53,13 @@ def test_a_value_with_several_readers_costs_once() -> None:
     tasks = [SideCosts(0, None), SideCosts(9, 0), SideCosts(9, 0)]
     assert cheapest_sides(tasks, [Exchange(0, (1, 2))], price=10) == [False, True, True]
     assert cheapest_sides(tasks, [Exchange(0, (1,)), Exchange(0, (2,))], price=10) == [False, False, False]
+
+
+def test_memory_grows_no_faster_than_the_readers_of_a_value() -> None:
+    """Pairs of 3,000 readers took 700 MB."""
+    tasks = [SideCosts(None, 0), *[SideCosts(1, 2)] * 3_000]
+    tracemalloc.start()
+    chosen = cheapest_sides(tasks, [Exchange(0, tuple(range(1, 3_001)))], price=0)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert chosen == [True, *[False] * 3_000] and most < 50 << 20

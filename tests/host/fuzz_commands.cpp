@@ -248,13 +248,12 @@ std::unique_ptr<uint64_t[]> exact(const std::vector<uint8_t> &command, std::size
 void host_functions(Choices &choices, const Session &session) {
   const dmp_dv_mem memory = session.memories[choices.byte() % session.memories.size()];
   const auto offset = choices.pick<uint64_t>({0, 2, 16, 511, 16384});
-  const auto count = choices.pick<uint64_t>({0, 1, 8, 256, 8192});
+  const auto count = choices.pick<uint64_t>({0, 1, 8, 256, 8192, 1LL << 62, (1LL << 62) + 1, -1});
   const std::vector<float> values(8192, 0.5f);
   std::vector<float> read(8192);
-  if (count <= values.size()) {
-    dmp_dv_host_write(memory, offset, count, values.data());
-    dmp_dv_host_read(memory, offset, count, read.data());
-  }
+  // No memory holds more than these values, so that larger counts are refused before any is touched.
+  dmp_dv_host_write(memory, offset, count, values.data());
+  dmp_dv_host_read(memory, offset, count, read.data());
   dmp_dv_host_declare_written(memory, offset, count);
   dmp_dv_host_check_written(memory, offset, count);
   dmp_dv_mem_to_device(memory, static_cast<std::size_t>(offset), static_cast<std::size_t>(count), choices.byte());
@@ -309,7 +308,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, std::size_t size) {
     int64_t need = 0;
     int strips = 0;
     if (bytes >= sizeof(dmp_dv_cmdraw)) dmp_dv_host_unified_buffer(given, choices.pick<int64_t>({655360, 8192, 1, 0}), &need, &strips);
-    (dmp_dv_cmdlist_add_raw(list, given) == 0 ? accepted : refused)++;
+    for (int times = choices.byte() >= 253 ? 100 + choices.raw<uint16_t>() % 2000 : 1; times; --times)
+      (dmp_dv_cmdlist_add_raw(list, given) == 0 ? accepted : refused)++;
   }
   if (choices.byte() % 8 == 0) host_functions(choices, session);
   dmp_dv_cmdlist_commit(list);

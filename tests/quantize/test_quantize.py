@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cnn_convertor.quantize import Palette, fit, histogram
+from cnn_convertor.quantize import Counted, Palette, fit, fit_all, histogram
 
 Half = NDArray[np.float16]
 Real = NDArray[np.float64]
@@ -116,3 +116,17 @@ def test_palettes_are_immutable() -> None:
         palette.centers[1] = 1
     with pytest.raises(ValueError, match="read-only"):
         palette.index[1] = 1
+
+
+def test_layers_of_few_values_are_taken_one_at_a_time() -> None:
+    """Their histograms have half a megabyte each."""
+    taken = 0
+
+    def layers() -> Iterator[Counted]:
+        nonlocal taken
+        for taken in range(1, 4):
+            yield Counted(histogram(np.full(5, taken, np.float16)), None)
+
+    for number, palette in enumerate(fit_all(layers()), start=1):
+        assert taken == number in palette.centers
+    assert taken == 3

@@ -13,7 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cnn_convertor.errors import ConvertorError, ModelError
+from development.fuzz.__main__ import LONGEST
+from development.fuzz.counts import repeat
 from development.fuzz.harnesses import HARNESSES
+from development.fuzz.mutation import mutate_text
 from development.fuzz.watching import MEMORY, outcome
 
 SECONDS = 10  # for one input, on a busy machine
@@ -43,6 +46,29 @@ def test_damaged_inputs_are_read_or_refused(name: str) -> None:
         assert outcome(harness.run, damaged, SECONDS) is None
 
     damage()
+
+
+@pytest.mark.parametrize("name", HARNESSES)
+def test_inputs_with_repeated_parts_are_read_or_refused(name: str) -> None:
+    harness, random = HARNESSES[name], Random(5)
+    for _ in range(2):
+        repeated = repeat(harness.mutate, random.choice(seeds_of(name)), random)
+        assert outcome(harness.run, repeated, 6 * SECONDS) is None
+
+
+@pytest.mark.parametrize("name", HARNESSES)
+def test_parts_are_repeated_up_to_a_megabyte(name: str) -> None:
+    harness, random = HARNESSES[name], Random(1)
+    seeds = [random.choice(seeds_of(name)) for _ in range(20)]
+    sizes = [(len(seed), len(repeat(harness.mutate, seed, random))) for seed in seeds]
+    assert max(after - before for before, after in sizes) > 90 and max(after for _, after in sizes) <= LONGEST
+
+
+def test_copies_have_texts_of_their_own() -> None:
+    """Some make nodes of their own, some a chain of them."""
+    made = {repeat(mutate_text, b'layer { name: "a" bottom: "b" }\n', Random(seed)) for seed in range(300)}
+    assert any(b'name: "a7" bottom: "b"' in text for text in made)
+    assert any(b'name: "a7" bottom: "b6"' in text for text in made)
 
 
 @pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")

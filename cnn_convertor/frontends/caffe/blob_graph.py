@@ -10,6 +10,7 @@ from cnn_convertor.near_names import suggestion
 
 INPUTS = frozenset({"Input"})
 SINKS = frozenset({"Silence", "HDF5Output"})
+_COMPARED = 20  # blobs that no layer makes, for which near names are looked for
 LOSS_AND_ACCURACY = frozenset({"Accuracy", "MultiBoxLoss", "SoftmaxWithLoss", "SoftmaxLoss", "DetectionEvaluate"})
 
 
@@ -86,7 +87,8 @@ def _sources(layers: Sequence[CaffeLayer]) -> list[tuple[Top, ...]]:
             if bottom not in latest:
                 rules = "check the layer's phase rules and those of the layers before it"
                 problem = f'the layer reads the blob "{bottom}", which no layer before it makes'
-                problems.append(Problem("DV212", problem, layer.origin, suggestion(bottom, latest) or rules))
+                near = suggestion(bottom, latest) if len(problems) < _COMPARED else ""
+                problems.append(Problem("DV212", problem, layer.origin, near or rules))
         sources.append(tuple(latest[bottom] for bottom in layer.bottoms if bottom in latest))
         for top, name in enumerate(layer.tops):
             if name in latest and name not in layer.bottoms:

@@ -23,6 +23,7 @@ OCTET = np.dtype(np.uint8)
 PIECE = 1 << 18  # numbers that are looked at together
 LAYERS = {100: (1, 7), 2: (4, 6)}  # field of the network -> fields of a layer's name and blobs; 2 is the old form
 DATA, SHAPE, DOUBLE_DATA, RAW_TYPE, RAW_DATA = 5, 7, 8, 10, 12
+MOST_AXES = 32  # kMaxBlobAxes
 LEGACY_SHAPE = (1, 2, 3, 4)  # num, channels, height, width
 FIELD_TYPES: Mapping[int, np.dtype[Any]] = {DATA: np.dtype("<f4"), DOUBLE_DATA: np.dtype("<f8")}
 RAW_TYPES: Mapping[int, np.dtype[Any]] = {0: np.dtype("<f8"), 1: np.dtype("<f4"), 2: np.dtype("<f2")}
@@ -149,6 +150,8 @@ def _read_blob(data: ModelFile, message: Field) -> tuple[tuple[int, ...], tuple[
         shape = tuple(values.get(number, 0) for number in LEGACY_SHAPE)
     if min(shape, default=0) < 0:
         raise WireError("a blob has a size below zero", message.start)
+    if len(shape) > MOST_AXES:
+        raise WireError(f"a blob has {len(shape):,} axes, but Caffe knows {MOST_AXES} at most", message.start)
     return shape, tuple(pieces)
 
 

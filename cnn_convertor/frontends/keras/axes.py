@@ -101,22 +101,13 @@ def map_axes(network: KerasNetwork, tensor: LayerOutput, rank: int = 4) -> Axes:
 
 def _channels_first(network: KerasNetwork, tensor: LayerOutput, rank: int) -> bool | None:
     """Whether the channels come first; None when no layer shows it."""
-    users: dict[int, list[LayerCall]] = {}
-    for call in network.calls:
-        for source in call.inputs:
-            users.setdefault(source.call, []).append(call)
     weak: list[bool] = []
-    queue, visited = [tensor.call], {tensor.call}
-    while queue:
-        for call in users.get(queue.pop(0), ()):
-            expected = _expected(call, rank)
-            if expected is not None and call.layer.type not in _WEAK:
-                return expected
-            if expected is not None:
-                weak.append(expected)
-            if call.layer.type not in _ENDS and call.number not in visited:
-                visited.add(call.number)
-                queue.append(call.number)
+    for call in network.behind(tensor.call, lambda call: call.layer.type not in _ENDS):
+        expected = _expected(call, rank)
+        if expected is not None and call.layer.type not in _WEAK:
+            return expected
+        if expected is not None:
+            weak.append(expected)
     return weak[0] if weak and rank == 4 else None
 
 

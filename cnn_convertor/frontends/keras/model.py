@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from cnn_convertor.errors import ModelError, Origin
@@ -14,6 +16,7 @@ SEQUENTIAL = "Sequential"
 MOST_CALLS = (
     20_000  # of layers; nested models that are each called twice double the number; no real network has as many
 )
+LOOKED_AT = 300  # calls behind one whose axes or channels they show
 MAKE_FUNCTIONAL = (
     "make a functional model of it, with its weights loaded: x = keras.Input(shape=(height, width, channels)); "
     "keras.Model(x, model.call(x)).save('model.keras')"
@@ -120,10 +123,35 @@ class LayerCall:
 
 @dataclass(frozen=True, slots=True)
 class KerasNetwork:
-    """A model without nesting: calls in execution order; inputs come first."""
+    """A model without nesting: calls in execution order; inputs come first. users: call -> those that read its outputs."""
 
     calls: tuple[LayerCall, ...]
     outputs: tuple[LayerOutput, ...]
+    users: Mapping[int, Sequence[LayerCall]]
+
+    @staticmethod
+    def of(calls: Sequence[LayerCall], outputs: Sequence[LayerOutput]) -> KerasNetwork:
+        users: dict[int, list[LayerCall]] = {}
+        for call in calls:
+            for number in dict.fromkeys(source.call for source in call.inputs):
+                users.setdefault(number, []).append(call)
+        return KerasNetwork(tuple(calls), tuple(outputs), users)
+
+    def behind(self, number: int, passes: Callable[[LayerCall], bool]) -> Iterator[LayerCall]:
+        """The calls that read a call, and those that read one that `passes`: the nearest, of which
+        there are LOOKED_AT at most."""
+        queue, visited = deque([number]), {number}
+        behind = _users_in_turn(self.users, queue)
+        for call in islice(behind, LOOKED_AT):
+            yield call
+            if call.number not in visited and passes(call):
+                visited.add(call.number)
+                queue.append(call.number)
+
+
+def _users_in_turn(users: Mapping[int, Sequence[LayerCall]], queue: deque[int]) -> Iterator[LayerCall]:
+    while queue:
+        yield from users.get(queue.popleft(), ())
 
 
 # --- reading the configuration -------------------------------------------------------------------------------------------
@@ -404,7 +432,7 @@ def flatten(model: KerasLayer, file: str) -> KerasNetwork:
     for layer in _input_layers(model, file):
         inputs += flattener.call(layer, (), Arguments())
     outputs = tuple(flattener.call(model, inputs, Arguments()))  # before the calls are counted
-    return KerasNetwork(tuple(flattener.calls), outputs)
+    return KerasNetwork.of(flattener.calls, outputs)
 
 
 def _input_layers(model: KerasLayer, file: str) -> list[KerasLayer]:

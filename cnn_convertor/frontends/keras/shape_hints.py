@@ -42,19 +42,11 @@ def wanted_channels(
     network: KerasNetwork, number: int, arrays: Mapping[tuple[int, ...], Sequence[Variable]]
 ) -> int | None:
     """The number of channels that later layers have weights for. number: the call's; arrays: by KerasLayer.key."""
-    queue, visited = [number], {number}
-    while queue:
-        tensor = queue.pop(0)
-        for call in network.calls:
-            if not any(source.call == tensor for source in call.inputs):
-                continue
-            axis, held = _FROM_THE_END.get(call.layer.type), arrays.get(call.layer.key)
-            if axis is not None and held and len(held[0].shape) >= -axis:
-                groups = call.layer.config.get("groups", 1) if call.layer.type in {"Conv1D", "Conv2D"} else 1
-                return int(held[0].shape[axis]) * (groups if isinstance(groups, int) else 1)
-            if call.layer.type in _KEEPING and call.number not in visited:
-                visited.add(call.number)
-                queue.append(call.number)
+    for call in network.behind(number, lambda call: call.layer.type in _KEEPING):
+        axis, held = _FROM_THE_END.get(call.layer.type), arrays.get(call.layer.key)
+        if axis is not None and held and len(held[0].shape) >= -axis:
+            groups = call.layer.config.get("groups", 1) if call.layer.type in {"Conv1D", "Conv2D"} else 1
+            return int(held[0].shape[axis]) * (groups if isinstance(groups, int) else 1)
     return None
 
 

@@ -133,6 +133,7 @@ def test_what_is_no_weights_file_is_named(content: bytes, says: str, tmp_path: P
         (SHAPE + SINGLES[:-1], "field 5 needs 4 bytes, but 3 are left"),
         (SHAPE + whole(10, 9) + delimited(12, b"1234"), "raw data of the unknown type 9"),
         (delimited(7, whole(1, 2**64 - 1)) + PACKED, "a size below zero"),
+        (delimited(7, whole(1, 1) * 33) + PACKED, "a blob has 33 axes, but Caffe knows 32 at most"),
     ],
 )
 def test_a_damaged_blob_is_named_with_its_layer(blob: bytes, says: str, tmp_path: Path) -> None:
