@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial as bind
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,12 +35,14 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.palettes.layer_fit import FittedLayer, LayerTask, decibels, fit_layer
 from cnn_convertor.palettes.layer_inputs import LayerInputs, SamplesPart, each_part, measure
+from cnn_convertor.palettes.sensitivity import sensitivities
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import Samples
 from cnn_convertor.workers.outcomes import Item, Outcome, attempted
 from cnn_convertor.workers.processes import HERE, Workers, gather
 
 Real: TypeAlias = NDArray[np.float64]
+T = TypeVar("T")
 
 _JUDGES = 4  # of so many samples, one judges
 
@@ -119,15 +121,21 @@ def calibrate(
 
         def inputs(some: Samples, folder: str) -> dict[int, LayerInputs]:
             (root / folder).mkdir()
-            return matched(program, unfused, measure(apart, some, root / folder, progress, on=on))
+            return measure(apart, some, root / folder, progress, on=on)
 
-        read = inputs(fitting, "fitting")
+        measured = inputs(fitting, "fitting")
+        counting = sensitivities(unfused, {i: each.active for i, each in measured.items()})
+        counts = matched(program, unfused, counting)
+        read, judged = (matched(program, unfused, each) for each in (measured, inputs(judging, "judging")))
         (root / "kernels").mkdir()
-        layers = _fit_layers(program, read, inputs(judging, "judging"), root / "kernels", progress, on)
-        calibrated = with_layers(program, layers, read)
-        networks = (without_palettes(program), program, calibrated)
-        plain, *pair = (installed(made, f"{number}") for number, made in enumerate(networks))
-        outputs = compare_outputs(plain, (pair[0], pair[1]), judging, progress, on=on)
+        plain, before = installed(without_palettes(program), "plain"), installed(program, "before")
+        attempts = []
+        for number, counted in enumerate(({i: np.ones(len(each)) for i, each in counts.items()}, counts)):
+            layers = _fit_layers(program, read, judged, counted, root / "kernels", progress, on)
+            calibrated = with_layers(program, layers, read)
+            outputs = compare_outputs(plain, (before, installed(calibrated, f"{number}")), judging, progress, on=on)
+            attempts.append((sum(each.after for each in outputs), outputs, layers, calibrated))
+        _, outputs, layers, calibrated = max(attempts, key=lambda attempt: attempt[0])
     if sum(o.after for o in outputs) < sum(o.before for o in outputs):
         problem = "calibration does not improve the outputs, so the palettes stay as they were"
         hint = "use more samples, like those that the network will see"
@@ -169,13 +177,14 @@ def _fit_layers(
     program: Program,
     fitting: Mapping[int, LayerInputs],
     judging: Mapping[int, LayerInputs],
+    counts: Mapping[int, Real],
     folder: Path,
     progress: Progress,
     on: Workers,
 ) -> dict[int, FittedLayer]:
     """The layers with a palette that loses something, by the index of the convolution, if samples tell something of them.
 
-    folder: for their kernels.
+    counts: what the square of an error of each channel counts. folder: for their kernels.
     """
     convolutions = [c for layer in program.layers for c in convolutions_of(layer)]
     varying = {i for i, inputs in fitting.items() if inputs.moments.variance.any()}
@@ -190,7 +199,7 @@ def _fit_layers(
         assert weights.choice is not None and weights.choice.palette is not None
         files = fitting[i].files, judging[i].files
         places = output.height * output.width
-        task = LayerTask(path, weights.choice.palette, convolutions[i].kind.is_depthwise, places, *files)
+        task = LayerTask(path, weights.choice.palette, convolutions[i].kind.is_depthwise, places, counts[i], *files)
         items.append(Item(task, weights.layer, (path, *files[0], *files[1])))
 
     def finished(done: int) -> None:
@@ -236,13 +245,13 @@ def _bias(weights: Weights) -> Real:
     return np.zeros(weights.packed.kernels) if weights.bias is None else weights.bias.load_wide()
 
 
-def matched(program: Program, unfused: Program, inputs: Mapping[int, LayerInputs]) -> dict[int, LayerInputs]:
-    """The inputs of one program's convolutions, from those of the other: those of one layer have the same order."""
-    known: dict[object, list[LayerInputs | None]] = {}
+def matched(program: Program, unfused: Program, values: Mapping[int, T]) -> dict[int, T]:
+    """What is known of one program's convolutions, from those of the other: those of one layer have the same order."""
+    known: dict[object, list[T | None]] = {}
     for index, weights in enumerate(unfused.weights):
-        known.setdefault(identity(weights), []).append(inputs.get(index))
+        known.setdefault(identity(weights), []).append(values.get(index))
     counts = Counter(map(identity, program.weights))
-    theirs = {key: iter(values) for key, values in known.items() if len(values) == counts[key]}
+    theirs = {key: iter(found) for key, found in known.items() if len(found) == counts[key]}
     pairs = {i: next(theirs.get(identity(w), iter(())), None) for i, w in enumerate(program.weights)}
     return {i: value for i, value in pairs.items() if value is not None}
 

@@ -41,14 +41,16 @@ _SPHERES = 1 / (
 class LayerTask(NamedTuple):
     """A layer, as a value for any process.
 
-    kernels: a file of (M, C, ky, kx). own: its palette. places: of the kernel in a sample. fitted, judged: files of its inputs, of the samples that the palette is
-    fitted to and of others, which judge.
+    kernels: a file of (M, C, ky, kx). own: its palette. places: of the kernel in a sample. counts: what the square of an error of
+    each channel counts, (M,). fitted, judged: files of its inputs, of the samples that the palette is fitted to and of others, which
+    judge.
     """
 
     kernels: Path
     own: Palette
     is_depthwise: bool
     places: int
+    counts: Real
     fitted: tuple[Path, ...]
     judged: tuple[Path, ...]
 
@@ -85,32 +87,41 @@ def _fitted(task: LayerTask) -> FittedLayer:
     middle = samples.means.mean(axis=0)
     weights = shape.columns(kernels)
     hessians = damped(_hessians(shape, samples, middle))
-    judge = _Judge(shape, read_files(task.judged), middle)
+    counts = task.counts[:, np.newaxis, np.newaxis] if task.is_depthwise else task.counts[np.newaxis, np.newaxis]
+    judge = _Judge(shape, read_files(task.judged), middle, counts)
     values = _values(task.own)
     best = Rounded(values, nearest(values, weights))
     first = noise = judge.noise(weights, best)
-    for rounded in _roundings(shape, kernels, weights, hessians):
+    for rounded in _roundings(shape, kernels, weights, hessians, counts):
         if (its := judge.noise(weights, rounded)) < noise:
             best, noise = rounded, its
     palette = palette_of(best.values)
     entries = palette.index[shape.kernels(best.weights).astype(np.float16).view(np.uint16)]
     signal = judge.power(weights)
-    limit = _limit(weights, hessians, best)
+    limit = _limit(weights, hessians, best, counts)
     return FittedLayer(palette, entries, *(decibels(signal, each) for each in (first, noise, limit)))
 
 
-def _roundings(shape: _Shape, kernels: NDArray[np.float32], weights: Real, hessians: Real) -> Iterator[Rounded]:
-    """To the nearest value of a palette, by second order, and with a palette refitted to that."""
-    constant = Constant.of(kernels)
-    variances = np.diagonal(hessians, axis1=1, axis2=2)
-    values = _values(fit(*count_importance(constant, shape.importance(variances))))
+def _roundings(
+    shape: _Shape, kernels: NDArray[np.float32], weights: Real, hessians: Real, counts: Real
+) -> Iterator[Rounded]:
+    """To the nearest value of a palette, by second order, and with a palette refitted to that.
+
+    counts: what the square of an error of each row counts, (G or 1, 1, R).
+    """
+
+    def fitted(columns: Real) -> Real:
+        importance = np.broadcast_to(columns[:, :, np.newaxis] * counts, weights.shape)
+        return _values(fit(*count_importance(Constant.of(kernels), shape.kernels(importance))))
+
+    values = fitted(np.diagonal(hessians, axis1=1, axis2=2))
     yield Rounded(values, nearest(values, weights))
     factored = factors(hessians)
-    values = _values(fit(*count_importance(constant, shape.importance(factored.importance))))
+    values = fitted(factored.importance)
     rounded = nearest_plane(weights, factored, values)
     yield rounded
     for _ in range(_REFITS):
-        rounded = refit(weights, hessians, descend(weights, hessians, rounded, sweeps=_SWEEPS))
+        rounded = refit(weights, hessians, descend(weights, hessians, rounded, sweeps=_SWEEPS), counts)
         yield rounded
 
 
@@ -119,7 +130,7 @@ def _values(palette: Palette) -> Real:
     return np.unique(palette.centers.astype(np.float64))
 
 
-def _limit(weights: Real, hessians: Real, rounded: Rounded) -> float:
+def _limit(weights: Real, hessians: Real, rounded: Rounded, counts: Real) -> float:
     """About the noise of the best rounding of weights that lie evenly: that of cells that are spheres, as large as the palette's.
 
     Their volume is the product of the widths of the values' ranges and of the factors' roots.
@@ -129,6 +140,7 @@ def _limit(weights: Real, hessians: Real, rounded: Rounded) -> float:
     widths = np.diff(middles, prepend=middles[0], append=middles[-1])
     widths[0], widths[-1] = values[1] - values[0], values[-1] - values[-2]
     powers = np.linalg.slogdet(hessians)[1].sum() * weights.shape[2]
+    powers += np.log(np.broadcast_to(counts, weights.shape)).sum()
     logarithm = powers + 2 * np.log(widths[rounded.codes]).sum()
     return float(weights.size * _SPHERES * np.exp(logarithm / weights.size))
 
@@ -175,12 +187,6 @@ class _Shape(NamedTuple):
         kernels: Real = rows[:, : self.shape[0] * self.size if self.is_depthwise else self.size].reshape(self.shape)
         return kernels
 
-    def importance(self, columns: Real) -> Real:
-        """(groups, columns) as a weight for each element: (M or 1, C, ky, kx)."""
-        if self.is_depthwise:
-            return columns.reshape(self.shape)
-        return columns.reshape(-1)[: self.size].reshape(1, *self.shape[1:])
-
     def inputs(self, values: NDArray[np.floating]) -> Real:
         """Inputs (places, C, ky * kx) as (groups, places, columns)."""
         wide = values.astype(np.float64)
@@ -215,8 +221,9 @@ def _hessians(shape: _Shape, inputs: Kept, middle: Real) -> Real:
 class _Judge:
     """Measures errors on samples that nothing was fitted to."""
 
-    def __init__(self, shape: _Shape, inputs: Kept, middle: Real) -> None:
-        self._sums = not shape.is_depthwise
+    def __init__(self, shape: _Shape, inputs: Kept, middle: Real, counts: Real) -> None:
+        """counts: what the square of an error of each row counts, (G or 1, 1, R)."""
+        self._sums, self._counts = not shape.is_depthwise, counts
         self._parts = list(_parts(shape, inputs, middle))
 
     def noise(self, weights: Real, rounded: Rounded) -> float:
@@ -227,5 +234,6 @@ class _Judge:
         total = 0.0
         for inputs, weight in self._parts:
             outputs = inputs @ weights
-            total += weight * float(np.square(outputs.sum(axis=0) if self._sums else outputs).sum())
+            powers = np.square(outputs.sum(axis=0, keepdims=True) if self._sums else outputs) * self._counts
+            total += weight * float(powers.sum())
         return total

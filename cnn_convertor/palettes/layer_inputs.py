@@ -17,6 +17,7 @@ from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Ten
 from cnn_convertor.devices.dv700.weights.palettes import convolutions_of
 from cnn_convertor.emulation.execution import Maps, as_maps, count_of, from_memory, to_memory
 from cnn_convertor.emulation.network import EmulatedNetwork
+from cnn_convertor.ir.ops import Relu, Relu6
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import Samples, part_name, split
 from cnn_convertor.workers.outcomes import Item, Outcome, attempted
@@ -40,10 +41,14 @@ class Moments(NamedTuple):
 
 
 class LayerInputs(NamedTuple):
-    """What a convolution reads. files: as `read_files` reads them, for the samples in their order."""
+    """What a convolution reads. files: as `read_files` reads them, for the samples in their order.
+
+    active: the share of each output channel's values that an error of the convolution changes, (M,).
+    """
 
     moments: Moments
     files: tuple[Path, ...]
+    active: Real
 
 
 class SamplesPart(NamedTuple):
@@ -63,30 +68,32 @@ class _Measured(NamedTuple):
     """What one convolution reads. number: its index.
 
     means: of the inputs of its kernel, (N, C, ky, kx). square: the mean of their squares, (C, ky, kx). kept: (N, places, C, ky * kx)
+    active: as in `LayerInputs`.
     """
 
     number: int
     means: Real
     square: Real
     kept: Half
+    active: Real
 
 
 def measure(
     network: EmulatedNetwork, samples: Samples, folder: Path, progress: Progress = silent, *, on: Workers = HERE
 ) -> dict[int, LayerInputs]:
     """What each convolution reads, by its index, if it lies in memory and is finite. folder: for some of the inputs."""
-    sums: dict[int, tuple[Real, Real]] = {}
+    sums: dict[int, list[Real]] = {}
     files: dict[int, list[Path]] = {}
     measured = each_part(_measured, (network,), samples, bind(progress, "calibrate: measure"), on)
     for number, (count, layers) in enumerate(measured):
         share = count / samples.count
-        for index, means, square, kept in layers:
-            before = sums.get(index, (np.zeros_like(square), np.zeros_like(square)))
-            sums[index] = before[0] + share * means.mean(axis=0), before[1] + share * square
+        for index, means, square, kept, active in layers:
+            terms = [share * each for each in (means.mean(axis=0), square, active)]
+            sums[index] = [a + b for a, b in zip(sums[index], terms, strict=True)] if index in sums else terms
             files.setdefault(index, []).append(folder / f"{index}-{number}.npz")
             np.savez(files[index][-1], kept=kept, means=means)
-    moments = {i: _moments(*both) for i, both in sums.items()}
-    return {i: LayerInputs(known, tuple(files[i])) for i, known in moments.items() if known is not None}
+    moments = {i: _moments(mean, square) for i, (mean, square, _) in sums.items()}
+    return {i: LayerInputs(known, tuple(files[i]), sums[i][2]) for i, known in moments.items() if known is not None}
 
 
 class Kept(NamedTuple):
@@ -142,15 +149,30 @@ def _measured(part: SamplesPart) -> Outcome[tuple[int, list[_Measured]]]:
 
 def _each_layer(part: SamplesPart, layers: tuple[Maps, ...]) -> Iterator[_Measured]:
     program, index = part.networks[0].program, 0
-    for layer in program.layers:
+    for layer, memory in zip(program.layers, layers, strict=True):
         first = layer.runs[0].convolution if layer.runs else None
         if first is not None:
             maps = _read(program, layer, layers, part.inputs)
-            yield _measured_layer(index, first, maps, part.whole)
+            written = as_maps(memory, layer, layer.output.shape, transposed=program.transposed)
+            yield _measured_layer(index, first, maps, part.whole, _active(layer, written))
         index += len(convolutions_of(layer))
 
 
-def _measured_layer(index: int, convolution: Convolution, maps: Maps, samples: int) -> _Measured:
+def _active(layer: Layer, maps: Maps) -> Real:
+    """The share of each channel's values that an error before the activation changes. maps: what the layer writes."""
+    changes: NDArray[np.bool_]
+    match layer.runs[0].activation:
+        case Relu(slope=0.0):
+            changes = maps > 0
+        case Relu6():
+            changes = (maps > 0) & (maps < 6)
+        case _:
+            return np.ones(maps.shape[3])
+    active: Real = changes.mean(axis=(0, 1, 2))
+    return active
+
+
+def _measured_layer(index: int, convolution: Convolution, maps: Maps, samples: int, active: Real) -> _Measured:
     shape = (maps.shape[3], *convolution.kernel)
     means, square = np.zeros((len(maps), *shape)), np.zeros(shape)
     places = _places(convolution, maps.shape[3], samples)
@@ -159,7 +181,7 @@ def _measured_layer(index: int, convolution: Convolution, maps: Maps, samples: i
         means[..., y, x] = tap.mean(axis=(1, 2), dtype=np.float64)
         square[:, y, x] = np.square(tap).mean(axis=(0, 1, 2), dtype=np.float64)
         kept[..., y, x] = tap.reshape(len(maps), -1, maps.shape[3])[:, places]
-    return _Measured(index, means, square, kept.reshape(*kept.shape[:3], -1))
+    return _Measured(index, means, square, kept.reshape(*kept.shape[:3], -1), active)
 
 
 def _places(convolution: Convolution, channels: int, samples: int) -> NDArray[np.intp]:

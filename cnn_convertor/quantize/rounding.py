@@ -119,24 +119,24 @@ def descend(weights: Real, hessians: Real, rounded: Rounded, *, sweeps: int) -> 
     return Rounded(values, codes)
 
 
-def refit(weights: Real, hessians: Real, rounded: Rounded) -> Rounded:
+def refit(weights: Real, hessians: Real, rounded: Rounded, counts: Real) -> Rounded:
     """Move all values but 0.0 to their best places for the weights that have them, as FP16 numbers.
 
-    By conjugate gradients with a diagonal preconditioner.
+    counts: what an error of each row counts, (G or 1, 1, R). By conjugate gradients with a diagonal preconditioner.
     """
     values, codes = rounded
     free = values != 0
-    diagonal = np.diagonal(hessians, axis1=1, axis2=2)[:, :, np.newaxis]
+    diagonal = np.diagonal(hessians, axis1=1, axis2=2)[:, :, np.newaxis] * counts
     scale = _sums(codes, np.broadcast_to(diagonal, codes.shape), values.size)
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=free & (scale > 0))
-    residual = _sums(codes, hessians @ (weights - values[codes]), values.size)
+    residual = _sums(codes, hessians @ (weights - values[codes]) * counts, values.size)
     moves = np.zeros_like(values)
     direction = inverse * residual
     power = first = float(residual @ direction)
     for _ in range(_STEPS):
         if power <= _CONVERGED * first:
             break
-        curve = _sums(codes, hessians @ direction[codes], values.size)
+        curve = _sums(codes, hessians @ direction[codes] * counts, values.size)
         step = power / float(direction @ curve)
         moves += step * direction
         residual -= step * curve

@@ -16,7 +16,8 @@ from cnn_convertor.palettes.layer_fit import FittedLayer, LayerTask, fit_layer
 from cnn_convertor.quantize import Palette, fit
 
 Array = NDArray[np.float32]
-KERNELS = {"ordinary": (20, 12, 3, 3), "depthwise": (30, 1, 3, 3), "dense": (10, 150, 1, 1)}
+Real = NDArray[np.float64]
+KERNELS = {"ordinary": (20, 12, 3, 3), "depthwise": (120, 1, 3, 3), "dense": (10, 150, 1, 1)}
 PLACES = {"ordinary": 40, "depthwise": 40, "dense": 1}
 
 
@@ -36,18 +37,21 @@ def inputs_of(kind: str, path: Path, samples: int, seed: int) -> tuple[Path, ...
     return (path,)
 
 
-def fitted(kind: str, folder: Path, samples: int = 40) -> tuple[Array, Palette, FittedLayer]:
+def fitted(
+    kind: str, folder: Path, samples: int = 40, counts: Real | None = None
+) -> tuple[Array, Palette, FittedLayer]:
     kernels = np.random.default_rng(0).normal(size=KERNELS[kind]).astype(np.float32)
     np.save(folder / "kernels.npy", kernels)
     own = own_palette(kernels)
     files = (inputs_of(kind, folder / f"{i}.npz", samples, seed) for i, seed in ((0, 1), (1, 2)))
-    task = LayerTask(folder / "kernels.npy", own, kind == "depthwise", PLACES[kind], *files)
+    counts = np.ones(len(kernels)) if counts is None else counts
+    task = LayerTask(folder / "kernels.npy", own, kind == "depthwise", PLACES[kind], counts, *files)
     result = fit_layer(task).result
     assert result is not None
     return kernels, own, result
 
 
-def keeps(kind: str, folder: Path, kernels: Array, stored: Array) -> float:
+def keeps(kind: str, folder: Path, kernels: Array, stored: Array, channels: slice = slice(None)) -> float:
     """dB of a layer's outputs, apart from their mean, with the samples that judge."""
     with np.load(folder / "1.npz") as arrays, np.load(folder / "0.npz") as others:
         inputs = arrays["kept"].astype(np.float64) - others["means"].mean(axis=0).reshape(
@@ -64,7 +68,7 @@ def keeps(kind: str, folder: Path, kernels: Array, stored: Array) -> float:
         )
         for weights in (kernels, stored - kernels)
     ]
-    signal, noise = (np.square(each).sum() for each in maps)
+    signal, noise = (np.square(each[..., channels]).sum() for each in maps)
     return float(10 * np.log10(signal / noise))
 
 
@@ -102,3 +106,12 @@ def test_what_does_not_judge_better_is_not_taken(tmp_path: Path, monkeypatch: py
     nearest = values[np.abs(kernels[..., None] - values).argmin(axis=-1)]
     np.testing.assert_array_equal(result.kernels.load(), nearest.astype(np.float32))
     assert result.before == result.after
+
+
+@pytest.mark.parametrize("kind", KERNELS)
+def test_channels_that_count_more_keep_more(kind: str, tmp_path: Path) -> None:
+    counts = np.ones(KERNELS[kind][0])
+    counts[0] = 1e4
+    results = (fitted(kind, tmp_path, counts=each) for each in (None, counts))
+    before, after = (keeps(kind, tmp_path, kernels, own.kernels.load(), slice(1)) for kernels, _, own in results)
+    assert after > before + 1

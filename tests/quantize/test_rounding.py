@@ -82,13 +82,15 @@ def test_no_other_value_of_a_single_weight_is_better_in_the_end() -> None:
         assert found[rounded.codes[g, c, r]] == pytest.approx(min(found), rel=1e-12)
 
 
-def test_refitted_values_solve_the_normal_equations() -> None:
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 1, ROWS), (GROUPS, 1, 1)], ids=["equal", "rows", "groups"])
+def test_refitted_values_solve_the_normal_equations(shape: tuple[int, int, int]) -> None:
     weights, hessians, values = problem()
     rounded = nearest_plane(weights, factors(hessians), values)
-    made = refit(weights, hessians, rounded)
+    counts = np.random.default_rng(5).uniform(0.1, 10, shape)
+    made = refit(weights, hessians, rounded, counts)
     rows, targets = [], []
     for g, r in np.ndindex(GROUPS, ROWS):
-        root = np.linalg.cholesky(hessians[g]).T
+        root = np.linalg.cholesky(hessians[g] * np.broadcast_to(counts, (GROUPS, 1, ROWS))[g, 0, r]).T
         rows.append(root @ (rounded.codes[g, :, r, None] == np.flatnonzero(values)))
         targets.append(root @ weights[g, :, r])
     best = np.linalg.lstsq(np.concatenate(rows), np.concatenate(targets), rcond=None)[0]
@@ -104,7 +106,7 @@ def test_each_step_loses_less(seed: int) -> None:
     plain = Rounded(values, nearest(values, weights))
     steps = [plain, nearest_plane(weights, factors(hessians), values)]
     steps.append(descend(weights, hessians, steps[-1], sweeps=3))
-    steps.append(refit(weights, hessians, steps[-1]))
+    steps.append(refit(weights, hessians, steps[-1], np.ones((1, 1, 1))))
     steps.append(descend(weights, hessians, steps[-1], sweeps=3))
     lost = [noise(weights, hessians, each) for each in steps]
     assert lost == sorted(lost, reverse=True) and lost[-1] < 0.4 * lost[0]
@@ -116,5 +118,6 @@ def test_inputs_that_never_vary_do_no_harm() -> None:
     values, weights = np.array([-1.0, 0.0, 1.0]), np.full((2, 4, 3), 0.8)
     positive = damped(hessians)
     rounded = descend(weights, positive, nearest_plane(weights, factors(positive), values), sweeps=2)
-    assert np.array_equal(refit(weights, positive, rounded).weights, np.full((2, 4, 3), np.float16(0.8)))
+    made = refit(weights, positive, rounded, np.ones((1, 1, 1)))
+    assert np.array_equal(made.weights, np.full((2, 4, 3), np.float16(0.8)))
     np.testing.assert_array_equal(damped(np.zeros((2, 3, 3))), [np.eye(3)] * 2)
