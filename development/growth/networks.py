@@ -54,6 +54,20 @@ def dense_block(count: int) -> bytes:
     return _model(nodes, [before], kernels)
 
 
+def flat_dense_block(count: int) -> bytes:
+    """The same in the form of exports: each concatenation lists all maps before it, so many in all."""
+    nodes, kernels, maps = [], {}, ["x"]
+    while count > 0:
+        i = len(maps) - 1
+        kernels[f"w{i}"] = np.full((8, 4 + 8 * i, 1, 1), 0.1, np.float32)
+        if i:
+            nodes.append(_node("Concat", *maps, to=f"k{i}", axis=1))
+        nodes.append(_node("Conv", f"k{i}" if i else "x", f"w{i}", to=f"c{i}", kernel_shape=[1, 1]))
+        count -= len(maps)
+        maps.append(f"c{i}")
+    return _model(nodes, maps[-1:], kernels)
+
+
 def split(count: int) -> bytes:
     """One node whose parts are all outputs."""
     parts = [f"p{i}" for i in range(count)]
@@ -105,6 +119,7 @@ NETWORKS: Final[Mapping[str, Callable[[int], bytes]]] = {
         sum_of_branches,
         long_skips,
         dense_block,
+        flat_dense_block,
         split,
         inputs,
         constants,

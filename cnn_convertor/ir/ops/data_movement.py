@@ -15,7 +15,9 @@ class Concat:
     axis: Axis = Axis.CHANNELS
 
     def output_shape(self, *xs: Shape) -> Shape:
-        if len({x.with_length(self.axis, 0) for x in xs}) != 1:
+        first, *others = set(xs)  # a dense network joins many equal ones
+        rest = first.with_length(self.axis, 0)
+        if any(other.with_length(self.axis, 0) != rest for other in others):
             raise ShapeError(f"cannot join maps of {', '.join(map(str, xs))} on {self.axis.name.lower()}")
         return xs[0].with_length(self.axis, sum(x[self.axis] for x in xs))
 
