@@ -227,7 +227,9 @@ def interrupted(trial: Trial, times: int, draw: random.Random) -> str:
                 endings["after"] += 1
             case 130, "interrupted":
                 endings["during"] += 1
-            case code, said if code in (-2, 0, 1) and ("convertor" not in said or "line 0" in said):  # none of it has run
+            case code, said if code in (-2, 0, 1) and (
+                "convertor" not in said or "line 0" in said
+            ):  # none of it has run
                 endings["before"] += 1
             case other:
                 sys.exit(f"Ctrl-C ends a conversion with {other}")

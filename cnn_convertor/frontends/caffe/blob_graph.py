@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cnn_convertor.errors import ModelError, Problem, warn
+from cnn_convertor.errors import ModelError, Origin, Problem, warn
 from cnn_convertor.frontends.caffe.definition import CaffeLayer
 from cnn_convertor.near_names import suggestion
 
@@ -39,8 +39,8 @@ class BlobGraph:
     outputs: tuple[Top, ...]
 
 
-def connect(layers: Sequence[CaffeLayer]) -> BlobGraph:
-    """Resolve the names of blobs. Raises ModelError where a blob comes from no layer or from two."""
+def connect(layers: Sequence[CaffeLayer], definition: Origin) -> BlobGraph:
+    """Resolve the names of blobs. definition: the file. Raises ModelError where a blob comes from no layer or from two."""
     sources = _sources(layers)
     evaluating = _evaluating_layers(layers, sources)
     read = {
@@ -57,7 +57,7 @@ def connect(layers: Sequence[CaffeLayer]) -> BlobGraph:
         if top not in read
     )
     if not outputs:
-        where, hint = layers[-1].origin, "check its phase rules"
+        where, hint = layers[-1].origin if layers else definition, "check the phase rules"
         raise ModelError.of("DV212", "the network computes nothing at test time", where, hint)
     for index in evaluating:
         layer = layers[index]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cnn_convertor.errors import ModelError, UnsupportedError
+from cnn_convertor.errors import ModelError, Origin, UnsupportedError
 from cnn_convertor.frontends.builder import Builder, PartialGraph
 from cnn_convertor.frontends.caffe.blob_graph import BlobGraph, ConnectedLayer, Top, connect
 from cnn_convertor.frontends.caffe.definition import CaffeLayer, read_definition
@@ -56,7 +56,8 @@ def read(definition: Path, data: Path | None, options: ReadOptions = ReadOptions
     builder = Builder()
     file = None if data is None else _weights_file(definition, data, builder)
     weights = None if file is None else SharedWeights.of(file, layers)
-    return _assemble(connect(layers), weights, None if options.size is None else Pair(*options.size), builder)
+    connected = connect(layers, Origin(str(definition)))
+    return _assemble(connected, weights, None if options.size is None else Pair(*options.size), builder)
 
 
 def _weights_file(definition: Path, data: Path, builder: Builder) -> WeightsFile | None:

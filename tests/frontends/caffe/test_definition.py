@@ -212,6 +212,12 @@ def test_layers_that_do_not_fit_together_are_an_error(definition: str, line: int
     assert says in str(problem)
 
 
+def test_a_network_without_a_layer_at_test_time_is_an_error(load: Any) -> None:
+    training = 'layer { name: "a" type: "ReLU" bottom: "x" top: "y" include { phase: TRAIN } }'
+    with pytest.raises(ModelError, match="computes nothing at test time"):
+        load(training)
+
+
 def test_types_of_forks_in_old_definitions(load: Any) -> None:
     definition = 'input: "x" input_shape { dim: [1, 3, 4, 5] } layers { name: "b" type: BN bottom: "x" top: "x"'
     graph = load(definition + " bn_param { bn_mode: INFERENCE } }", {"b": [np.ones(3), np.ones(3)]}, v1=True)
