@@ -132,5 +132,7 @@ def board_verification(made: Report) -> BoardVerification:
         whole=fast,
         cpu_usec=5,
         between_usec=7,
+        functions={"Relu": 1.5},
+        cache_bytes_per_second=1e9,
         modelled=Modelled(Interval.of(60.0), 9000, 4096),
     )
