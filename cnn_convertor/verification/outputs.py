@@ -138,7 +138,7 @@ def unjudged_layers(
 def _compare_detections(
     network: EmulatedNetwork, device: Outputs, reference: Reference, position: int
 ) -> Iterator[Comparison]:
-    """A DetectionOutput on the device's own inputs, and these inputs. With given results, its rows."""
+    """A DetectionOutput on the device's own inputs, these inputs, and its settings on the framework's. With given results, its rows."""
     from cnn_convertor.verification.detections import detect  # here, as most networks need no formulas
 
     graph, program = network.graph, network.program
@@ -154,13 +154,19 @@ def _compare_detections(
     ]
     # Prior boxes that the conversion has computed are constants of the layer.
     sources += [np.stack([array.values.load()] * len(sources[0])) for array in layer.constants]
+    known = []
     for maps, source in zip(sources, node.inputs, strict=True):
         read = layer_of(graph, source)
         if read in reference.layers:
-            known = reference.layers[read]
-            comparison = compare(f"{read}, read by {name}", maps, known.reshape(maps.shape))
+            known.append(reference.layers[read].reshape(maps.shape))
+            comparison = compare(f"{read}, read by {name}", maps, known[-1])
             yield replace(comparison, evidence_for=f"{name} of these")
     assert isinstance(node.op, DetectionOutput)
+    if len(known) == len(sources):
+        framework = reference.outputs[position][: len(sources[0])]
+        settings = compare(f"settings of {name}", *matched_detections(detect(node.op, *known), framework))
+        if not settings.doubt:  # something is detected
+            yield settings
     yield compare(f"{name} of these", *matched_detections(rows[: len(sources[0])], detect(node.op, *sources)))
 
 

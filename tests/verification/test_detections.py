@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import BoxCode, DetectionOutput
+from cnn_convertor.pipeline import load
+from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification.compare import matched_detections, sqnr
 from cnn_convertor.verification.detections import detect
 from reference import ir_reference
+from verification.trials import config
 
 RANDOM = np.random.default_rng(1)
 BOXES, CLASSES = 40, 4
@@ -65,3 +70,43 @@ def test_the_row_of_no_detection_proves_nothing() -> None:
     nothing = rows((0, *[-1.0] * 6))
     for side in matched_detections(nothing, rows((0, *[-1.0] * 6))) + matched_detections(nothing, rows()):
         assert not side.any()
+
+
+DEFINITION = """
+layer { name: "locations" type: "Input" top: "locations" input_param { shape { dim: 1 dim: 160 } } }
+layer { name: "confidences" type: "Input" top: "confidences" input_param { shape { dim: 1 dim: 160 } } }
+layer { name: "image" type: "Input" top: "image" input_param { shape { dim: 1 dim: 3 dim: 80 dim: 64 } } }
+layer { name: "map" type: "Pooling" bottom: "image" top: "map" pooling_param { kernel_size: 16 stride: 16 } }
+layer { name: "priors" type: "PriorBox" bottom: "map" bottom: "image" top: "priors"
+        prior_box_param { min_size: 20 max_size: 30 variance: 0.1 variance: 0.1 variance: 0.2 variance: 0.2 } }
+layer { name: "scaled" type: "Power" bottom: "confidences" top: "scaled" power_param { scale: 0.5 } }
+layer { name: "moved" type: "Power" bottom: "locations" top: "moved" power_param { scale: 0.5 } }
+layer { name: "found" type: "DetectionOutput" bottom: "moved" bottom: "scaled" bottom: "priors" top: "found"
+        detection_output_param { num_classes: 4 nms_param { nms_threshold: 0.3 top_k: 30 } code_type: CENTER_SIZE
+                                 keep_top_k: 20 confidence_threshold: 0.2 } }
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(
+    "wrong",
+    [{}, {"nms_threshold": 0.8}, {"confidence_threshold": 0.4}, {"code": BoxCode.CORNER}, {"top_k": 2}],
+    ids=lambda wrong: "".join(wrong) or "right",
+)
+def test_settings_that_are_read_wrongly_are_found(wrong: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "net.prototxt"
+    path.write_text(DEFINITION)
+    random = np.random.default_rng(3)
+    locations, confidences = random.uniform(0, 1, (2, 2, 160)).astype(np.float32)
+    image = random.normal(size=(2, 3, 80, 64)).astype(np.float32)
+    np.savez(tmp_path / "x.npz", locations=locations, confidences=confidences, image=image)
+    chosen = config(path, output_folder=tmp_path)
+    graph = load(chosen)
+    nodes = [
+        replace(node, op=replace(node.op, **wrong)) if isinstance(node.op, DetectionOutput) else node
+        for node in graph.nodes
+    ]
+    result = verify(chosen, graph=Graph(tuple(nodes), graph.outputs), inputs=tmp_path / "x.npz")
+    assert result.passed == (not wrong)
+    assert [each.name for each in result.failed] == (["settings of found"] if wrong else [])
