@@ -19,6 +19,13 @@ struct Sum {
   V operator()(V x, V y) const { return x + y; }
 };
 
+// The average of so many elements, or a factor of the sum.
+struct Averaged {
+  float factor, count;
+  template <class V>
+  V operator()(V sum) const { return factor != 0.0f ? sum * Each<V>(factor) : sum / Each<V>(count); }
+};
+
 // The average of the whole map, or a factor of the sum: eight channels at a time, without a copy of the map.
 inline void AverageOfAll(const Tensor &x, const Tensor &y, float factor) {
   const std::size_t pixels = static_cast<std::size_t>(x.height) * static_cast<std::size_t>(x.width);
@@ -34,8 +41,7 @@ inline void AverageOfAll(const Tensor &x, const Tensor &y, float factor) {
     } else {
       for (std::size_t i = 0; i < pixels * together; ++i) sums[i % together] += from.GetOne(i);
     }
-    for (std::size_t i = 0; i < together; ++i)
-      sums[i] = factor != 0.0f ? sums[i] * factor : sums[i] / static_cast<float>(pixels);
+    Transform(Values::Row(sums), Values::Row(sums), together, Averaged{factor, static_cast<float>(pixels)});
   }
   to.Write(y);
 }
@@ -51,18 +57,20 @@ inline void AveragePool(const Tensor &x, const Tensor &y, const Window &window, 
   const Window inside = {window.kernel_height,   window.kernel_width,   window.stride_height,
                          window.stride_width,    window.dilation_height, window.dilation_width,
                          window.top - counted.top, window.left - counted.left};
-  const int height = x.height + counted.top + counted.bottom, width = x.width + counted.left + counted.right;
-  const std::size_t channels = static_cast<std::size_t>(y.channels);
   Values from = Values::Of(x), to(y);
-  y.ForPixels(y.channels * window.Size(), [&](int h, int w) {
-    float *sums = to.At(h, w, 0);
+  const int rows = x.height, columns = x.width, width = y.width;
+  const int all_rows = rows + counted.top + counted.bottom, all_columns = columns + counted.left + counted.right;
+  const std::size_t channels = static_cast<std::size_t>(y.channels);
+  float *const first = from.At(0, 0, 0), *const result = to.At(0, 0, 0);
+  // Copies, which what is written cannot change.
+  y.ForPixels(y.channels * window.Size(), [=](int h, int w) {
+    const Elements sums = Values::Row(result + static_cast<std::size_t>(h * width + w) * channels);
     int count = 0;
-    ForWindow(window, h, w, x.height, x.width, [&](int i, int j) {
-      Transform(Values::Row(sums), Values::Row(from.At(i, j, 0)), Values::Row(sums), channels, Sum{});
+    ForWindow(window, h, w, rows, columns, [=](int i, int j) {
+      Transform(sums, Values::Row(first + static_cast<std::size_t>(i * columns + j) * channels), sums, channels, Sum{});
     });
-    ForWindow(inside, h, w, height, width, [&](int, int) { ++count; });
-    for (std::size_t c = 0; c < channels; ++c)
-      sums[c] = factor != 0.0f ? sums[c] * factor : sums[c] / static_cast<float>(std::max(count, 1));
+    ForWindow(inside, h, w, all_rows, all_columns, [&](int, int) { ++count; });
+    Transform(sums, sums, channels, Averaged{factor, static_cast<float>(std::max(count, 1))});
   });
   to.Write(y);
 }
