@@ -130,7 +130,7 @@ def _layers(
         is_close = layer.output.type is not ElementType.BYTE and _is_close(comparison, len(layer.runs))
         is_same = np.array_equal(mine, theirs, equal_nan=True) or is_close
         kind = layer.origins[-1].type if layer.origins else layer.type.value
-        modelled = _modelled(layer, traffic, profile)
+        modelled = _modelled(layer, traffic, profile, program.cpu_threads)
         compared.append(BoardLayer(layer.name, kind, comparison, is_same, None, None, measured, modelled))
     return tuple(compared)
 
@@ -158,10 +158,10 @@ def _beside_framework(
     )
 
 
-def _modelled(layer: Layer, traffic: Traffic, profile: Profile) -> Modelled:
+def _modelled(layer: Layer, traffic: Traffic, profile: Profile, threads: int) -> Modelled:
     nbytes = traffic.input + traffic.operand + traffic.output + traffic.weights
     if not layer.runs:
-        on_cpu = estimate_on_cpu(layer, profile)
+        on_cpu = estimate_on_cpu(layer, profile, threads)
         return Modelled(Interval.of(0.0) if on_cpu is None else on_cpu.usec, 0, nbytes)
     expected = estimate(layer.runs, operand_bytes=traffic.operand, profile=profile)
     return Modelled(expected.usec, expected.cycles, nbytes)

@@ -78,7 +78,7 @@ def figure_text(name: str, figure: Figure[Any]) -> str:
         case tuple() as blocks:
             return ", ".join(blocks)
         case Interval() as number:
-            return f"{number.text(',.9g')} {FIGURES[name].unit}"
+            return f"{number.text(',.9g')} {FIGURES[name].unit}".rstrip()
         case int() as number if name not in {"revision", "wide_padding"}:
             return f"{number:,} {FIGURES[name].unit}".rstrip()
         case value:

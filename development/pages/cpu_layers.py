@@ -52,7 +52,8 @@ decided.
 `cpu_threads` in `[OUTPUT]` lets several threads share the work of each such layer: `cpu_threads = 4`, or `auto` for as many as the
 board has cores. They belong to the network object, sleep between two layers, and end with the object. An element takes the same
 instructions in the same order, so results do not depend on their number. Maps below 32,768 elements are left to one thread,
-because to wake another takes longer. If the system has no more threads, the others do the work. Estimated times are those of one thread.
+because to wake another takes longer. If the system has no more threads, the others do the work. The [estimate](devices.md#what-a-network-costs)
+knows the threads; who runs a layer is chosen for one.
 
 Compile with `-pthread`. The default is 1: then no source includes `<thread>`, which firmware without an operating system lacks, and the
 board's other cores are left to the application.

@@ -108,7 +108,7 @@ into one list; each list is started and waited for, and each change of side goes
 The summary of a conversion names the figures that are assumed. With `device = board.json` the model uses what a probe measured, and
 shows how far it is from the times of the probe's commands. **The estimate leaves out** misses of the CPU's caches other than the traffic
 of whole maps, custom layers and those of the SDK's runtime, what other programs take of the CPU, and commands of other blocks than
-the convolution's. `board.json` has the time of a list; `list_usec`, `cache_rate`, `cpu` and `cpu_freq` of a file replace the others.
+the convolution's. `board.json` has the time of a list; `list_usec`, `cache_rate`, `cpu`, `cpu_freq` and `cpu_cores` of a file replace the others.
 
 Where one end of a time must decide, the rule is fixed: the shorter ends (the fastest clock and memory, the quickest start of
 commands) say whether a command is bound by compute or memory, and color pictures; `sweep` calls a time better only if both ends are.

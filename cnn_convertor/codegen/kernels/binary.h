@@ -80,21 +80,29 @@ class Operand {
   // number: of the first element in z. pixel: of that element.
   Elements Next(std::size_t number, std::size_t pixel, std::size_t together, std::size_t count) {
     if (is_like_) return Elements(t_, number);
-    if (has_pixels_ && t_.is_half) Repeat<uint16_t>(pixel, together, count);
-    if (has_pixels_ && !t_.is_half) Repeat<uint32_t>(pixel, together, count);
+    if (has_pixels_ && t_.is_half) Repeat<uint16_t, Halves>(pixel, together, count);
+    if (has_pixels_ && !t_.is_half) Repeat<uint32_t, Bits>(pixel, together, count);
     return Elements(room_, t_.is_half);
   }
 
  private:
   static const std::size_t kRoom = 256;
 
-  template <class Value>
+  template <class Value, class Vector>
   void Repeat(std::size_t pixel, std::size_t together, std::size_t count) {
     const uint8_t *from = t_.data + pixel * sizeof(Value);
+    const std::size_t step = together == 8 ? sizeof(Vector) : sizeof(Value), each = together * sizeof(Value);
     for (uint8_t *to = room_, *end = room_ + count * sizeof(Value); to < end; from += sizeof(Value)) {
       Value value;
       std::memcpy(&value, from, sizeof(value));
-      for (std::size_t i = 0; i < together; ++i, to += sizeof(value)) std::memcpy(to, &value, sizeof(value));
+      const Vector several = value - Vector();
+      for (uint8_t *next = to + each; to < next; to += step) {
+        if (step == sizeof(Vector)) {
+          std::memcpy(to, &several, sizeof(several));
+        } else {
+          std::memcpy(to, &value, sizeof(value));
+        }
+      }
     }
   }
 

@@ -22,9 +22,11 @@ else:
 
 FOLDER: Final = Path(__file__).parent / "processors"  # `python -m development.cpu_cycles` writes it
 _VALUES: Final = 1 << 16  # of FP16: a function keeps the result of each
+_SHARED: Final = 1 << 14  # units that are worth a thread, as threads.h has it
 # What the model of the CPU takes for granted, and the evidence.
 ASSUMPTIONS: Final = (
-    ("a function takes the cycles of a static analysis for each unit of its work, on one thread", "llvm-mca; no measurement"),
+    ("a function takes the cycles of a static analysis for each unit of its work", "llvm-mca; no measurement"),
+    ("`cpu_threads` share the work equally, on the most of `cpu_cores` (the shorter end) or the fewest", "no measurement"),
     ("it meets no value twice, up to 65,536 (the longer end), or one value alone (the shorter)", "the source"),
     ("it waits for memory while it computes (the shorter end), or before (the longer)", "no measurement"),
 )  # fmt: skip
@@ -92,20 +94,28 @@ def _name(op: ops.Op) -> str:
     return inner.function if is_of_elements and isinstance(inner, CpuKernelCall) else call.function
 
 
-def estimate_on_cpu(layer: Layer, profile: Profile) -> CpuEstimate | None:
-    """The cost of a layer on the CPU of a device; None where nothing is known of it."""
+def _workers(units: int, threads: int, cores: int) -> int:
+    """How many threads share the work of a function on so many cores."""
+    return max(1, min(threads or cores, cores, units // _SHARED))
+
+
+def estimate_on_cpu(layer: Layer, profile: Profile, threads: int = 1) -> CpuEstimate | None:
+    """The cost of a layer on the CPU of a device; None where nothing is known of it. threads: as `Program.cpu_threads`."""
     work = work_of(layer)
     if work is None:
         return None
     nbytes = sum(tensor.nbytes for tensor in (*layer.inputs, layer.output))
     nbytes += sum(array.nbytes for array in layer.constants)
+    cores = profile.cpu_cores.value
+    fewest, most = (_workers(work.units, threads, int(end)) for end in (cores.low, cores.high))
     if (measured := profile.functions.get(work.function)) is not None:
-        return CpuEstimate(*work, nbytes, Interval.of(measured * work.units / 1e3))
+        usec = measured * work.units / 1e3
+        return CpuEstimate(*work, nbytes, Interval(usec / most, usec / fewest))
     known, new = cycles(profile.cpu.value)[work.function]
     clock = profile.cpu_freq.value
     compute = Interval(
-        known * work.units / clock.high,
-        (known * work.units + (new - known) * min(work.units, _VALUES)) / clock.low,
+        known * work.units / clock.high / most,
+        (known * work.units + (new - known) * min(work.units, _VALUES)) / clock.low / fewest,
     )
     memory = nbytes / profile.bandwidth.value
     return CpuEstimate(*work, nbytes, Interval(larger(compute, memory).low, (compute + memory).high))

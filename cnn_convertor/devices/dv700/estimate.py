@@ -122,7 +122,7 @@ def _continues(layers: Sequence[Layer], index: int) -> bool:
 
 def cpu_estimates(program: Program, profile: Profile) -> tuple[CpuEstimate | None, ...]:
     """The cost of each layer on the CPU; None for the others, and where nothing is known of it."""
-    return tuple(estimate_on_cpu(layer, profile) for layer in program.layers)
+    return tuple(estimate_on_cpu(layer, profile, program.cpu_threads) for layer in program.layers)
 
 
 def estimates(program: Program, profile: Profile) -> tuple[Estimate, ...]:
@@ -201,7 +201,7 @@ def provenance(profile: Profile) -> str:
         return f"{text}, its largest {error.largest:.0%}"
     figures: tuple[Figure[Any], ...] = (
         *(profile.conv_freq, profile.bandwidth, profile.multipliers, profile.command_usec, profile.list_usec),
-        *(profile.cache_rate, profile.cpu, profile.cpu_freq),
+        *(profile.cache_rate, profile.cpu, profile.cpu_freq, profile.cpu_cores),
     )
     assumed = sum(figure.is_assumed for figure in figures)
     marked = [f"assumes {assumed} of {len(figures)} figures, which `devices` marks"] if assumed else []

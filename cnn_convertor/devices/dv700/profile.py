@@ -69,6 +69,7 @@ class Profile:
     cache_rate: Figure[Interval]
     cpu: Figure[str]
     cpu_freq: Figure[Interval]
+    cpu_cores: Figure[Interval]
     blocks: Figure[tuple[str, ...]]
     expands_palettes: Figure[bool]
     passed: frozenset[Form] | None = None
@@ -194,6 +195,10 @@ def _interval(value: Any) -> Interval:
     return Interval(*map(float, value)) if isinstance(value, list) else Interval.of(float(value))
 
 
+def _are_cores(value: Any) -> bool:
+    return _has_ends(1)(value) and all(end == int(end) for end in (value if isinstance(value, list) else [value]))
+
+
 def _are_blocks(value: object) -> bool:
     return isinstance(value, list) and "conv" in value and set(BLOCKS).issuperset(map(str, value))
 
@@ -227,6 +232,9 @@ FIGURES: Mapping[str, FigureKind] = {
     "cache_rate": FigureKind("cache maintenance of the I/O buffer", "MB/s", _POSITIVE, _has_ends(_TINY), _interval),
     "cpu": FigureKind("processor", "", " or ".join(PROCESSORS), lambda value: value in PROCESSORS),
     "cpu_freq": FigureKind("processor clock", "MHz", _POSITIVE, _has_ends(_TINY), _interval),
+    "cpu_cores": FigureKind(
+        "processor cores", "", "a whole number above 0, or both ends of an interval: [low, high]", _are_cores, _interval
+    ),
     "blocks": FigureKind("blocks", "", f"a list of conv and {', '.join(BLOCKS[1:])}", _are_blocks, tuple),
     "expands_palettes": FigureKind(
         "the driver expands palettes in its command buffer", "", "true or false", lambda value: type(value) is bool

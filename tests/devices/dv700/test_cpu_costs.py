@@ -82,6 +82,41 @@ def test_a_board_has_measured_its_functions() -> None:
     assert cost is not None and cost.usec == Interval.of(480 * 2.5 / 1e3)
 
 
+@pytest.mark.parametrize(
+    ("threads", "shares"),
+    [(1, (1, 1)), (2, (2, 2)), (3, (3, 2)), (4, (4, 2)), (8, (4, 2)), (0, (4, 2))],
+)
+def test_threads_share_the_work_on_the_cores_of_the_board(threads: int, shares: tuple[int, int]) -> None:
+    """The shorter time on all 4 cores, the longer on 2."""
+    profile = PROFILE.with_figures({"cpu_cores": Figure(Interval(2, 4), "test")})
+    shape = Shape(100, 100, 16)
+    layer, size = on_cpu(SWISH, shape, shape), shape.size
+    known, new = cycles("cortex-a53")["Swish"]
+    cost = estimate_on_cpu(layer, profile, threads)
+    assert cost is not None and known == new
+    assert cost.usec.low == pytest.approx(max(known * size / 1000 / shares[0], 4 * size / 1000))
+    assert cost.usec.high == pytest.approx(known * size / 1000 / shares[1] + 4 * size / 1000)
+    measured = estimate_on_cpu(layer, replace(profile, functions={"Swish": 2.5}), threads)
+    assert measured is not None and measured.usec == Interval(size / 400 / shares[0], size / 400 / shares[1])
+
+
+def test_no_thread_wakes_for_a_small_map() -> None:
+    """threads.h gives each at least 16,384 elements."""
+    profile = PROFILE.with_figures({"cpu_cores": Figure(Interval.of(4), "test")})
+    small = on_cpu(SWISH, Shape(63, 65, 8), Shape(63, 65, 8))
+    assert small.output.shape.size == 2 * 16384 - 8
+    assert estimate_on_cpu(small, profile, 4) == estimate_on_cpu(small, profile, 1)
+
+
+def test_the_estimate_of_a_program_knows_its_threads() -> None:
+    profile = PROFILE.with_figures({"cpu_cores": Figure(Interval.of(2), "test")})
+    program = program_of(Shape(100, 100, 16), SWISH)
+    ((alone,), (shared,)) = (
+        [cost for cost in cpu_estimates(replace(program, cpu_threads=n), profile) if cost is not None] for n in (1, 2)
+    )
+    assert shared.usec.high < alone.usec.high
+
+
 def test_nothing_is_known_of_layers_that_have_no_function() -> None:
     assert estimate_on_cpu(replace(on_cpu(SWISH, MAP, MAP), cpu=None), PROFILE) is None
 

@@ -560,12 +560,24 @@ inline uint32_t BitsOf(float value) {
 }
 inline Bits BitsOf(Floats value) { return reinterpret_cast<Bits>(value); }
 
+// From -126 to 128, or not a number.
+template <class V>
+V Held(V x) {
+  return Smaller(Larger(x, Each<V>(-126.0f)), Each<V>(128.0f));
+}
+#if defined(__aarch64__)  // one instruction for each end
+inline Floats Held(Floats x) {
+  const float32x4_t larger = vmaxq_f32(reinterpret_cast<float32x4_t>(x), vdupq_n_f32(-126.0f));
+  return reinterpret_cast<Floats>(vminq_f32(larger, vdupq_n_f32(128.0f)));
+}
+#endif
+
 // 2^n * 2^r for x = n + r, by a polynomial of r with a relative error of 1e-7. The error of a product that is x adds up to 4e-8
 // for each binary place of the result. Below -126 it is 2^-126, above 127.5 infinite.
 template <class V>
 __attribute__((always_inline)) inline V PowerOfTwo(V x) {
   const V shift = Each<V>(12582912.0f + 127.0f);
-  const V held = Smaller(Larger(x, Each<V>(-126.0f)), Each<V>(128.0f));
+  const V held = Held(x);
   const V number = held + shift;  // its last bits are the exponent of 2^n
   const V r = held - (number - shift);
   const V square = r * r;  // short chains of operations, for processors that work in order
@@ -778,24 +790,34 @@ struct Sum {
   V operator()(V x, V y) const { return x + y; }
 };
 
+// The average of so many elements, or a factor of the sum.
+struct Averaged {
+  float factor, count;
+  template <class V>
+  V operator()(V sum) const { return factor != 0.0f ? sum * Each<V>(factor) : sum / Each<V>(count); }
+};
+
 // The average of the whole map, or a factor of the sum: eight channels at a time, without a copy of the map.
 inline void AverageOfAll(const Tensor &x, const Tensor &y, float factor) {
   const std::size_t pixels = static_cast<std::size_t>(x.height) * static_cast<std::size_t>(x.width);
+  const std::size_t channels = static_cast<std::size_t>(x.channels), chunk = static_cast<std::size_t>(x.Together(0));
   Values to(y);
-  for (int c = 0; c < x.channels; c += x.Together(c)) {
-    const std::size_t together = static_cast<std::size_t>(x.Together(c));
-    const Elements from(x, static_cast<std::size_t>(c) * pixels);
-    float *sums = to.At(0, 0, c);
-    if (together == 8) {
-      Eight total = Values::Row(sums).Get(0);
-      for (std::size_t i = 0; i < pixels; ++i) total = Apply(Sum{}, total, from.Get(8 * i));
-      Values::Row(sums).Set(0, total);
-    } else {
-      for (std::size_t i = 0; i < pixels * together; ++i) sums[i % together] += from.GetOne(i);
+  Share(y.threads, (channels + chunk - 1) / chunk, pixels * chunk, [&](std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i) {
+      const int c = static_cast<int>(i * chunk);
+      const std::size_t together = static_cast<std::size_t>(x.Together(c));
+      const Elements from(x, i * chunk * pixels);
+      float *sums = to.At(0, 0, c);
+      if (together == 8) {
+        Eight total = Values::Row(sums).Get(0);
+        for (std::size_t pixel = 0; pixel < pixels; ++pixel) total = Apply(Sum{}, total, from.Get(8 * pixel));
+        Values::Row(sums).Set(0, total);
+      } else {
+        for (std::size_t j = 0; j < pixels * together; ++j) sums[j % together] += from.GetOne(j);
+      }
+      Transform(Values::Row(sums), Values::Row(sums), together, Averaged{factor, static_cast<float>(pixels)});
     }
-    for (std::size_t i = 0; i < together; ++i)
-      sums[i] = factor != 0.0f ? sums[i] * factor : sums[i] / static_cast<float>(pixels);
-  }
+  });
   to.Write(y);
 }
 
@@ -810,18 +832,20 @@ inline void AveragePool(const Tensor &x, const Tensor &y, const Window &window, 
   const Window inside = {window.kernel_height,   window.kernel_width,   window.stride_height,
                          window.stride_width,    window.dilation_height, window.dilation_width,
                          window.top - counted.top, window.left - counted.left};
-  const int height = x.height + counted.top + counted.bottom, width = x.width + counted.left + counted.right;
-  const std::size_t channels = static_cast<std::size_t>(y.channels);
   Values from = Values::Of(x), to(y);
-  y.ForPixels(y.channels * window.Size(), [&](int h, int w) {
-    float *sums = to.At(h, w, 0);
+  const int rows = x.height, columns = x.width, width = y.width;
+  const int all_rows = rows + counted.top + counted.bottom, all_columns = columns + counted.left + counted.right;
+  const std::size_t channels = static_cast<std::size_t>(y.channels);
+  float *const first = from.At(0, 0, 0), *const result = to.At(0, 0, 0);
+  // Copies, which what is written cannot change.
+  y.ForPixels(y.channels * window.Size(), [=](int h, int w) {
+    const Elements sums = Values::Row(result + static_cast<std::size_t>(h * width + w) * channels);
     int count = 0;
-    ForWindow(window, h, w, x.height, x.width, [&](int i, int j) {
-      Transform(Values::Row(sums), Values::Row(from.At(i, j, 0)), Values::Row(sums), channels, Sum{});
+    ForWindow(window, h, w, rows, columns, [=](int i, int j) {
+      Transform(sums, Values::Row(first + static_cast<std::size_t>(i * columns + j) * channels), sums, channels, Sum{});
     });
-    ForWindow(inside, h, w, height, width, [&](int, int) { ++count; });
-    for (std::size_t c = 0; c < channels; ++c)
-      sums[c] = factor != 0.0f ? sums[c] * factor : sums[c] / static_cast<float>(std::max(count, 1));
+    ForWindow(inside, h, w, all_rows, all_columns, [&](int, int) { ++count; });
+    Transform(sums, sums, channels, Averaged{factor, static_cast<float>(std::max(count, 1))});
   });
   to.Write(y);
 }
@@ -832,16 +856,34 @@ struct AddWeighted {
   V operator()(V sum, V weight) const { return sum + Each<V>(factor) * weight; }
 };
 
+// Further weights of an output lie so far from each other that it is faster to read them in the order of the memory.
+const std::size_t kNearOutputs = 1024;
+
+// Adds input[i] * weights[i * outputs], which are FP16, to 16 sums, which stay in registers.
+inline void AddAll(const float *input, std::size_t inputs, const uint8_t *weights, std::size_t outputs, Elements sums) {
+  Eight a = sums.Get(0), b = sums.Get(8);
+  for (std::size_t i = 0; i < inputs; ++i, weights += 2 * outputs) {
+    const AddWeighted add = {input[i]};
+    a = Apply(add, a, LoadHalves(weights));
+    b = Apply(add, b, LoadHalves(weights + 16));
+  }
+  sums.Set(0, a);
+  sums.Set(8, b);
+}
+
 // y = bias + the sum of x[i] * weights[i][...]: of each input, the weights of all outputs lie together.
 inline void Dense(const Tensor &x, const Tensor &weights, const Tensor &bias, const Tensor &y) {
-  const std::size_t outputs = y.Size();
+  const std::size_t outputs = y.Size(), together = 16;
   Values inputs = Values::Of(x), sums = Values::Of(bias);
-  const std::size_t together = 64;
   Share(y.threads, (outputs + together - 1) / together, together * inputs.Size(), [&](std::size_t first, std::size_t last) {
-    const std::size_t begin = first * together, count = std::min(last * together, outputs) - begin;
-    const Elements part(sums.All().At(begin), false);
-    for (std::size_t i = 0; i < inputs.Size(); ++i)
-      Transform(part, Elements(weights, i * outputs + begin), part, count, AddWeighted{inputs.Get(0, 0, static_cast<int>(i))});
+    const float *input = inputs.At(0, 0, 0);
+    const std::size_t end = std::min(last * together, outputs), size = inputs.Size();
+    std::size_t begin = first * together;
+    for (; weights.is_half && outputs <= kNearOutputs && begin + together <= end; begin += together)
+      AddAll(input, size, Elements(weights, begin).At(0), outputs, Elements(sums.All().At(begin), false));
+    const Elements rest(sums.All().At(begin), false);
+    for (std::size_t i = 0; i < size && begin < end; ++i)
+      Transform(rest, Elements(weights, i * outputs + begin), rest, end - begin, AddWeighted{input[i]});
   });
   sums.Write(y);
 }
@@ -918,9 +960,9 @@ class Operand {
     return is_like_ || is_one_ || ((has_pixels_ || has_channels_) && z.Together(0) <= static_cast<int>(kRoom));
   }
 
-  // How many elements of a chunk it gives at once: whole pixels.
+  // How many elements of a chunk it gives at once: whole pixels, except for copies of a single element.
   std::size_t Most(std::size_t chunk, std::size_t together) const {
-    return is_like_ ? chunk : std::min(chunk, kRoom / together * together);
+    return is_like_ ? chunk : std::min(chunk, is_one_ ? kRoom : kRoom / together * together);
   }
 
   // Before the first elements of a chunk: the factors of its channels, which all pixels repeat.
@@ -935,21 +977,29 @@ class Operand {
   // number: of the first element in z. pixel: of that element.
   Elements Next(std::size_t number, std::size_t pixel, std::size_t together, std::size_t count) {
     if (is_like_) return Elements(t_, number);
-    if (has_pixels_ && t_.is_half) Repeat<uint16_t>(pixel, together, count);
-    if (has_pixels_ && !t_.is_half) Repeat<uint32_t>(pixel, together, count);
+    if (has_pixels_ && t_.is_half) Repeat<uint16_t, Halves>(pixel, together, count);
+    if (has_pixels_ && !t_.is_half) Repeat<uint32_t, Bits>(pixel, together, count);
     return Elements(room_, t_.is_half);
   }
 
  private:
   static const std::size_t kRoom = 256;
 
-  template <class Value>
+  template <class Value, class Vector>
   void Repeat(std::size_t pixel, std::size_t together, std::size_t count) {
     const uint8_t *from = t_.data + pixel * sizeof(Value);
+    const std::size_t step = together == 8 ? sizeof(Vector) : sizeof(Value), each = together * sizeof(Value);
     for (uint8_t *to = room_, *end = room_ + count * sizeof(Value); to < end; from += sizeof(Value)) {
       Value value;
       std::memcpy(&value, from, sizeof(value));
-      for (std::size_t i = 0; i < together; ++i, to += sizeof(value)) std::memcpy(to, &value, sizeof(value));
+      const Vector several = value - Vector();
+      for (uint8_t *next = to + each; to < next; to += step) {
+        if (step == sizeof(Vector)) {
+          std::memcpy(to, &several, sizeof(several));
+        } else {
+          std::memcpy(to, &value, sizeof(value));
+        }
+      }
     }
   }
 
