@@ -157,6 +157,8 @@ def pair_of(program: Program, index: int, memory: Maps, reference: Maps, order: 
     own = layer.output.shape
     if shape.size != own.size or not (own.is_vector or shape.is_vector or own.channels == shape.channels):
         return None  # a part of a map, or one with its axes in other places
+    if order is Order.CHW and shape.width == shape.channels > 1 and _transposes(program):
+        return None  # sizes do not say which axis has the channels
     flat = reference.reshape(samples, -1)
     if is_plain(layer):
         return ComparedMap(index, memory, flat)
@@ -166,6 +168,11 @@ def pair_of(program: Program, index: int, memory: Maps, reference: Maps, order: 
         flat = reference.reshape(samples, channels, height, width).transpose(0, 2, 3, 1).reshape(samples, -1)
     values = from_memory(memory, read_as, transposed=program.transposed).reshape(samples, -1)
     return ComparedMap(index, values, flat, read_as)
+
+
+def _transposes(program: Program) -> bool:
+    """Whether some of the framework's maps may have their channels last."""
+    return any(origin.type == "Transpose" for layer in program.layers for origin in layer.origins)
 
 
 def _shape_read(program: Program, index: int) -> Shape:

@@ -130,6 +130,22 @@ def test_an_output_that_rounding_spoils_passes_with_the_reason(tmp_path: Path) -
 
 
 @needs_compiler
+def test_maps_whose_sizes_do_not_say_where_the_channels_are_are_left_out(tmp_path: Path) -> None:
+    """A layer normalization has them last here, in a cube."""
+    pytest.importorskip("onnxruntime", reason="onnxruntime computes the reference")
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"]), helper.make_node("Transpose", ["a"], ["b"], perm=[0, 2, 3, 1]),
+        helper.make_node("LayerNormalization", ["b", "scale"], ["c"], axis=-1),
+        helper.make_node("Transpose", ["c"], ["d"], perm=[0, 3, 1, 2]), helper.make_node("Conv", ["d", "w"], ["y"]),
+    ]  # fmt: skip
+    values = np.random.default_rng(0).normal(0, 0.4, (16, 16, 1, 1)).astype(np.float32)
+    x = np.zeros((1, 16, 16, 16), np.float32)
+    network = Network(nodes, {"x": x}, {"w": values, "scale": np.ones(16, np.float32)})
+    result = verify(Config.of(network.write(tmp_path / "net.onnx")), samples=1, layers=True)
+    assert result.passed and not result.wrong_maps and "c" not in [layer.comparison.name for layer in result.layers]
+
+
+@needs_compiler
 def test_parts_of_equal_sizes_are_not_taken_for_the_first(tmp_path: Path) -> None:
     """A Split has one origin for all its outputs."""
     pytest.importorskip("onnxruntime", reason="onnxruntime computes the reference")
