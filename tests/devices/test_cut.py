@@ -2,12 +2,13 @@
 
 import random
 import tracemalloc
-from collections.abc import Sequence
-from itertools import product
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, product
+from typing import NamedTuple
 
 import pytest
 
-from cnn_convertor.devices.cut import Exchange, SideCosts, cheapest_sides
+from cnn_convertor.devices.cut import Exchange, SideCosts, cheapest_sides, grouped_sides
 
 
 def cost(tasks: Sequence[SideCosts], exchanges: Sequence[Exchange], price: int, sides: Sequence[bool]) -> float:
@@ -19,9 +20,15 @@ def cost(tasks: Sequence[SideCosts], exchanges: Sequence[Exchange], price: int, 
     return total + price * sum(any(sides[reader] != sides[e.writer] for reader in e.readers) for e in exchanges)
 
 
-@pytest.mark.parametrize("seed", range(150))
-def test_the_choice_is_the_best_of_all(seed: int) -> None:
-    """Of equal costs, the one with the fewest tasks on the second side."""
+class Drawn(NamedTuple):
+    """Tasks, the exchanges between them and the price of one."""
+
+    tasks: list[SideCosts]
+    exchanges: list[Exchange]
+    price: int
+
+
+def drawn(seed: int) -> Drawn:
     draw = random.Random(seed)
     count = draw.randint(1, 12 if seed < 15 else 9)
     kinds = [(None, 0), (0, None), (0, 0), *[(1, 1)] * 4]
@@ -34,12 +41,56 @@ def test_the_choice_is_the_best_of_all(seed: int) -> None:
         for writer in range(count - 1)
         if (readers := draw.sample(range(writer + 1, count), draw.randint(0, min(3, count - 1 - writer))))
     ]
-    price = draw.randint(0, 15)
+    return Drawn(tasks, exchanges, draw.randint(0, 15))
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_the_choice_is_the_best_of_all(seed: int) -> None:
+    """Of equal costs, the one with the fewest tasks on the second side."""
+    tasks, exchanges, price = drawn(seed)
     chosen = cheapest_sides(tasks, exchanges, price)
     best = min(
-        ((cost(tasks, exchanges, price, sides), sum(sides)) for sides in product([False, True], repeat=count)),
+        ((cost(tasks, exchanges, price, sides), sum(sides)) for sides in product([False, True], repeat=len(tasks))),
     )
     assert (cost(tasks, exchanges, price, chosen), sum(chosen)) == best
+
+
+def paths(exchanges: Sequence[Exchange], start: int) -> Iterator[list[int]]:
+    """Each way along the exchanges from a task on."""
+    yield [start]
+    for exchange in exchanges:
+        if exchange.writer == start:
+            for reader in exchange.readers:
+                yield from ([start, *rest] for rest in paths(exchanges, reader))
+
+
+def grouped_cost(drawing: Drawn, sides: Sequence[bool]) -> float:
+    """The cost when all exchanges that do not depend on each other are made at once: those of the longest way count."""
+    ways = (way for start in range(len(sides)) for way in paths(drawing.exchanges, start))
+    changes = max(sum(sides[one] != sides[other] for one, other in pairwise(way)) for way in ways)
+    return cost(drawing.tasks, [], 0, sides) + drawing.price * changes
+
+
+def connected(tasks: set[int], exchanges: Sequence[Exchange]) -> set[frozenset[int]]:
+    """The tasks in parts between which no value is exchanged. Readers of one value are in one part."""
+    links = [set(tasks) & {writer, *readers} for writer, readers in exchanges]
+    parts = {frozenset([task]) for task in tasks}
+    for link in links:
+        met = {part for part in parts if part & link}
+        parts = (parts - met) | ({frozenset().union(*met)} if met else set())
+    return parts
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_no_part_moves_to_the_second_side_without_saving_grouped_changes(seed: int) -> None:
+    drawing = drawn(seed)
+    best, chosen = cheapest_sides(*drawing), grouped_sides(*drawing)
+    free = {number for number, task in enumerate(drawing.tasks) if best[number] and task.first is not None}
+    for part in connected(free, drawing.exchanges):
+        without = [side and number not in part for number, side in enumerate(best)]
+        saves = grouped_cost(drawing, best) <= grouped_cost(drawing, without)
+        assert all(chosen[number] == saves for number in part)
+    assert all(chosen[number] == side for number, side in enumerate(best) if number not in free)
 
 
 def test_a_task_between_two_others_follows_them_if_that_is_cheaper() -> None:
