@@ -39,19 +39,22 @@ def _hoist(graph: Editing, name: str, function: Function) -> Search[Function]:
     """The changes that make the named node apply the function; None if impossible."""
     if function == ops.Relu() and is_never_negative(graph, name):
         return NO_CHANGE
-    node = graph[name]
+    node, passed = graph[name], list[str]()
     while graph.is_private(node.name) and _keeps(node.op, function):
+        passed.append(node.name)
         node = graph[node.inputs[0]]
     if not graph.is_private(node.name):
         return None
     if isinstance(node.op, ops.Activated):
-        return Hoisted({node.name: replace(node.op, activation=function)}, {}) if node.op.activation is None else None
+        free = node.op.activation is None
+        return Hoisted({node.name: replace(node.op, activation=function)}, {}, tuple(passed)) if free else None
     if isinstance(node.op, ops.Concat) and node.op.axis is ops.Axis.CHANNELS:
 
         def part(channels: slice) -> Function:
             return ops.for_channels(function, np.arange(channels.start, channels.stop))
 
-        return (yield from hoist_into_parts(graph, node, part, lambda channels: ops.Activation(part(channels))))
+        changes = yield from hoist_into_parts(graph, node, part, lambda channels: ops.Activation(part(channels)))
+        return changes and changes.past(*passed)
     return None
 
 

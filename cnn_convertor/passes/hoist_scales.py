@@ -9,7 +9,7 @@ import numpy as np
 
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant, Wide
-from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.passes.fold_scales import scaled, wide
 from cnn_convertor.passes.hoisting import Editing, Hoisted, Search, hoist_into_parts, search
 
@@ -70,11 +70,18 @@ def hoist_scales(graph: Graph) -> Graph:
 
 def _hoist(graph: Editing, name: str, by: _Affine) -> Search[_Affine]:
     """The changes that scale the named node's output; None if impossible."""
-    node = graph[name]
+    node, passed = graph[name], list[str]()
     while graph.is_private(node.name) and _commutes(node.op, by):
+        passed.append(node.name)
         node = graph[node.inputs[0]]
     if not graph.is_private(node.name):
         return None
+    changes = yield from _hoist_into(graph, node, by)
+    return changes and changes.past(*passed)
+
+
+def _hoist_into(graph: Editing, node: Node, by: _Affine) -> Search[_Affine]:
+    """The changes that scale the output of a node that no scale passes alone; None if impossible."""
     match node.op:
         case ops.Conv2d() | ops.ConvTranspose2d() | ops.Dense() | ops.Scale() as op if op.activation is None:
             return Hoisted({node.name: scaled(op, by.factor, by.shift)}, {})
@@ -84,7 +91,7 @@ def _hoist(graph: Editing, name: str, by: _Affine) -> Search[_Affine]:
                 left = yield first, one
                 right = yield second, other
                 if left is not None and right is not None:
-                    return left.plus(right)
+                    return left.plus(right).past(node.name)
             return None
         case ops.Concat(axis=ops.Axis.CHANNELS):
             return (yield from hoist_into_parts(graph, node, by.part, lambda channels: by.part(channels).op))

@@ -17,14 +17,19 @@ T = TypeVar("T")
 class Hoisted(NamedTuple):
     """The changes that replace a hoisted operator. ops: node -> its new operator.
 
-    between: (node, position) -> an operator to insert before that input of the node.
+    between: (node, position) -> an operator to insert before that input of the node. passed: nodes that stay, and whose
+    outputs change.
     """
 
     ops: Mapping[str, Op]
     between: Mapping[tuple[str, int], Op]
+    passed: tuple[str, ...] = ()
 
     def plus(self, other: Hoisted) -> Hoisted:
-        return Hoisted({**self.ops, **other.ops}, {**self.between, **other.between})
+        return Hoisted({**self.ops, **other.ops}, {**self.between, **other.between}, self.passed + other.passed)
+
+    def past(self, *nodes: str) -> Hoisted:
+        return self._replace(passed=self.passed + nodes)
 
 
 NO_CHANGE = Hoisted({}, {})
@@ -60,7 +65,7 @@ def hoist_into_parts(graph: Editing, concat: Node, by: Callable[[slice], T], par
     """Apply by(channels) to each input of a concatenation, or else insert part(channels) before it."""
     ops: dict[str, Op] = {}
     between: dict[tuple[str, int], Op] = {}
-    start = 0
+    passed, start = [concat.name], 0
     for position, name in enumerate(concat.inputs):
         channels = slice(start, start := start + graph.shape(name).channels)
         hoisted = yield name, by(channels)
@@ -69,7 +74,8 @@ def hoist_into_parts(graph: Editing, concat: Node, by: Callable[[slice], T], par
         else:
             ops.update(hoisted.ops)
             between.update(hoisted.between)
-    return Hoisted(ops, between)
+            passed += hoisted.passed
+    return Hoisted(ops, between, tuple(passed))
 
 
 class Editing:
@@ -115,7 +121,7 @@ class Editing:
         self._is_changed = True
         for (reader, position), op in hoisted.between.items():
             self._insert(self._nodes[reader], position, op, gone)
-        for name in {above: None, **hoisted.ops}:
+        for name in dict.fromkeys((above, *hoisted.ops, *hoisted.passed)):
             node = self._nodes[name]
             op = hoisted.ops.get(name, node.op)
             self._nodes[name] = replace(node, op=op, origins=node.origins + gone.origins, main=node.where)

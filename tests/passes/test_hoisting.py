@@ -36,6 +36,22 @@ def graph(outputs: str, *rows: tuple[str, Op, str], shape: Shape = X) -> Graph:
     return Graph((Node("x", ops.Input(shape)), *nodes), tuple(outputs.split()))
 
 
+def test_maps_between_name_what_has_moved_past_them() -> None:
+    """They are no longer those of their own layers alone, so that nothing compares them as such."""
+    rows = [("a", conv(), "x"), ("up", ops.Upsample(Pair(2, 2)), "a"), ("b", conv(), "x")]
+    rows += [("up2", ops.Upsample(Pair(2, 2)), "b"), ("s", ops.Add(), "up up2"), ("y", scale(), "s")]
+    hoisted = hoist_scales(graph("y", *rows))
+    assert {node.name: [origin.layer for origin in node.origins] for node in hoisted.nodes[1:]} == {
+        "a": ["a", "y"], "up": ["up", "y"], "b": ["b", "y"], "up2": ["up2", "y"], "y": ["s", "y"],
+    }  # fmt: skip
+    concat = [("a", conv(), "x"), ("b", conv(), "x"), ("c", ops.Concat(ops.Axis.CHANNELS), "a b")]
+    concat += [("up", ops.Upsample(Pair(2, 2)), "c"), ("y", ops.Activation(ops.Relu()), "up")]
+    hoisted = hoist_activations(graph("y", *concat))
+    assert {node.name: [origin.layer for origin in node.origins] for node in hoisted.nodes[1:]} == {
+        "a": ["a", "y"], "b": ["b", "y"], "c": ["c", "y"], "y": ["up", "y"],
+    }  # fmt: skip
+
+
 def conv(out: int = 3, channels: int = 3, activation: ops.Function | None = None, padding: int = 0) -> Op:
     window = Window(Pair(1, 1), padding=Padding(*[padding] * 4))
     return ops.Conv2d(some(out, channels, 1, 1), None, window, activation=activation)
