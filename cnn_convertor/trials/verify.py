@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -132,8 +133,9 @@ def verify(
         stale = on_disk(request, quantized, None if disk else network.own_files)
         outputs = compare_outputs(network, device, reference)
         twin = _twin(trial) if palette else _Twin(network, device, reference, outputs)
-        other = loaded(with_rerounded_weights(twin.network.program))
-        twin = _with_allowances(twin, other, test_samples.inputs)
+        right = twin.network.program
+        other = cache(lambda draw: loaded(with_rerounded_weights(right, draw)))
+        twin = _with_allowances(twin, other(0), test_samples.inputs)
         judgement = judge_maps(twin.network, other, test_samples.inputs, twin.reference)
         if not palette and min_sqnr is None:
             outputs = twin.outputs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -39,6 +39,7 @@ from cnn_convertor.verification.results import Excess
 _JUDGED: Final = 4  # samples: two runs more for each
 _JUDGED_OF_LARGE: Final = 1  # where maps have so many values that these decide
 _LARGE: Final = 1 << 20  # values of all maps of a sample
+_DRAWS: Final = 3  # of stochastic rounding, for maps that the first finds wrong
 _COMPARABLE: Final = 20.0  # dB, element by element
 # dB that a right map may lose beyond the estimate, and the more, the fewer values decide it: from random networks, whose
 # maps lose at most 1 dB with 1000 values, 3 with 100, 14 with 2, and whose single channels lose at most 24 with 2.
@@ -88,14 +89,29 @@ class JudgedMap(NamedTuple):
 
 
 def judge_maps(
-    network: EmulatedNetwork, other: EmulatedNetwork, inputs: Mapping[str, Maps], reference: Reference
+    network: EmulatedNetwork,
+    other: Callable[[int], EmulatedNetwork],
+    inputs: Mapping[str, Maps],
+    reference: Reference,
 ) -> Judgement:
     """Judge the maps inside a network, and its outputs.
 
-    network: with FP16 weights. other: the same with weights that are rounded stochastically. Each layer reads the
-    framework's maps, so that no error of a layer hides in those before it. Layers that are not continuous stay out, and
-    networks whose framework rounds maps to integers in ranges that depend on the input.
+    network: with FP16 weights. other: the same with weights that are rounded stochastically, for the number of a draw. A map
+    is wrong if every draw says so: chance makes the rounding of few weights small. Each layer reads the framework's maps, so
+    that no error of a layer hides in those before it. Layers that are not continuous stay out, and networks whose framework
+    rounds maps to integers in ranges that depend on the input.
     """
+    judgement = _judged(network, other(0), inputs, reference, 0)
+    for draw in range(1, _DRAWS):
+        if judgement.wrong:
+            again = {each.layer for each in _judged(network, other(draw), inputs, reference, draw).wrong}
+            judgement = judgement._replace(wrong=tuple(each for each in judgement.wrong if each.layer in again))
+    return judgement
+
+
+def _judged(
+    network: EmulatedNetwork, other: EmulatedNetwork, inputs: Mapping[str, Maps], reference: Reference, draw: int
+) -> Judgement:
     if any(origin.type == "DynamicQuantizeLinear" for node in network.graph.nodes for origin in node.origins):
         reason = "the framework rounds maps to integers whose scale depends on the input"
         return Judgement(0, (), dict.fromkeys(network.graph.output_names, reason))
@@ -114,8 +130,8 @@ def judge_maps(
         if _is_held(maps := pair.reference_in_memory(transposed=program.transposed))
     }
     mine = network.run(first, layers=True, replaced=given_layers(program, replaced_maps))
-    noisy = {layer: rerounded(maps, layer) for layer, maps in replaced_maps.items()}
-    drawn = first if program.byte_input else rerounded_maps(first)
+    noisy = {layer: rerounded(maps, draw << 24 | layer) for layer, maps in replaced_maps.items()}
+    drawn = first if program.byte_input else rerounded_maps(first, draw)
     theirs = other.run(drawn, layers=True, exact=True, replaced=given_layers(program, noisy))
     jumping = _jumping(program, replaced_maps.keys()) | (
         _unrounded(program, replaced_maps.keys()) if is_rounded else set()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.encode.half import to_half
-from cnn_convertor.devices.dv700.program import Program, Run, Weights
+from cnn_convertor.devices.dv700.program import ElementType, Layer, Program, Run, StoredArray
 from cnn_convertor.emulation.execution import Maps
 from cnn_convertor.ir.constant import Constant
 
@@ -34,31 +34,33 @@ def rerounded(values: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
     return np.where(flips & np.isfinite(other) & (error != 0), other, half)
 
 
-def with_rerounded_weights(program: Program) -> Program:
-    """A program with FP16 weights, whose weights are rounded stochastically."""
-    count = 0
+def with_rerounded_weights(program: Program, draw: int = 0) -> Program:
+    """A program with FP16 weights, whose weights are rounded stochastically. draw: the number of a trial."""
+    count = draw << 24
 
-    def new(run: Run) -> Run:
-        nonlocal count
+    def new(layer: Layer) -> Layer:
+        return replace(layer, runs=tuple(map(of_run, layer.runs)), constants=tuple(map(of_array, layer.constants)))
+
+    def of_run(run: Run) -> Run:
         if run.convolution is None:
             return run
+        weights = run.convolution.weights
+        bias, slopes = (values and constant(values) for values in (weights.bias, weights.slopes))
+        assert weights.kernels is not None
+        changed = replace(weights, kernels=constant(weights.kernels), bias=bias, slopes=slopes)
+        return replace(run, convolution=replace(run.convolution, weights=changed))
+
+    def of_array(array: StoredArray) -> StoredArray:
+        return replace(array, values=constant(array.values)) if array.type is ElementType.HALF else array
+
+    def constant(values: Constant) -> Constant:
+        nonlocal count
         count += 1
-        return replace(run, convolution=replace(run.convolution, weights=_rerounded(run.convolution.weights, count)))
+        seed = count
+        return values.map_rows_with(lambda w, rows: rerounded(w, seed << 24 | rows.start))
 
-    layers = tuple(replace(layer, runs=tuple(map(new, layer.runs))) for layer in program.layers)
-    return replace(program, layers=layers)
-
-
-def _rerounded(weights: Weights, seed: int) -> Weights:
-    def constant(values: Constant | None, part: int) -> Constant | None:
-        if values is None:
-            return None
-        return values.map_rows_with(lambda w, rows: rerounded(w, (seed * 4 + part) << 24 | rows.start))
-
-    kernels = constant(weights.kernels, 0)
-    assert kernels is not None
-    return replace(weights, kernels=kernels, bias=constant(weights.bias, 1), slopes=constant(weights.slopes, 2))
+    return replace(program, layers=tuple(map(new, program.layers)))
 
 
-def rerounded_maps(maps: Mapping[str, Maps]) -> dict[str, Maps]:
-    return {name: rerounded(values, number) for number, (name, values) in enumerate(maps.items())}
+def rerounded_maps(maps: Mapping[str, Maps], draw: int = 0) -> dict[str, Maps]:
+    return {name: rerounded(values, draw << 24 | number) for number, (name, values) in enumerate(maps.items())}

@@ -10,14 +10,17 @@ import numpy as np
 import pytest
 
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import Request
+from cnn_convertor.devices.dv700.program import ElementType, StoredArray
 from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Shape
+from cnn_convertor.pipeline import quantize
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification import bounds, keras_models
-from cnn_convertor.verification.rerounding import rerounded
+from cnn_convertor.verification.rerounding import rerounded, with_rerounded_weights
 from cnn_convertor.verification.results import Verification
 from frontends.onnx.networks import Network, helper
 from reference import ir_reference
@@ -42,6 +45,18 @@ def test_values_that_fp16_holds_or_cannot_hold_stay(values: list[float]) -> None
     with np.errstate(over="ignore"):
         expected = given.astype(np.float16).astype(np.float32)
     assert np.array_equal(rerounded(given, 1)[[0, 2, 3, 4]], expected[[0, 2, 3, 4]], equal_nan=True)
+
+
+def test_constants_of_cpu_layers_are_rounded_stochastically_too() -> None:
+    values = np.random.default_rng(0).normal(size=1000).astype(np.float32)
+    kinds = (ElementType.HALF, ElementType.FLOAT)
+    arrays = tuple(StoredArray(0, kind, Constant.of(values), None) for kind in kinds)
+    program = quantize(graph(), Request.of(config(Path("graph.keras")))).program
+    layer = replace(program.layers[-1], constants=arrays)
+    first, again = (with_rerounded_weights(replace(program, layers=(layer,)), draw).layers[0] for draw in (0, 1))
+    (half, plain), (other, _) = ([array.values.load() for array in each.constants] for each in (first, again))
+    assert np.array_equal(plain, values) and np.array_equal(half, half.astype(np.float16))
+    assert 0 < np.count_nonzero(half != values.astype(np.float16)) < 500 and not np.array_equal(half, other)
 
 
 def graph(scale: float = 1.0, *, quiet: float = 1.0) -> Graph:
