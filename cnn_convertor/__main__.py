@@ -14,19 +14,22 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 _OBJECTS = 100_000  # made between two searches for garbage: more than in a small conversion
+_SAID = {
+    _signal.SIGINT: b"interrupted\n",
+    _signal.SIGTERM: b"ended by SIGTERM\n",
+    getattr(_signal, "SIGHUP", None): b"ended by SIGHUP\n",  # Windows has none
+}
 
 
 def run() -> int:
     """Run the command line; returns the exit code."""
     if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
-        _signal.signal(
-            _signal.SIGINT, _signal.SIG_DFL
-        )  # Ctrl-C: the end, without a traceback, until a handler is loaded
+        _signal.signal(_signal.SIGINT, _end_at_once)  # SIG_DFL would lose a signal that comes while it is set
     if sys.argv[1:] == ["--version"]:
         return _print_version()
     from contextlib import suppress
 
-    from cnn_convertor.files.interruption import end, handle_ends
+    from cnn_convertor.files.interruption import end, handle_ends, ignore_ends
 
     gc.set_threshold(_OBJECTS)  # loading modules makes many objects and no garbage
     handle_ends(_end_at_once)  # while modules load, there is nothing to clean up
@@ -37,20 +40,17 @@ def run() -> int:
     with suppress(KeyboardInterrupt):  # once more, while the first one is reported
         handle_ends(end)
         code = main()
-        handle_ends(_signal.SIG_IGN)  # Python's end, which cleans up, takes a moment
+        ignore_ends()  # Python's end, which cleans up, takes a moment
     gc.freeze()  # the end of the process frees everything, without a last search for garbage
     return code
 
 
 def _end_at_once(number: int, _: "FrameType | None") -> "NoReturn":
-    """A handler: one line, and the end."""
-    from contextlib import suppress
-    from signal import Signals
-
-    said = "interrupted" if number == _signal.SIGINT else f"ended by {Signals(number).name}"
-    with suppress(OSError):
-        os.write(2, f"{said}\n".encode())
-    os._exit(128 + number)
+    """A handler: one line, and the end. It imports nothing, since it may run within an import."""
+    try:
+        os.write(2, _SAID[number])
+    finally:
+        os._exit(128 + number)
 
 
 def _print_version() -> int:

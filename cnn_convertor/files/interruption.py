@@ -42,6 +42,14 @@ def handle_ends(handler: Callable[[int, FrameType | None], Any] | signal.Handler
             signal.signal(number, handler)
 
 
+def ignore_ends() -> None:
+    """From here on, let no signal end this program. Where a system can, by a mask: SIG_IGN prints a traceback in a race."""
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
+    else:
+        handle_ends(signal.SIG_IGN)
+
+
 class uninterrupted:  # noqa: N801 (reads as a statement)
     """A block in which an interruption waits for the end, or for a block of `interruptible` within.
 

@@ -86,8 +86,10 @@ def _run(function: Callable[[], Any], target: BinaryIO, seconds: int, memory: in
     """In the child: answer, and end without the parent's clean-up."""
     import resource  # which only systems with fork have
 
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)  # or a signal could be lost while its handler becomes SIG_DFL
     for number in ENDS:
         signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDS)
     faulthandler.disable()  # the parent reports a crash in plain words
     _limit(resource.RLIMIT_CORE, 0, 0)
     _limit(resource.RLIMIT_CPU, seconds, seconds + 1)

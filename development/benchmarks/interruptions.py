@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -31,6 +32,7 @@ from cnn_convertor.conversion.convert import convert
 assert callable(program)  # loaded before children start, so that each is quick
 
 ROOT = Path(__file__).resolve().parents[2]
+PROGRAM, PACKAGE = ROOT / "convertor.py", ROOT / "cnn_convertor"
 EXAMPLE = ROOT / "examples" / "digits_keras"
 INI = "[INPUT]\nname = digits\ndefinition = digits.keras\n[OUTPUT]\noutput_folder = out\ngenerate_source = 1\n"
 SETTINGS = ("generate_doxy = 1\nquantization = 0\n", "generate_dot = 1\nquantization = 0\ntranspose_weight = 0\n")
@@ -213,9 +215,21 @@ def killed_at_changes(trial: Trial, times: int) -> str:
     return f"{killed} of {times} conversions killed at one of {most} changes of files; {new} had replaced the folder"
 
 
+def is_not_started(code: int, said: str) -> bool:
+    """Whether no line of ours had run when Ctrl-C came: Python, until it has a handler, ends in silence; from then on it shows a
+    traceback, and ends, or goes on if what it was about is not needed.
+    """
+    places = re.findall(r'File "([^"\n]+)", line ([0-9]+)', said)
+    ours = [
+        file for file, line in places if Path(file).is_relative_to(PACKAGE) or (Path(file) == PROGRAM and line != "0")
+    ]
+    is_silent = code == -signal.SIGINT and not said
+    return is_silent or (code in (-signal.SIGINT, 0, 1) and "KeyboardInterrupt" in said and not ours)
+
+
 def interrupted(trial: Trial, times: int, draw: random.Random) -> str:
-    """In the first second: Ctrl-C ends a conversion with 130 and one line; while modules load, as the signal does, in silence."""
-    call = [sys.executable, str(ROOT / "convertor.py"), "-q"]
+    """In the first second: Ctrl-C ends a conversion with 130 and one line, unless it has not started, or is done."""
+    call = [sys.executable, str(PROGRAM), "-q"]
     endings = {"before": 0, "during": 0, "after": 0}
     for turn in range(times):
         with subprocess.Popen([*call, str(trial.inis[turn % 2])], stderr=subprocess.PIPE, text=True) as child:
@@ -227,9 +241,7 @@ def interrupted(trial: Trial, times: int, draw: random.Random) -> str:
                 endings["after"] += 1
             case 130, "interrupted":
                 endings["during"] += 1
-            case code, said if code in (-2, 0, 1) and (
-                "convertor" not in said or "line 0" in said
-            ):  # none of it has run
+            case code, said if is_not_started(code, said):
                 endings["before"] += 1
             case other:
                 sys.exit(f"Ctrl-C ends a conversion with {other}")

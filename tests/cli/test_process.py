@@ -49,21 +49,22 @@ run()
     assert (done.returncode, done.stdout, done.stderr) == (128 + signal.Signals[end], b"", ENDINGS[end])
 
 
-def test_ctrl_c_before_a_handler_is_loaded_ends_the_program_in_silence() -> None:
-    code = """
+@pytest.mark.parametrize("module", ["contextlib", "signal", "enum", "cnn_convertor.files.interruption"])
+def test_ctrl_c_while_the_handler_loads_ends_the_program_with_one_line(module: str) -> None:
+    code = f"""
 import builtins, os, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from cnn_convertor.__main__ import run
 plain = builtins.__import__
 def slowly(name, *rest):
-    if name == "cnn_convertor.files.interruption":
+    if name == "{module}":
         os.kill(os.getpid(), signal.SIGINT)
     return plain(name, *rest)
 builtins.__import__ = slowly
 run()
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, b"", b"interrupted\n")
 
 
 def test_before_that_the_program_loads_nothing() -> None:
