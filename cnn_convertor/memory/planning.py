@@ -18,7 +18,7 @@ from cnn_convertor.memory.searching import Piece, SearchStatus, search_blocks
 from cnn_convertor.memory.validity import check
 
 NODES = 2_000  # node limit of the complete search: about a second
-_NODES_OF_WORK = 10_000  # for which the work of a conversion is the budget; for more, in proportion
+_NODES_OF_WORK = 20_000  # for which half the work of a conversion is the budget; for more, in proportion
 _REPAIRS = 20  # repair rounds of a greedy plan per order
 _LOOK = 300  # steps of looking for a free offset, beside one for each pair of pieces
 _STEPS = 32  # steps with a birth, looked at together when a free offset is searched
@@ -102,7 +102,7 @@ def plan(
 
     nodes: limit of the complete search, which runs if no greedy order reaches the lower bound; it counts states, so the plan
     does not depend on the machine. enough: a plan of this size need not be improved. budget: for all improvements, by default
-    as large as that of a conversion, or in proportion to more nodes.
+    half of a conversion's, or in proportion to more nodes.
     Raises ValueError for values that no buffer has, and for a part that does not fit into its container, overlaps another part,
     or is not aligned.
     """
@@ -117,7 +117,7 @@ def plan(
     nesting = Nesting(rounded, alignment)
     blocks = nesting.blocks
     peak = find_peak(nesting.pieces)
-    budget = budget or Budget(WORK * max(1, nodes // _NODES_OF_WORK))
+    budget = budget or Budget(WORK // 2 * max(1, nodes // _NODES_OF_WORK))
     offsets = _greedily(blocks, max(peak.size, enough), budget)
     size, bound = _end(blocks, offsets), peak.size
     if size > max(bound, enough):
@@ -265,15 +265,17 @@ def _completely(
 
 def _greedily(blocks: Sequence[Block], bound: int, budget: Budget) -> dict[str, int]:
     """The best greedy plan; stops at the first one that reaches the bound."""
-    best: dict[str, int] = {}
-    for position, order in enumerate(_ORDERS):
-        if position and budget.is_spent:
+    first = Budget(max(WORK, budget.left))  # also when nothing is left for improvements
+    best = _first_fit(sorted(blocks, key=_ORDERS[0]), first)
+    budget.spend(max(WORK, budget.left) - first.left)
+    for order in _ORDERS[1:]:
+        if _end(blocks, best) <= bound or budget.is_spent:
             return best
         offsets = _first_fit(sorted(blocks, key=order), budget)
-        if position == 0 or _end(blocks, offsets) < _end(blocks, best):
+        if _end(blocks, offsets) < _end(blocks, best):
             best = offsets
-        if _end(blocks, best) <= bound:
-            return best
+    if _end(blocks, best) <= bound:
+        return best
     if (plan_from_ends := _from_both_ends(sorted(blocks, key=lambda b: b.first), bound, budget)) is not None:
         return plan_from_ends
     part = budget.part(4)
@@ -283,7 +285,7 @@ def _greedily(blocks: Sequence[Block], bound: int, budget: Budget) -> dict[str, 
 
 
 def _first_fit(blocks: Sequence[Block], budget: Budget) -> dict[str, int]:
-    """Each block in turn at the lowest free offset."""
+    """Each block in turn at the lowest free offset, or above its neighbors when the budget is spent."""
     placed = _Placed(blocks, budget)
     for block in blocks:
         placed.add(block, placed.lowest_offset(block))
@@ -323,7 +325,8 @@ def _repaired(blocks: Sequence[Block], best: dict[str, int], bound: int, budget:
 class _Placed:
     """The offsets of placed blocks, and their pieces by the steps at which they are live: few meet a block of a long chain.
 
-    blocks: all that will be placed. The work depends on how many steps they begin at, not on how far these lie apart.
+    blocks: all that will be placed. The work depends on how many steps they begin at, not on how far these lie apart. When the
+    budget is spent, it takes almost none: a block lies above all that was ever placed in the stretches of its life.
     """
 
     def __init__(self, blocks: Sequence[Block], budget: Budget) -> None:
@@ -331,6 +334,7 @@ class _Placed:
         self._budget = budget
         births = sorted({piece.first for block in blocks for piece in block.pieces})
         self._starts = births[::_STEPS]  # the first step of each stretch
+        self._tops = np.zeros(len(self._starts), np.int64)  # the highest end in each stretch
         self._begun: list[list[int]] = [[] for _ in self._starts]  # per stretch: pieces that begin in it
         self._going: list[list[int]] = [[] for _ in self._starts]  # and those that were live before it
         count = sum(len(block.pieces) for block in blocks)
@@ -343,6 +347,10 @@ class _Placed:
             low = offset + piece.at
             self._taken[self._count] = low, low + piece.size, piece.first, piece.last
             begin, end = self._stretches(piece)
+            self._tops[begin:end] = np.maximum(self._tops[begin:end], low + piece.size)
+            if self._budget.is_spent:
+                continue
+            self._budget.spend(end - begin)
             self._begun[begin].append(self._count)
             for stretch in range(begin + 1, end):
                 self._going[stretch].append(self._count)
@@ -350,11 +358,16 @@ class _Placed:
 
     def lowest_offset(self, block: Block) -> int:
         """The lowest offset without overlap with a placed piece that is live at the same time."""
+        if self._budget.is_spent:
+            tops = ((piece, self._tops[slice(*self._stretches(piece))].max()) for piece in block.pieces)
+            return max((0, *(int(top) - piece.at for piece, top in tops)))
         own, low, high = self._live_with(block)
         return _lowest_free(low - own[:, 0] - own[:, 1], high - own[:, 0])
 
     def highest_offset(self, block: Block, size: int) -> int:
-        """The highest such offset within `size` bytes; negative if there is none."""
+        """The highest such offset within `size` bytes; negative if there is none, or when the budget is spent."""
+        if self._budget.is_spent:
+            return -1
         own, low, high = self._live_with(block)
         end = size - block.size + own[:, 0]
         return size - block.size - _lowest_free(end - high, end + own[:, 1] - low)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cnn_convertor.memory import Budget, Buffer, Peak, Plan, plan
+from cnn_convertor.memory import Budget, Buffer, Peak, Plan, plan, planning
 from cnn_convertor.memory.validity import check
 
 
@@ -209,3 +209,36 @@ def test_the_work_grows_with_the_budget_and_not_with_the_table(count: int) -> No
         budget=budget,
     )
     assert budget.left > -1_000_000
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_budget_that_ends_within_an_order_ends_its_work_and_not_the_plan(
+    monkeypatch: pytest.MonkeyPatch, nested: bool
+) -> None:
+    """Random lives, some with a part that lives longer, and one buffer that never lives."""
+    monkeypatch.setattr(planning, "WORK", 20_000)
+    numbers = random.Random(1)
+    buffers = [Buffer("never", 16, 3, 2)]
+    for i in range(300):
+        first = numbers.randrange(300)
+        buffers.append(Buffer(str(i), 32, first, first + numbers.randrange(90)))
+        if nested and i % 3 == 0:
+            buffers.append(Buffer(f"part {i}", 16, first, first + 100, inside=str(i), at=16))
+    spent = Budget(10_000)
+    made = plan(buffers, alignment=16, budget=spent)  # checks that it is right
+    assert -30_000 < spent.left < 0
+    assert plan(buffers, alignment=16, budget=Budget(10_000_000)).size < made.size < sum(b.size for b in buffers)
+
+
+def test_the_checker_finds_one_overlap_among_many_buffers() -> None:
+    """Whether few others are live at the same time, or few others lie at the same bytes."""
+    for turned in (False, True):
+        for wrong in (0, 57, 99):
+            lives = [(8 * i, i) for i in range(100)]
+            lives[wrong] = lives[wrong - 1] if wrong else lives[1]
+            placed = [
+                (Buffer(str(n), 8, 0, 200) if turned else Buffer(str(n), 8, step, step), offset if turned else 0)
+                for n, (offset, step) in enumerate(lives)
+            ]
+            with pytest.raises(AssertionError, match="share bytes"):
+                check(placed, size=800, alignment=8)
