@@ -6,12 +6,11 @@ The mean error of a layer's output leaves with its bias, so what counts is the v
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial as bind
 from pathlib import Path
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +20,11 @@ from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Weights
 from cnn_convertor.devices.dv700.weights.palette_report import Choice
 from cnn_convertor.devices.dv700.weights.palettes import (
+    SameKernels,
     convolutions_of,
     has_palettes,
-    identity,
     ranges,
+    same_kernels,
     with_choices,
     without_palettes,
 )
@@ -42,7 +42,6 @@ from cnn_convertor.workers.outcomes import Item, Outcome, attempted
 from cnn_convertor.workers.processes import HERE, Workers, gather
 
 Real: TypeAlias = NDArray[np.float64]
-T = TypeVar("T")
 
 _JUDGES = 4  # of so many samples, one judges
 
@@ -125,8 +124,9 @@ def calibrate(
 
         measured = inputs(fitting, "fitting")
         counting = sensitivities(unfused, {i: each.active for i, each in measured.items()})
-        counts = matched(program, unfused, counting)
-        read, judged = (matched(program, unfused, each) for each in (measured, inputs(judging, "judging")))
+        same = same_kernels(program, unfused)
+        counts = {i: counting[kernels.convolution][kernels.rows] for i, kernels in same.items()}
+        read, judged = (_matched(program, same, each) for each in (measured, inputs(judging, "judging")))
         (root / "kernels").mkdir()
         plain, before = installed(without_palettes(program), "plain"), installed(program, "before")
         attempts = []
@@ -197,10 +197,10 @@ def _fit_layers(
         weights, path, output = convolutions[i].weights, folder / f"{i}.npy", convolutions[i].output
         np.save(path, weights.kernels.load())
         assert weights.choice is not None and weights.choice.palette is not None
-        files = fitting[i].files, judging[i].files
+        inputs = fitting[i].kept, judging[i].kept
         places = output.height * output.width
-        task = LayerTask(path, weights.choice.palette, convolutions[i].kind.is_depthwise, places, counts[i], *files)
-        items.append(Item(task, weights.layer, (path, *files[0], *files[1])))
+        task = LayerTask(path, weights.choice.palette, convolutions[i].kind.is_depthwise, places, counts[i], *inputs)
+        items.append(Item(task, weights.layer, (path, *inputs[0].files, *inputs[1].files)))
 
     def finished(done: int) -> None:
         progress("calibrate: palettes", done, len(items))
@@ -245,15 +245,16 @@ def _bias(weights: Weights) -> Real:
     return np.zeros(weights.packed.kernels) if weights.bias is None else weights.bias.load_wide()
 
 
-def matched(program: Program, unfused: Program, values: Mapping[int, T]) -> dict[int, T]:
-    """What is known of one program's convolutions, from those of the other: those of one layer have the same order."""
-    known: dict[object, list[T | None]] = {}
-    for index, weights in enumerate(unfused.weights):
-        known.setdefault(identity(weights), []).append(values.get(index))
-    counts = Counter(map(identity, program.weights))
-    theirs = {key: iter(found) for key, found in known.items() if len(found) == counts[key]}
-    pairs = {i: next(theirs.get(identity(w), iter(())), None) for i, w in enumerate(program.weights)}
-    return {i: value for i, value in pairs.items() if value is not None}
+def _matched(
+    program: Program, same: Mapping[int, SameKernels], measured: Mapping[int, LayerInputs]
+) -> dict[int, LayerInputs]:
+    """What the convolutions of a program read, from what those read that have the same kernels in another one."""
+    convolutions = [c for layer in program.layers for c in convolutions_of(layer)]
+    return {
+        i: measured[kernels.convolution].for_kernels(kernels.rows, is_depthwise=convolutions[i].kind.is_depthwise)
+        for i, kernels in same.items()
+        if kernels.convolution in measured
+    }
 
 
 # --- before and after ----------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.weights.palettes import count_importance
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.palettes.layer_inputs import Kept, read_files
+from cnn_convertor.palettes.layer_inputs import Kept, KeptFiles, read_files
 from cnn_convertor.quantize import Palette, fit, palette_of
 from cnn_convertor.quantize.rounding import (
     Rounded,
@@ -42,7 +42,7 @@ class LayerTask(NamedTuple):
     """A layer, as a value for any process.
 
     kernels: a file of (M, C, ky, kx). own: its palette. places: of the kernel in a sample. counts: what the square of an error of
-    each channel counts, (M,). fitted, judged: files of its inputs, of the samples that the palette is fitted to and of others, which
+    each channel counts, (M,). fitted, judged: its inputs, of the samples that the palette is fitted to and of others, which
     judge.
     """
 
@@ -51,8 +51,8 @@ class LayerTask(NamedTuple):
     is_depthwise: bool
     places: int
     counts: Real
-    fitted: tuple[Path, ...]
-    judged: tuple[Path, ...]
+    fitted: KeptFiles
+    judged: KeptFiles
 
 
 class FittedLayer(NamedTuple):

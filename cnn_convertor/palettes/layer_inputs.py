@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial as bind
 from itertools import accumulate
 from pathlib import Path
@@ -17,6 +17,7 @@ from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Ten
 from cnn_convertor.devices.dv700.weights.palettes import convolutions_of
 from cnn_convertor.emulation.execution import Maps, as_maps, count_of, from_memory, to_memory
 from cnn_convertor.emulation.network import EmulatedNetwork
+from cnn_convertor.ir.constant import ALL
 from cnn_convertor.ir.ops import Relu, Relu6
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import Samples, part_name, split
@@ -40,15 +41,29 @@ class Moments(NamedTuple):
     variance: Real
 
 
+class KeptFiles(NamedTuple):
+    """Files that `read_files` reads, for the samples in their order. channels: those of them that count."""
+
+    files: tuple[Path, ...]
+    channels: slice = ALL
+
+
 class LayerInputs(NamedTuple):
-    """What a convolution reads. files: as `read_files` reads them, for the samples in their order.
+    """What a convolution reads.
 
     active: the share of each output channel's values that an error of the convolution changes, (M,).
     """
 
     moments: Moments
-    files: tuple[Path, ...]
+    kept: KeptFiles
     active: Real
+
+    def for_kernels(self, rows: slice, *, is_depthwise: bool) -> LayerInputs:
+        """What some of the kernels read. All of them read all channels, unless the convolution is depthwise."""
+        if not is_depthwise:
+            return self._replace(active=self.active[rows])
+        moments = Moments(*(each[rows] for each in self.moments))
+        return LayerInputs(moments, self.kept._replace(channels=rows), self.active[rows])
 
 
 class SamplesPart(NamedTuple):
@@ -93,7 +108,11 @@ def measure(
             files.setdefault(index, []).append(folder / f"{index}-{number}.npz")
             np.savez(files[index][-1], kept=kept, means=means)
     moments = {i: _moments(mean, square) for i, (mean, square, _) in sums.items()}
-    return {i: LayerInputs(known, tuple(files[i]), sums[i][2]) for i, known in moments.items() if known is not None}
+    return {
+        i: LayerInputs(known, KeptFiles(tuple(files[i])), sums[i][2])
+        for i, known in moments.items()
+        if known is not None
+    }
 
 
 class Kept(NamedTuple):
@@ -106,13 +125,13 @@ class Kept(NamedTuple):
     means: Real
 
 
-def read_files(files: Sequence[Path]) -> Kept:
+def read_files(inputs: KeptFiles) -> Kept:
     """What `measure` kept of a convolution's inputs."""
     kept, means = [], []
-    for path in files:
+    for path in inputs.files:
         with np.load(path) as arrays:
-            kept.append(arrays["kept"])
-            means.append(arrays["means"])
+            kept.append(arrays["kept"][:, :, inputs.channels])
+            means.append(arrays["means"][:, inputs.channels])
     return Kept(np.concatenate(kept), np.concatenate(means).reshape(-1, *kept[0].shape[2:]))
 
 

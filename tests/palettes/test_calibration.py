@@ -14,7 +14,7 @@ from cnn_convertor.codegen import RenderOptions, emit
 from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, read_profile
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.profile import Figure
+from cnn_convertor.devices.dv700.profile import Figure, Profile
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import LayerType, Program, Weights
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
@@ -91,12 +91,17 @@ def calibrated(
     transposed: bool = True,
     quantization: Quantization = Quantization.PALETTE,
     fusion: str = "proven",
+    device: Profile | None = None,
 ) -> tuple[Program, Calibrated | None]:
     """The program before, and what calibrating it gave."""
-    chosen = config(Path("graph.keras"), transpose_weight=transposed, quantization=quantization, fusion=fusion)
-    program = build(graph, chosen)
-    unfused = plan(graph, chosen.name, DeviceOptions.of(chosen)._replace(fusion=Fusion.NONE))
-    return program, calibrate(graph, program, Samples({"x": inputs}, "samples", {}), unfused=unfused, device=DV700)
+    device = device or read_profile(DEFAULT_DEVICE, folder)
+    chosen = config(
+        Path("graph.keras"), transpose_weight=transposed, quantization=quantization, fusion=fusion, device=device
+    )
+    program, options = build(graph, chosen), DeviceOptions.of(chosen)
+    unfused = plan(graph, chosen.name, options._replace(fusion=Fusion.NONE))
+    samples = Samples({"x": inputs}, "samples", {})
+    return program, calibrate(graph, program, samples, unfused=unfused, device=options.device)
 
 
 def measured(network: EmulatedNetwork, samples: Samples, folder: Path) -> dict[int, Moments]:
@@ -171,6 +176,26 @@ def test_what_convolutions_of_one_command_read_is_known(tmp_path: Path) -> None:
     assert result is not None
     assert any(not run.external for layer in before.layers for run in layer.runs), "the case is one command"
     assert [has_own_bias(weights) for weights in result.program.weights] == [True, True]
+    assert result.effect.outputs[0].after > result.effect.outputs[0].before + 1
+
+
+@pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
+def test_slices_of_channels_are_calibrated(transposed: bool, tmp_path: Path) -> None:
+    """Each has its own palette, and a bias for what its own channels read."""
+    small = read_profile(DEFAULT_DEVICE, tmp_path).overridden(ub_size=16384)
+    first = ops.Conv2d(normal(62, 16, 1, 1), None, window((1, 1)), activation=ops.Relu())
+    then = ops.Conv2d(normal(62, 1, 3, 3), normal(62), window((3, 3), pad=1), 62)
+    graph, inputs = graph_of(first, then=then), images(6)
+    before, result = calibrated(graph, inputs, tmp_path, transposed, fusion="full", device=small)
+    parts = [(weights.layer, weights.first, weights.packed.kernels) for weights in before.weights]
+    assert parts == [("y", 0, 32), ("z", 0, 32), ("y", 32, 30), ("z", 32, 30)]
+    assert result is not None
+    assert [has_own_bias(weights) for weights in result.program.weights] == [True] * 4
+    fitting = fitting_and_judging(Samples({"x": inputs}, "", {}))[0].inputs["x"]
+    made = {"plain": without_palettes(before), "before": before, "after": result.program}
+    outputs = {name: outputs_of(graph, program, fitting, tmp_path / name)[0] for name, program in made.items()}
+    errors = {name: np.abs((outputs[name] - outputs["plain"]).mean(axis=(0, 1, 2))) for name in made}
+    assert (errors["after"] < 0.5 * errors["before"] + 0.002).all()
     assert result.effect.outputs[0].after > result.effect.outputs[0].before + 1
 
 

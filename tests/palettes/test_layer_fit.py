@@ -13,6 +13,7 @@ from cnn_convertor.devices.dv700.weights.palettes import count
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.palettes import layer_fit
 from cnn_convertor.palettes.layer_fit import FittedLayer, LayerTask, fit_layer
+from cnn_convertor.palettes.layer_inputs import KeptFiles
 from cnn_convertor.quantize import Palette, fit
 
 Array = NDArray[np.float32]
@@ -25,7 +26,7 @@ def own_palette(kernels: Array) -> Palette:
     return fit(*count(Constant.of(kernels)))
 
 
-def inputs_of(kind: str, path: Path, samples: int, seed: int) -> tuple[Path, ...]:
+def inputs_of(kind: str, path: Path, samples: int, seed: int) -> KeptFiles:
     """Correlated inputs, each sample with a mean of its own."""
     kernels = KERNELS[kind]
     channels, taps = kernels[0] if kind == "depthwise" else kernels[1], kernels[2] * kernels[3]
@@ -34,7 +35,7 @@ def inputs_of(kind: str, path: Path, samples: int, seed: int) -> tuple[Path, ...
     kept = random.normal(size=(samples, PLACES[kind], 6)) @ mixing + random.normal(size=(samples, 1, 6)) @ mixing
     kept = (kept + 0.1 * random.normal(size=kept.shape) + 1).reshape(samples, PLACES[kind], channels, taps)
     np.savez(path, kept=kept.astype(np.float16), means=kept.mean(axis=1).reshape(samples, channels, *kernels[2:]))
-    return (path,)
+    return KeptFiles((path,))
 
 
 def fitted(

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from cnn_convertor.audit import audit
+from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.fusion.forms import forms_of_layer
 from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.program import LayerType, Program
+from cnn_convertor.devices.dv700.weights.options import Quantization
+from cnn_convertor.devices.dv700.weights.palettes import with_weights_of
+from cnn_convertor.emulation.network import install_data
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Padding, Pair, Shape, Window
+from cnn_convertor.pipeline import plan
 from cnn_convertor.verification.compare import sqnr
 from reference import ir_reference
-from verification.trials import NAME, network, samples
+from verification.trials import NAME, config, network, samples
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -94,6 +100,12 @@ SLICES = graph(
     ("cat", ops.Concat(), "p u"), ("v", conv(48, 8), "cat"),
 )  # fmt: skip
 
+NO_SLOPES = graph(
+    Shape(15, 16, 8), "end r",
+    ("a", conv(8, 61, 1, RELU), "x"), ("b", depthwise(61, LEAKY, stride=2), "a"), ("end", conv(61, 9), "b"),
+    ("q", conv(8, 40, 1, ops.Relu6()), "x"), ("r", AVERAGE_SAME, "q"),
+)  # fmt: skip
+
 # The network, the level of fusion, the runs of each command, how many commands carry an addition in a run of their own.
 NETWORKS = {
     "sums": (SUMS, "full", [2, 1, 1, 1, 1, 1, 1], 3),
@@ -141,4 +153,18 @@ def test_slices_of_channels_compute_the_same_bits(transposed: bool, tmp_path: Pa
     ]
     assert [len(layer.runs) for layer in split] == [8, 6, 6]
     for one, other in zip(results["none"], results["full"], strict=True):
+        assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
+def test_a_command_for_each_layer_has_the_palettes_of_its_slices(transposed: bool, tmp_path: Path) -> None:
+    profile = read_profile("dv700", Path()).overridden(ub_size=16384)
+    settings: dict[str, Any] = {"device": profile, "transpose_weight": transposed, "quantization": Quantization.PALETTE}
+    split = network(NO_SLOPES, tmp_path / "full", fusion="full", **settings)
+    assert len({weights.whole for weights in split.program.weights}) == 3, "61, 40, and not split"
+    options = DeviceOptions.of(config(Path("graph.keras"), fusion="none", **settings))
+    program = with_weights_of(plan(NO_SLOPES, NAME, options), split.program)
+    apart = install_data(NO_SLOPES, program, tmp_path / "none", device=options.device)
+    inputs = samples({"x": RANDOM.normal(size=NO_SLOPES.shape("x"))})
+    for one, other in zip(apart.run(inputs).outputs, split.run(inputs).outputs, strict=True):
         assert np.array_equal(one, other)

@@ -67,6 +67,7 @@ class Weights:
     offset: bytes from the start of the buffer. kernels: (M, C, ky, kx), as the device convolves with them (rotated for a
     deconvolution), but not transposed, padded or packed. bias: the layer's own, and slopes: (M,). where: the user's layer.
     choice: the palette, and why there is one or not; None before the choice.
+    first, whole: where a branch of a command computes a slice of a convolution's channels, the first one, and how many there are.
     """
 
     offset: int
@@ -76,6 +77,8 @@ class Weights:
     slopes: Constant | None
     where: Origin | None
     choice: Choice | None = None
+    first: int = 0
+    whole: int = 0
 
     @property
     def nbytes(self) -> int:

@@ -28,7 +28,7 @@ from cnn_convertor.devices.dv700.commands import (
 from cnn_convertor.devices.dv700.device import Cost, Device
 from cnn_convertor.devices.dv700.fusion.combining import FusionRules, Path, channel_slices, is_channelwise, split_runs
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.program import LayerType
+from cnn_convertor.devices.dv700.program import LayerType, Run
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Add, Concat, Conv2d, Input, MaxPool2d, Shape, for_channels, with_outputs
 
@@ -251,12 +251,15 @@ def _nested(graph: Graph, groups: Iterable[PathGroup]) -> tuple[Graph, list[Path
 
 def _command(graph: Graph, group: PathGroup, *, transposed: bool) -> Command:
     """The command of a group of paths."""
-    assignments = []
+    assignments, first = [], 0
     for path in group.branches:
         for nodes in split_runs(path):
             external = nodes[-1] is path[-1]
             run = run_of(graph, nodes, transposed=transposed, external=external)
+            if group.concat is not None and group.slices > 1:
+                run = _slice_of(run, first, graph.shape(group.concat.name).channels)
             assignments.append(RunAssignment(nodes, run))
+        first += assignments[-1].run.output.channels
     nodes = tuple(node for path in group.branches for node in path)
     head = nodes[0]
     if group.concat is None:
@@ -267,3 +270,11 @@ def _command(graph: Graph, group: PathGroup, *, transposed: bool) -> Command:
     return Command(
         LayerType.CONV, (*nodes, group.concat), head.inputs, group.concat.name, tuple(assignments), parts, group.slices
     )
+
+
+def _slice_of(run: Run, first: int, whole: int) -> Run:
+    """The run, whose kernels are those of some channels of a convolution. first: of them; whole: how many there are."""
+    if run.convolution is None:
+        return run
+    weights = replace(run.convolution.weights, first=first, whole=whole)
+    return replace(run, convolution=replace(run.convolution, weights=weights))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial as bind
+from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -121,21 +123,71 @@ def _decoded(plain: Weights, stored: Weights) -> Weights:
 
 
 def with_weights_of(program: Program, other: Program) -> Program:
-    """A program with the palettes of another one of the same network, whose commands differ."""
-    known: dict[object, list[Weights]] = {}
-    for weights in other.weights:
-        known.setdefault(identity(weights), []).append(weights)
-    choices = []
-    for weights in program.weights:
-        same = known.get(identity(weights), [])
-        old = same.pop(0) if same else weights
-        choices.append(old.choice or Choice(None, None, Reason.ASKED))
-    return with_choices(program, choices)
+    """A program with the palettes of another one of the same network, whose commands differ.
+
+    program: without slices of channels. Where the other one has some, each with its palette, the weights are FP16 with the values
+    that these give.
+    """
+    sliced: dict[int, list[Weights]] = {}
+    for index, kernels in same_kernels(other, program).items():
+        sliced.setdefault(kernels.convolution, []).append(other.weights[index])
+    return with_choices(program, [_joined(weights, sliced.get(i, [])) for i, weights in enumerate(program.weights)])
+
+
+def _joined(weights: Weights, slices: Sequence[Weights]) -> Choice:
+    """How weights are stored whose slices another program stores in these ways."""
+    first = slices[0].choice if slices else None
+    choice = first or Choice(None, None, Reason.ASKED)
+    if len(slices) < 2 or not any(each.packed.palette for each in slices):
+        return choice
+    values = [_decoded(each, each) for each in slices]
+    starts = [*accumulate((each.packed.kernels for each in slices), initial=0)]
+
+    def read(rows: slice) -> NDArray[np.float32]:
+        parts = zip(starts, values, strict=False)
+        return np.concatenate(
+            [each.kernels.load(slice(max(0, rows.start - start), max(0, rows.stop - start))) for start, each in parts]
+        )
+
+    biases = [np.zeros(each.packed.kernels) if each.bias is None else each.bias.load() for each in values]
+    return Choice(None, None, choice.reason, Constant(weights.kernels.shape, read), Constant.of(np.concatenate(biases)))
+
+
+class SameKernels(NamedTuple):
+    """Some kernels of a program's convolution, which has this index."""
+
+    convolution: int
+    rows: slice
+
+
+def same_kernels(program: Program, other: Program) -> dict[int, SameKernels]:
+    """For convolutions of a program, where their kernels are in another one of the same network, without slices of channels.
+
+    Those of one layer have the same order in both. Where one program has some that the other lacks, none of the layer are known.
+    """
+    waiting: dict[
+        tuple[object, int], deque[int]
+    ] = {}  # convolutions of the other program whose kernels follow from there on
+    for index, weights in enumerate(other.weights):
+        waiting.setdefault((identity(weights), 0), deque()).append(index)
+    counts = {key: len(indices) for (key, _), indices in waiting.items()}
+    found: dict[int, SameKernels] = {}
+    for i, weights in enumerate(program.weights):
+        key, end = identity(weights), weights.first + weights.packed.kernels
+        if there := waiting.get((key, weights.first)):
+            found[i] = SameKernels(there.popleft(), slice(weights.first, end))
+            waiting.setdefault((key, end), deque()).append(found[i].convolution)
+        else:
+            counts.pop(key, None)
+    ends = {i: other.weights[kernels.convolution].packed.kernels for i, kernels in found.items()}
+    keys = {i: identity(program.weights[i]) for i in found}
+    return {i: found[i] for i in found if len(waiting.get((keys[i], ends[i]), ())) == counts.get(keys[i])}
 
 
 def identity(weights: Weights) -> object:
     """What the same weights have in common in programs that differ in their commands and palettes."""
-    return weights.where, replace(weights.packed, palette=False)
+    kernels = weights.whole or weights.packed.kernels
+    return weights.where, replace(weights.packed, palette=False, kernels=kernels)
 
 
 def split_layers(program: Program) -> dict[str, bool]:
