@@ -29,7 +29,7 @@ def run() -> int:
         return _print_version()
     from contextlib import suppress
 
-    from cnn_convertor.files.interruption import end, handle_ends, ignore_ends
+    from cnn_convertor.files.interruption import end, handle_ends, ignore_ends, say_what_is_lost
 
     gc.set_threshold(_OBJECTS)  # loading modules makes many objects and no garbage
     handle_ends(_end_at_once)  # while modules load, there is nothing to clean up
@@ -38,6 +38,7 @@ def run() -> int:
 
     code = ENDED + int(_signal.SIGINT)
     with suppress(KeyboardInterrupt):  # once more, while the first one is reported
+        sys.unraisablehook = say_what_is_lost
         handle_ends(end)
         code = main()
         ignore_ends()  # Python's end, which cleans up, takes a moment

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
@@ -33,6 +34,12 @@ def require_no_end() -> None:
     """Raise again what `end` raised: Python's imports and destructors can lose it, or make another error of it."""
     if _received:
         end(_received[-1], None)
+
+
+def say_what_is_lost(lost: sys.UnraisableHookArgs) -> None:
+    """Python's hook for errors in destructors: silent about what `end` raised, since `require_no_end` raises it again."""
+    if not (_received and isinstance(lost.exc_value, KeyboardInterrupt)):
+        sys.__unraisablehook__(lost)
 
 
 def handle_ends(handler: Callable[[int, FrameType | None], Any] | signal.Handlers) -> None:

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any, Final, NamedTuple, TypeVar
 
-from cnn_convertor.files.interruption import ENDS, end, uninterrupted
+from cnn_convertor.files.interruption import ENDS, end, say_what_is_lost, uninterrupted
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -183,6 +183,7 @@ def serve(descriptor: int, part: int) -> None:
     """The main function of a process: work until the pipe closes or an interruption comes. part: its share."""
     from multiprocessing.connection import Connection
 
+    sys.unraisablehook = say_what_is_lost
     for number in ENDS:
         signal.signal(number, end)
     with (

@@ -106,7 +106,6 @@ class Loader:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGINT)  # what a destructor raises is only printed
 def work(*_, **__):
-    sys.unraisablehook = lambda _: None
     Loader()
     {after}
 import cnn_convertor.cli.pages as pages
