@@ -86,7 +86,7 @@ def test_pages_have_the_same_traffic_of_a_network() -> None:
     shown = 0
     for name in fusion.NETWORKS:
         of_fusion, of_devices = ([cells(line) for line in fusion.written(page, name)] for page in pages)
-        by_level = {row[1]: (row[2], row[5], row[6]) for row in of_fusion}  # commands, traffic, the I/O buffer
+        by_level = {row[1]: (row[2], row[5], row[7]) for row in of_fusion}  # commands, traffic, the I/O buffer
         for _, device, level, commands, moved, _, _, buffer in of_devices:
             if device == "dv700":
                 assert by_level[level] == (commands, moved, buffer), (name, level)

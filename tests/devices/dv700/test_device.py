@@ -38,7 +38,7 @@ def test_the_forms_of_the_device_decide_what_a_level_of_fusion_allows() -> None:
 
 
 def test_the_costs_of_the_device_decide_what_shares_a_command() -> None:
-    dear = DV700._replace(cost=lambda _graph, path: Cost(len(path) ** 2, 1, 1))
+    dear = DV700._replace(cost=lambda _graph, path, _slices: Cost(len(path) ** 2, 1, 1))
     assert commands(FULL) + 1 == commands(FULL._replace(device=dear))
 
 
