@@ -157,8 +157,8 @@ def pair_of(program: Program, index: int, memory: Maps, reference: Maps, order: 
     own = layer.output.shape
     if shape.size != own.size or not (own.is_vector or shape.is_vector or own.channels == shape.channels):
         return None  # a part of a map, or one with its axes in other places
-    if order is Order.CHW and shape.width == shape.channels > 1 and _transposes(program):
-        return None  # sizes do not say which axis has the channels
+    if order is Order.CHW and _is_ambiguous(layer, shape) and _moves_axes(program):
+        return None
     flat = reference.reshape(samples, -1)
     if is_plain(layer):
         return ComparedMap(index, memory, flat)
@@ -170,9 +170,16 @@ def pair_of(program: Program, index: int, memory: Maps, reference: Maps, order: 
     return ComparedMap(index, values, flat, read_as)
 
 
-def _transposes(program: Program) -> bool:
-    """Whether some of the framework's maps may have their channels last."""
-    return any(origin.type == "Transpose" for layer in program.layers for origin in layer.origins)
+def _is_ambiguous(layer: Layer, shape: Shape) -> bool:
+    """Whether the sizes do not say which axis of the framework's map has the channels, or the rows of a product."""
+    height, width, channels = shape
+    is_product = bool(layer.origins) and layer.origins[-1].type == "MatMul"
+    return channels > 1 and (channels in (height, width) or (height == width and is_product))
+
+
+def _moves_axes(program: Program) -> bool:
+    """Whether some of the framework's maps may have their axes in other places, as around attention."""
+    return any(origin.type in {"Transpose", "MatMul"} for layer in program.layers for origin in layer.origins)
 
 
 def _shape_read(program: Program, index: int) -> Shape:
