@@ -7,7 +7,7 @@ import sys
 
 from cnn_convertor import __version__
 
-TYPE_CHECKING = False  # as is `typing`
+TYPE_CHECKING = False  # so does `typing`
 
 if TYPE_CHECKING:
     from types import FrameType

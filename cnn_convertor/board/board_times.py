@@ -16,7 +16,12 @@ from cnn_convertor.verification.on_board import BoardVerification
 
 
 def function_times(program: Program, usec: Sequence[int | None]) -> Mapping[str, float]:
-    """Nanoseconds for each unit of a CPU function's work. usec: of each layer; functions below a microsecond are left out."""
+    """Nanoseconds for each unit of a CPU function's work, on one thread: nothing for a program that uses several.
+
+    usec: of each layer. Functions below a microsecond are left out.
+    """
+    if program.cpu_threads != 1:
+        return {}
     spent, units = Counter[str](), Counter[str]()
     for layer, time in zip(program.layers, usec, strict=True):
         if time is not None and (work := work_of(layer)) is not None:

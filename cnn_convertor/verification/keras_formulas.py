@@ -270,29 +270,15 @@ def _norm(config: Config, weights: Sequence[Blob], x: Blob) -> Blob:
 # --- several inputs, and other shapes ------------------------------------------------------------------------------------
 
 
-@_computes("Add")
-def _add(_: object, __: object, *inputs: Blob) -> Blob:
-    return reduce(np.add, inputs)
+def _of_all(operation: Callable[[Blob, Blob], Blob]) -> Callable[..., Blob]:
+    return lambda _, __, *inputs: reduce(operation, inputs)
 
 
-@_computes("Subtract")
-def _subtract(_: object, __: object, *inputs: Blob) -> Blob:
-    return reduce(np.subtract, inputs)
-
-
-@_computes("Multiply")
-def _multiply(_: object, __: object, *inputs: Blob) -> Blob:
-    return reduce(np.multiply, inputs)
-
-
-@_computes("Maximum")
-def _maximum(_: object, __: object, *inputs: Blob) -> Blob:
-    return reduce(np.maximum, inputs)
-
-
-@_computes("Minimum")
-def _minimum(_: object, __: object, *inputs: Blob) -> Blob:
-    return reduce(np.minimum, inputs)
+_computes("Add")(_of_all(np.add))
+_computes("Subtract")(_of_all(np.subtract))
+_computes("Multiply")(_of_all(np.multiply))
+_computes("Maximum")(_of_all(np.maximum))
+_computes("Minimum")(_of_all(np.minimum))
 
 
 @_computes("Average")

@@ -17,6 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from board.building import build
 from cnn_convertor.board.board_comparison import verify_board
+from cnn_convertor.board.board_times import function_times
 from cnn_convertor.board.kit import Inputs, write_kit
 from cnn_convertor.cli import main
 from cnn_convertor.config import Config
@@ -251,6 +252,9 @@ def test_a_kit_measures_functions_and_changes(
     program = quantize(read_whole(request := Request.of(CONFIG)), request).program
     assert written["measured"]["functions"] == {"Softmax": 7e3 / 10, "Swish": 8.5}
     assert written["measured"]["cache_bytes_per_second"] == pytest.approx(2 * program.io_bytes / 50e-6)
+    assert (
+        function_times(replace(program, cpu_threads=2), [7] * len(program.layers)) == {}
+    )  # times are those of one thread
     profile = read_profile("board.json", tmp_path)
     assert profile.functions["Softmax"] == 700 and not profile.cache_rate.is_assumed
     for other, code in {timed / "results.json": "DV150", INI.with_name("digits.prototxt"): "DV100"}.items():

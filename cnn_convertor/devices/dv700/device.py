@@ -82,8 +82,9 @@ class Cost(NamedTuple):
 class Device(NamedTuple):
     """forms: the forms of commands that each level of fusion allows. cost, estimate: of a command with these nodes, in order.
 
-    cost: the third argument says in how many branches, each with a slice of the channels. estimate: with FP16 weights. cpu_usec: microseconds of a layer on the CPU; None where nothing is known of it. change_usec: of
-    one change between device and CPU, with so many bytes in the I/O buffer. blocks: what the device has, of profile.BLOCKS.
+    cost: the third argument says in how many branches, each with a slice of the channels. estimate: with FP16 weights.
+    cpu_usec: microseconds of a layer on the CPU; None where nothing is known of it. change_usec: of one change between device
+    and CPU, with so many bytes in the I/O buffer. blocks: what the device has, of profile.BLOCKS.
     """
 
     name: str

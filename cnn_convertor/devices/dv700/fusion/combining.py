@@ -63,9 +63,8 @@ class FusionRules:
         first, second = self._size(writer), self._size(reader)
         height, width, _ = shape = first.run.input
         whole_map = Window(Pair(height, width), Pair(height, width))
-        least = RunGeometry(
-            1, external=True, pool=PoolGeometry(PoolKind.MAX, whole_map)
-        )  # another branch, of one value
+        # Another branch, of one value.
+        least = RunGeometry(1, external=True, pool=PoolGeometry(PoolKind.MAX, whole_map))
         together = (first.inner, second.last)
         fits = (why_apart(shape, runs, self.limits) is None for runs in (together, (least, *together)))
         if first.why_alone or second.why_alone or not any(fits):
@@ -81,7 +80,7 @@ class FusionRules:
             return None
         runs = [self.run(nodes) for nodes in split_runs(path)]
         for count in range(2, self.limits.max_runs // len(runs) + 1):
-            parts = channel_slices(runs[-1].output.channels, count)
+            parts = slices_of_channels(runs[-1].output.channels, count)
             if len(parts) == count and parts[-1].stop - parts[-1].start > 1:  # one channel has no depthwise convolution
                 sized = [self._sliced(runs, part) for part in parts]
                 if not (self._conflict(sized, adds=False) or self._excluded(sized, adds=False)):
@@ -169,7 +168,7 @@ def is_channelwise(path: Sequence[Node]) -> bool:
     )
 
 
-def channel_slices(channels: int, count: int) -> list[slice]:
+def slices_of_channels(channels: int, count: int) -> list[slice]:
     """At most so many slices of whole chunks; the last one may be smaller."""
     size = -(-channels // (CHUNK * count)) * CHUNK
     return [slice(start, min(start + size, channels)) for start in range(0, channels, size)]

@@ -87,13 +87,13 @@ class _Savings:
 
     def _parts(self) -> set[str]:
         """The nodes that can be in one of several branches of a command, from one map to neighboring parts of a concatenation."""
-        found: set[str] = set()
+        in_branches: set[str] = set()
         for concat in self.graph.nodes:
             if isinstance(concat.op, Concat) and joins_in_place(self.graph, concat):
                 for one, other in pairwise(map(self._branch, concat.inputs)):
                     if one and other and one[0].inputs == other[0].inputs:
-                        found |= {node.name for node in (*one, *other)}
-        return found
+                        in_branches |= {node.name for node in (*one, *other)}
+        return in_branches
 
     def _branch(self, name: str) -> Path:
         """The whole path to a part; empty if no branch ends with it."""

@@ -26,7 +26,13 @@ from cnn_convertor.devices.dv700.commands import (
     why_own_layer,
 )
 from cnn_convertor.devices.dv700.device import Cost, Device
-from cnn_convertor.devices.dv700.fusion.combining import FusionRules, Path, channel_slices, is_channelwise, split_runs
+from cnn_convertor.devices.dv700.fusion.combining import (
+    FusionRules,
+    Path,
+    is_channelwise,
+    slices_of_channels,
+    split_runs,
+)
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.program import LayerType, Run
 from cnn_convertor.ir.graph import Graph, Node
@@ -214,16 +220,15 @@ def _split(graph: Graph, groups: Iterable[PathGroup]) -> tuple[Graph, list[PathG
 
 def _branches(graph: Graph, path: Path, count: int) -> Iterator[Path]:
     """A path for each slice of the channels of a path."""
-    for part in channel_slices(graph.shape(path[-1].name).channels, count):
+    for part in slices_of_channels(graph.shape(path[-1].name).channels, count):
         rows, inputs = np.arange(part.start, part.stop), path[0].inputs
         branch: list[Node] = []
         for node in path:
             op = node.op
             if isinstance(op, Conv2d):
                 op = replace(with_outputs(op, rows), groups=len(rows) if op.is_depthwise else 1)
-            elif (
-                isinstance(op, MaxPool2d) and op.activation is not None
-            ):  # its slopes travel with the kernels before it
+            elif isinstance(op, MaxPool2d) and op.activation is not None:
+                # Its slopes travel with the kernels before it.
                 op = replace(op, activation=for_channels(op.activation, rows))
             branch.append(replace(node, name=graph.fresh(f"{node.name}/channels{part.start}"), op=op, inputs=inputs))
             inputs = (branch[-1].name,)

@@ -165,23 +165,22 @@ def same_kernels(program: Program, other: Program) -> dict[int, SameKernels]:
 
     Those of one layer have the same order in both. Where one program has some that the other lacks, none of the layer are known.
     """
-    waiting: dict[
-        tuple[object, int], deque[int]
-    ] = {}  # convolutions of the other program whose kernels follow from there on
+    # Convolutions of the other program, by the layer and the number of the kernel that comes next.
+    waiting: dict[tuple[object, int], deque[int]] = {}
     for index, weights in enumerate(other.weights):
         waiting.setdefault((identity(weights), 0), deque()).append(index)
     counts = {key: len(indices) for (key, _), indices in waiting.items()}
-    found: dict[int, SameKernels] = {}
+    matches: dict[int, SameKernels] = {}
     for i, weights in enumerate(program.weights):
         key, end = identity(weights), weights.first + weights.packed.kernels
         if there := waiting.get((key, weights.first)):
-            found[i] = SameKernels(there.popleft(), slice(weights.first, end))
-            waiting.setdefault((key, end), deque()).append(found[i].convolution)
+            matches[i] = SameKernels(there.popleft(), slice(weights.first, end))
+            waiting.setdefault((key, end), deque()).append(matches[i].convolution)
         else:
             counts.pop(key, None)
-    ends = {i: other.weights[kernels.convolution].packed.kernels for i, kernels in found.items()}
-    keys = {i: identity(program.weights[i]) for i in found}
-    return {i: found[i] for i in found if len(waiting.get((keys[i], ends[i]), ())) == counts.get(keys[i])}
+    ends = {i: other.weights[kernels.convolution].packed.kernels for i, kernels in matches.items()}
+    keys = {i: identity(program.weights[i]) for i in matches}
+    return {i: matches[i] for i in matches if len(waiting.get((keys[i], ends[i]), ())) == counts.get(keys[i])}
 
 
 def identity(weights: Weights) -> object:
