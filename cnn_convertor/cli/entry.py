@@ -20,7 +20,7 @@ from cnn_convertor.cli.shared_options import check_apart
 from cnn_convertor.cli.spellings import EARLIER_COMMANDS, current
 from cnn_convertor.errors import Problem
 from cnn_convertor.files.interruption import Ended
-from cnn_convertor.files.places import place_of
+from cnn_convertor.files.package_files import folder_of
 from cnn_convertor.near_names import did_you_mean
 from cnn_convertor.workers.outcomes import Outcome, problems_of
 
@@ -154,7 +154,7 @@ def _hint_of_key(error: click.ClickException) -> str:
 
 
 def _print_cmake_folder(context: click.Context) -> None:
-    click.echo(place_of("cmake"))
+    click.echo(folder_of("cmake"))
     context.exit()
 
 

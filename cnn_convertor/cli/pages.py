@@ -12,7 +12,7 @@ from cnn_convertor.cli.console import Console
 from cnn_convertor.cli.entry import commands, with_console
 from cnn_convertor.errors import UsageError
 from cnn_convertor.files.codes import entries
-from cnn_convertor.files.places import place_of
+from cnn_convertor.files.package_files import folder_of
 from cnn_convertor.near_names import near_names
 
 _CODE = re.compile(r"DV\d{3}", re.IGNORECASE)
@@ -47,7 +47,7 @@ def _page(name: str) -> str:
 
 
 def _files() -> dict[str, Path]:
-    folder = place_of("docs")
+    folder = folder_of("docs")
     files: dict[str, Path] = {}
     for part in (*["ja"] * _is_japanese(), ".", "internals"):
         for path in sorted((folder / part).glob("*.md")):

@@ -107,17 +107,17 @@ def _taken(store: Cache, entry: CachedConversion, config: Config) -> tuple[Path,
     with suppress(OSError):
         if all(content_of(c.name, folder / c.name) == c for c in entry.contents):
             return tuple(folder / c.name for c in entry.contents)
-    return install(config, {c.name: _pieces(store.place(c.sha256), c) for c in entry.contents})
+    return install(config, {c.name: _pieces(store.file_of(c.sha256), c) for c in entry.contents})
 
 
 def _converted(store: Cache, key: str, config: Config, progress: Progress, on: Workers) -> ConvertedNetwork:
     """Convert in a folder of the cache, and store the outputs unless an input changes during the conversion."""
     replacing.check_writable(config.output_folder / config.name)
     begin = time.time() - _CLOCKS
-    with store.workplace() as place:
+    with store.work_folder() as work:
         with dependencies.recorded() as read, captured_warnings() as warned:
-            conversion = single.convert(replace(config, output_folder=place), progress, on)
-        folder = place / config.name
+            conversion = single.convert(replace(config, output_folder=work), progress, on)
+        folder = work / config.name
         contents = tuple(content_of(path.relative_to(folder).as_posix(), path) for path in conversion.files)
         installed = install(config, {c.name: _pieces(folder / c.name, c) for c in contents})
         paths = _others(config, read, store.folder)
@@ -133,8 +133,8 @@ def _stored(store: Cache, key: str, entry: CachedConversion, folder: Path) -> No
         store.add(key, entry, folder)
     except OSError as error:
         problem = f"the cache cannot store the conversion: {error.strerror}"
-        place = Origin(str(error.filename2 or error.filename or store.folder))
-        warn(Problem("DV131", problem, place, "remove what is there, or name a new folder with --cache"))
+        origin = Origin(str(error.filename2 or error.filename or store.folder))
+        warn(Problem("DV131", problem, origin, "remove what is there, or name a new folder with --cache"))
 
 
 def install(config: Config, contents: Mapping[str, Contents]) -> tuple[Path, ...]:
@@ -164,7 +164,7 @@ def _others(config: Config, read: Iterable[Path], own: Path) -> list[Path]:
     """The inputs that the configuration does not name."""
     named = [path.resolve() for name in _NAMED if (path := getattr(config, name)) is not None]
     known = (*named, own.resolve())
-    return sorted(path for path in read if not any(path.resolve().is_relative_to(place) for place in known))
+    return sorted(path for path in read if not any(path.resolve().is_relative_to(folder) for folder in known))
 
 
 def _pieces(path: Path, content: Content) -> Iterator[NDArray[np.uint8]]:
@@ -209,8 +209,8 @@ class Cache(NamedTuple):
                 others = [path for path in self.folder.iterdir() if not path.name.startswith(_DRAFT)]
                 if others and not self._is_marked:  # another process may have made it meanwhile
                     raise self._refusal("the folder has other files")
-                with temporary_folder(self.folder, prefix=_DRAFT) as place:
-                    _write(self.folder / _TAG, _TAG_TEXT, place)
+                with temporary_folder(self.folder, prefix=_DRAFT) as folder:
+                    _write(self.folder / _TAG, _TAG_TEXT, folder)
         except OSError as error:
             problem = f"the cache cannot be written, the system says: {error.strerror}"
             hint = "name a folder that can be written, after --cache"
@@ -231,7 +231,7 @@ class Cache(NamedTuple):
         if not self._is_marked:
             raise self._refusal("nothing was converted with it" if not self.folder.exists() else f"it has no {_TAG}")
 
-    def place(self, sha256: str) -> Path:
+    def file_of(self, sha256: str) -> Path:
         return self.folder / "files" / sha256[:2] / sha256
 
     def _entry(self, key: str) -> Path:
@@ -263,19 +263,19 @@ class Cache(NamedTuple):
     def add(self, key: str, entry: CachedConversion, folder: Path) -> None:
         """Store a conversion. folder: its files, which move into the cache."""
         for content in entry.contents:
-            place = self.place(content.sha256)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            (folder / content.name).replace(place)
+            path = self.file_of(content.sha256)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            (folder / content.name).replace(path)
         text = json.dumps(to_values(entry, exact=True))
         self._entry(key).parent.mkdir(parents=True, exist_ok=True)
-        with self.workplace() as place:
-            _write(self._entry(key), f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}", place)
+        with self.work_folder() as work:
+            _write(self._entry(key), f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}", work)
 
     @contextmanager
-    def workplace(self) -> Iterator[Path]:
+    def work_folder(self) -> Iterator[Path]:
         (self.folder / "work").mkdir(exist_ok=True)  # it may have been cleared
-        with temporary_folder(self.folder / "work") as place:
-            yield place
+        with temporary_folder(self.folder / "work") as folder:
+            yield folder
 
     def statistics(self) -> Statistics:
         return Statistics(len(self._files("entries")), sum(status.st_size for _, status in self._stated("files")))
@@ -329,8 +329,8 @@ class Cache(NamedTuple):
         return files
 
 
-def _write(path: Path, text: str, place: Path) -> None:
-    """Write a file that other processes see as a whole or not at all. place: a folder of this process alone."""
-    draft = place / path.name
+def _write(path: Path, text: str, folder: Path) -> None:
+    """Write a file that other processes see as a whole or not at all. folder: one of this process alone."""
+    draft = folder / path.name
     draft.write_text(text, encoding="utf-8")
     draft.replace(path)

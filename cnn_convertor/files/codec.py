@@ -24,19 +24,19 @@ _INFINITE: Final = {"Infinity": math.inf, "-Infinity": -math.inf}
 
 
 class FormError(ValueError):
-    """JSON that does not have the form. The message begins with the place: steps[3].cost.bytes."""
+    """JSON that does not have the form. The message begins with the path: steps[3].cost.bytes."""
 
-    def __init__(self, problem: str, place: str = "") -> None:
-        super().__init__(problem, place)
-        self.problem, self.place = problem, place
+    def __init__(self, problem: str, path: str = "") -> None:
+        super().__init__(problem, path)
+        self.problem, self.path = problem, path
 
     def __str__(self) -> str:
-        return f"{self.place or 'the file'}{self.problem}"
+        return f"{self.path or 'the file'}{self.problem}"
 
     def inside(self, outer: str) -> FormError:
         """The error as the value around it sees it."""
-        dot = "." if self.place and not self.place.startswith("[") else ""
-        return FormError(self.problem, f"{outer}{dot}{self.place}")
+        dot = "." if self.path and not self.path.startswith("[") else ""
+        return FormError(self.problem, f"{outer}{dot}{self.path}")
 
 
 # --- writing -------------------------------------------------------------------------------------------------------------
@@ -250,12 +250,12 @@ def _entries(value: Any, item: _Form) -> dict[str, Any]:
     return {name: _inner(item, each, name) for name, each in value.items()}
 
 
-def _inner(form: _Form, value: Any, place: str | int) -> Any:
+def _inner(form: _Form, value: Any, path: str | int) -> Any:
     """A part of a value: an entry's name, or an item's number."""
     try:
         return form.read(value)
     except FormError as error:
-        raise error.inside(place if isinstance(place, str) else f"[{place}]") from None
+        raise error.inside(path if isinstance(path, str) else f"[{path}]") from None
 
 
 def _member(members: Mapping[str, Enum], value: object) -> Enum:

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from cnn_convertor.files.places import place_of
+from cnn_convertor.files.package_files import folder_of
 
 _ROW = re.compile(r"^\| (DV\d{3})( \(warning\))? \| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", re.MULTILINE)
 
@@ -23,7 +23,7 @@ class Entry(NamedTuple):
 @cache
 def entries() -> dict[str, Entry]:
     """Every code, in the order of the page."""
-    return entries_of((place_of("docs") / "messages.md").read_text(encoding="utf-8"))
+    return entries_of((folder_of("docs") / "messages.md").read_text(encoding="utf-8"))
 
 
 def entries_of(page: str) -> dict[str, Entry]:

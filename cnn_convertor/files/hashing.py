@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import cnn_convertor
 from cnn_convertor import __version__
-from cnn_convertor.files.places import place_of
+from cnn_convertor.files.package_files import folder_of
 
 LIBRARIES: Final = ("fast-sugiyama", "h5py", "jinja2", "markupsafe", "numpy", "protobuf")  # that conversions use
 PIECE: Final = 1 << 20  # bytes read at a time
@@ -75,7 +75,7 @@ def _files_in(folder: str, without: Collection[str], inside: tuple[str, ...] = (
 @cache
 def sources() -> str:
     """SHA-256 of the package and its templates. A wheel and the checkout that it is made of have the same."""
-    parts = sha256_of(_PACKAGE, without=_BESIDE), sha256_of(place_of("templates"))
+    parts = sha256_of(_PACKAGE, without=_BESIDE), sha256_of(folder_of("templates"))
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
 

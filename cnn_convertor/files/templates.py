@@ -16,7 +16,7 @@ import jinja2
 import jinja2.compiler
 from jinja2.bccache import Bucket
 
-from cnn_convertor.files.places import place_of
+from cnn_convertor.files.package_files import folder_of
 
 _COMPILERS: Final = (jinja2.compiler.__file__, __file__)  # the options are here
 _DIGEST: Final = sha256().digest_size
@@ -26,7 +26,7 @@ def environment(
     *, autoescape: bool = False, finalize: Callable[[Any], Any] | None = None, filters: Mapping[str, Any] = {}
 ) -> jinja2.Environment:
     """An environment for the templates of the package. A name without a value is an error. Parameters: as those of Jinja."""
-    folder = place_of("templates")
+    folder = folder_of("templates")
     result = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),
         undefined=jinja2.StrictUndefined,

@@ -161,7 +161,7 @@ def _steps(program: Program, profile: Profile) -> Iterator[values.Step]:
             name=layer.name,
             type=layer.type.value,
             does=_does_on_device(layer) if layer.runs else _does_on_cpu(layer),
-            place=layer.type.place,
+            place=layer.type.executor,
             layers=_layers(layer),
             reads=tuple(
                 values.StepInput(source, places.get(tensor.offset) if source is None else None, plain(tensor.shape))
@@ -175,7 +175,7 @@ def _steps(program: Program, profile: Profile) -> Iterator[values.Step]:
             evidence=evidence_of(layer, profile).name.lower() if layer.runs else None,
             cost=_cost(next(costs)) if layer.runs else None,
             cpu_cost=None if cpu_cost is None else values.CpuCost(*cpu_cost),
-            reason=layer.reason or _FORCED if layer.type.place == "cpu" else "",
+            reason=layer.reason or _FORCED if layer.type.executor == "cpu" else "",
         )
 
 

@@ -9,46 +9,46 @@ from typing import Final, NamedTuple, TypeAlias
 from cnn_convertor.errors import UsageError
 
 Point: TypeAlias = tuple[float, float]
-MOST_PLACES: Final = 40_000  # boxes, and layers that arrows pass by: seconds of work, and more than anybody can read
+MOST_POINTS: Final = 40_000  # boxes, and layers that arrows pass by: seconds of work, and more than anybody can read
 _DUMMY = 1.0  # width of an arrow that passes by, in boxes; with less, the library places boxes too close at times
 
 
 class Layering(NamedTuple):
-    """places: of nodes. routes: the points of each arrow, from node to node. Both from 0 on, in boxes, y down."""
+    """positions: of nodes. routes: the points of each arrow, from node to node. Both from 0 on, in boxes, y down."""
 
-    places: tuple[Point, ...]
+    positions: tuple[Point, ...]
     routes: tuple[tuple[Point, ...], ...]
 
 
 def layered(count: int, arrows: Sequence[tuple[int, int]]) -> Layering:
     """Place nodes 0 to count - 1 so that arrows lead down.
 
-    Raises UsageError without the library, and for graphs that need more than MOST_PLACES.
+    Raises UsageError without the library, and for graphs that need more than MOST_POINTS.
     """
     try:
         import fast_sugiyama  # noqa: F401  # only whether it can be imported
     except ImportError:
         hint = "pip install fast-sugiyama (the extra `pictures`), in a Python of version 3.11 or later"
         raise UsageError.of("DV160", "the library that lays out networks is not installed", hint=hint) from None
-    if (needed := count + _passed(count, arrows)) > MOST_PLACES:
+    if (needed := count + _passed(count, arrows)) > MOST_POINTS:
         problem = (
-            f"the network is too large to draw: its steps and arrows need {needed:,} places, of at most {MOST_PLACES:,}"
+            f"the network is too large to draw: its steps and arrows need {needed:,} points, of at most {MOST_POINTS:,}"
         )
         raise UsageError.of("DV164", problem, hint="draw a part of it, with `outputs` or `inputs` in the ini file")
-    places: dict[int, Point] = {}
+    positions: dict[int, Point] = {}
     routes: dict[tuple[int, int], tuple[Point, ...]] = {}
     left = 0.0
     for part, part_arrows in _parts(count, arrows):
         # One part at a time, its nodes numbered from 0: the library numbers bends from there on.
         short = {node: number for number, node in enumerate(part)}
         spots, next_of = _placed(len(part), [(short[a], short[b]) for a, b in part_arrows])
-        places |= {node: (left + spots[number][0], spots[number][1]) for node, number in short.items()}
+        positions |= {node: (left + spots[number][0], spots[number][1]) for node, number in short.items()}
         passes = {(route[0], route[-1]): route for route in _routes(next_of, len(part))}
         for a, b in part_arrows:
             route = passes.get((short[a], short[b]), (short[a], short[b]))
             routes[a, b] = tuple((left + spots[node][0], spots[node][1]) for node in route)
         left += max(x for x, _ in spots.values()) + 1
-    return Layering(tuple(places[node] for node in range(count)), tuple(routes[arrow] for arrow in arrows))
+    return Layering(tuple(positions[node] for node in range(count)), tuple(routes[arrow] for arrow in arrows))
 
 
 def _passed(count: int, arrows: Sequence[tuple[int, int]]) -> int:

@@ -15,7 +15,7 @@ from cnn_convertor.devices.intervals import milliseconds
 from cnn_convertor.errors import UsageError
 from cnn_convertor.escaping import visible
 from cnn_convertor.files.codec import to_json
-from cnn_convertor.files.places import place_of
+from cnn_convertor.files.package_files import folder_of
 from cnn_convertor.files.templates import environment
 from cnn_convertor.report import sections
 from cnn_convertor.report.pictures import BOX_HEIGHT, BOX_WIDTH, memory_picture, network_picture
@@ -195,4 +195,4 @@ def _style(*names: str) -> Markup:
 
 
 def _text(name: str) -> str:
-    return (place_of("templates") / name).read_text(encoding="utf-8")
+    return (folder_of("templates") / name).read_text(encoding="utf-8")

@@ -29,7 +29,7 @@ class Box(NamedTuple):
     key: str
     x: float
     y: float
-    place: str
+    executor: str
     title: str
     name: tuple[str, ...]
     does: str
@@ -67,10 +67,10 @@ def network_picture(report: Report) -> NetworkPicture:
     labels = [_label(report, key, macs) for key in keys]
     lines = max(map(len, labels), default=1)
     height = BOX_HEIGHT + (lines - 1) * _LINE
-    places = tuple(_pixels(place, lines) for place in layering.places)
+    centers = tuple(_pixels(position, lines) for position in layering.positions)
     most = max((step.cost.usec.low for step in report.steps if step.cost is not None), default=0.0)
     nodes = []
-    for key, label, (x, y) in zip(keys, labels, places, strict=True):
+    for key, label, (x, y) in zip(keys, labels, centers, strict=True):
         corner = x - BOX_WIDTH / 2, y - height / 2
         kind, _, number = key.partition("-")
         if kind == "input":
@@ -79,8 +79,8 @@ def network_picture(report: Report) -> NetworkPicture:
         else:
             nodes.append(_step_node(key, label, report.steps[int(number)], corner, most))
     return NetworkPicture(
-        width=math.ceil(max((x for x, _ in places), default=0) + BOX_WIDTH / 2 + _MARGIN),
-        height=math.ceil(max((y for _, y in places), default=0) + height / 2 + _MARGIN),
+        width=math.ceil(max((x for x, _ in centers), default=0) + BOX_WIDTH / 2 + _MARGIN),
+        height=math.ceil(max((y for _, y in centers), default=0) + height / 2 + _MARGIN),
         lines=lines,
         nodes=tuple(nodes),
         edges=tuple(
@@ -132,8 +132,8 @@ def _step_node(key: str, label: tuple[str, ...], step: Step, corner: Point, most
     if step.cost is not None and most:
         size += f", {step.cost.usec.text(',.0f')} us"
         heat = f"{_REDDEST * step.cost.usec.low / most:.3f}"
-    place = "input" if step.type == "LT_INPUT" else step.place
-    return Box(key, *corner, place, names, label, _short(step.does), size, heat)
+    executor = "input" if step.type == "LT_INPUT" else step.place
+    return Box(key, *corner, executor, names, label, _short(step.does), size, heat)
 
 
 def _short(text: str) -> str:
@@ -144,11 +144,11 @@ def _size(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape))
 
 
-def _pixels(place: Point, lines: int) -> Point:
+def _pixels(position: Point, lines: int) -> Point:
     """The center of a box whose name has so many lines."""
     more = (lines - 1) * _LINE
-    across = _MARGIN + BOX_WIDTH / 2 + place[0] * _APART[0]
-    return across, _MARGIN + (BOX_HEIGHT + more) / 2 + place[1] * (_APART[1] + more)
+    across = _MARGIN + BOX_WIDTH / 2 + position[0] * _APART[0]
+    return across, _MARGIN + (BOX_HEIGHT + more) / 2 + position[1] * (_APART[1] + more)
 
 
 def _path(points: Sequence[Point], height: float) -> str:
@@ -185,7 +185,7 @@ class Bar(NamedTuple):
 class Mark(NamedTuple):
     """A line across or down, and its text."""
 
-    place: float
+    position: float
     text: str
 
 

@@ -92,7 +92,7 @@ def rows(partial_graph: PartialGraph, work: Mapping[int, Command], problems: Seq
         elif unread:
             runs, how = Runs.UNKNOWN, "its inputs are guesses, since a layer before it cannot be read"
         else:
-            runs, how = _place_and_how(origin, nodes, its_parts)
+            runs, how = _runs_and_how(origin, nodes, its_parts)
         outputs = _outputs(graph, nodes)
         yield ModelLayer(
             name=origin.layer,
@@ -160,28 +160,28 @@ class _LayerShare(NamedTuple):
         return _LayerShare(tuple(part for part in own if part not in flattening), tuple(hosts), flattening)
 
     @property
-    def places(self) -> set[Runs]:
+    def runs_on(self) -> set[Runs]:
         """Where anything is computed."""
         parts = (*(self.own or self.hosts), *self.flattening)
-        return {Runs(part.step.type.place) for part in parts} - {Runs.NOWHERE}
+        return {Runs(part.step.type.executor) for part in parts} - {Runs.NOWHERE}
 
     @property
     def operators(self) -> list[str]:
         return [describe(part.node.op) for part in self.own]
 
 
-def _place_and_how(origin: Origin, nodes: Sequence[Node], parts: Sequence[_Part]) -> tuple[Runs, str]:
+def _runs_and_how(origin: Origin, nodes: Sequence[Node], parts: Sequence[_Part]) -> tuple[Runs, str]:
     """Where a layer without problems runs, and how. nodes: of the framework; parts: of the program."""
     share = _LayerShare.of(origin, nodes, parts)
-    places = share.places
-    if not places:
+    runs_on = share.runs_on
+    if not runs_on:
         return Runs.NOWHERE, _idle(nodes[-1].op)
-    if len(places) > 1:
+    if len(runs_on) > 1:
         return Runs.BOTH, _how(origin, share)
-    (place,) = places
+    (only,) = runs_on
     before = [describe(node.op) for node in nodes if not isinstance(node.op, Identity)]
-    is_rewritten = place is Runs.DEVICE and bool(share.own) and share.operators != before
-    return Runs.REWRITTEN if is_rewritten else place, _how(origin, share)
+    is_rewritten = only is Runs.DEVICE and bool(share.own) and share.operators != before
+    return Runs.REWRITTEN if is_rewritten else only, _how(origin, share)
 
 
 def _how(origin: Origin, share: _LayerShare) -> str:

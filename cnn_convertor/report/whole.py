@@ -51,7 +51,7 @@ def with_analysis(report: Report, analysis: Analysis) -> Report:
         layers=tuple(rows(analysis.partial, steps, analysis.problems)),
         normalizations=() if analysis.partial.problems else input_normalizations(analysis.partial.graph),
     )
-    report = replace(report, work=_work(report, [step.type.place for step in steps.values()]))
+    report = replace(report, work=_work(report, [step.type.executor for step in steps.values()]))
     if analysis.problems:
         return report
     assert report.work is not None, "just counted"
@@ -61,12 +61,12 @@ def with_analysis(report: Report, analysis: Analysis) -> Report:
     return with_boundaries(report, boundaries_of(*analysis.legalized[:3], analysis.options.fusion))
 
 
-def _work(report: Report, places: Sequence[str]) -> values.Work:
-    """The sums over a report's layers and steps. places: where each step runs that computes layers of the network."""
+def _work(report: Report, executors: Sequence[str]) -> values.Work:
+    """The sums over a report's layers and steps. executors: where each step runs that computes layers of the network."""
     on_device = sum(layer.macs or 0 for layer in report.layers if Runs(layer.runs) in ON_DEVICE)
     return values.Work(
-        commands=places.count("device"),
-        cpu_layers=places.count("cpu"),
+        commands=executors.count("device"),
+        cpu_layers=executors.count("cpu"),
         layers=len(report.layers),
         refused=sum(layer.runs == Runs.REFUSED.value for layer in report.layers),
         parameters=report.parameters,

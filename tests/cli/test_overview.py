@@ -248,7 +248,7 @@ def test_a_network_that_is_too_large_to_draw_has_a_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("fast_sugiyama")
-    monkeypatch.setattr(layering, "MOST_PLACES", 2)
+    monkeypatch.setattr(layering, "MOST_POINTS", 2)
     page = tmp_path / "net.html"
     assert cli.main(["report", str(EXAMPLE), "--html", str(page)]) == 0
     assert "no picture of the network: the network is too large to draw" in page.read_text()

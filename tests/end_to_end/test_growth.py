@@ -22,7 +22,7 @@ def test_readers_and_planners(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_commands(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layering, "MOST_PLACES", 100)  # a picture has as many bends as the arrows' lengths
+    monkeypatch.setattr(layering, "MOST_POINTS", 100)  # a picture has as many bends as the arrows' lengths
     growth = growth_of(NETWORKS[name], 12)
     assert growth.of_lines <= MOST, growth
 

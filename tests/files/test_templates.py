@@ -13,7 +13,7 @@ from cnn_convertor.files import templates
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(templates, "place_of", lambda _: tmp_path)
+    monkeypatch.setattr(templates, "folder_of", lambda _: tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     (tmp_path / "a.j2").write_text("{{ name }} & co\n")
     return tmp_path

@@ -25,7 +25,7 @@ def graphs(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]]]:
 @given(graphs())
 def test_no_two_nodes_share_a_place(graph: tuple[int, list[tuple[int, int]]]) -> None:
     count, arrows = graph
-    places = layered(count, arrows).places
+    places = layered(count, arrows).positions
     assert len(places) == count
     assert all(x >= 0 and y >= 0 for x, y in places)
     for (x, y), (other_x, other_y) in combinations(places, 2):
@@ -37,7 +37,7 @@ def test_arrows_lead_down_from_node_to_node(graph: tuple[int, list[tuple[int, in
     count, arrows = graph
     layering = layered(count, arrows)
     for (start, end), route in zip(arrows, layering.routes, strict=True):
-        assert (route[0], route[-1]) == (layering.places[start], layering.places[end])
+        assert (route[0], route[-1]) == (layering.positions[start], layering.positions[end])
         assert all(one[1] < other[1] for one, other in pairwise(route))
 
 
@@ -51,24 +51,24 @@ def test_an_arrow_that_passes_others_bends() -> None:
 def test_bends_are_no_nodes_for_any_numbers_of_nodes(nodes: tuple[int, int, int]) -> None:
     first, second, third = nodes
     layering = layered(6, [(first, second), (first, third), (second, third)])
-    assert len({*layering.places}) == 6
+    assert len({*layering.positions}) == 6
     assert [len(route) for route in layering.routes] == [2, 3, 2]
 
 
 def test_nodes_without_arrows_stand_beside_each_other() -> None:
-    assert layered(3, []).places == ((0, 0), (1, 0), (2, 0))
+    assert layered(3, []).positions == ((0, 0), (1, 0), (2, 0))
 
 
 def test_long_arrows_across_a_large_network_are_not_drawn() -> None:
     chain = list(pairwise(range(300)))
     with pytest.raises(
-        UsageError, match=r"DV164: the network is too large to draw: .* need 44,851 places, of at most 40,000"
+        UsageError, match=r"DV164: the network is too large to draw: .* need 44,851 points, of at most 40,000"
     ):
         layered(300, [*chain, *((node, 299) for node in range(298))])
-    assert len(layered(300, chain).places) == 300
+    assert len(layered(300, chain).positions) == 300
 
 
 def test_parts_of_a_network_have_their_own_arrows() -> None:
     layering = layered(4, [(0, 2), (1, 3)])
-    assert layering.places == ((0, 0), (1, 0), (0, 1), (1, 1))
+    assert layering.positions == ((0, 0), (1, 0), (0, 1), (1, 1))
     assert layering.routes == (((0, 0), (0, 1)), ((1, 0), (1, 1)))

@@ -16,8 +16,8 @@ def test_points_lie_between_few_round_ticks(numbers: list[float]) -> None:
         values = [float(tick.text.replace(",", "")) for tick in ticks]
         assert 2 <= len(ticks) <= 8 and values == sorted(set(values)), "no tick reads as another"
         assert values[0] <= min(numbers) and max(numbers) <= values[-1]
-    assert (picture.across[0].place, picture.across[-1].place) == (picture.left, picture.right)
-    assert (picture.down[0].place, picture.down[-1].place) == (picture.bottom, picture.top)
+    assert (picture.across[0].position, picture.across[-1].position) == (picture.left, picture.right)
+    assert (picture.down[0].position, picture.down[-1].position) == (picture.bottom, picture.top)
     for point in picture.points:
         assert picture.left <= point.x <= picture.right and picture.top <= point.y <= picture.bottom
 

@@ -104,7 +104,7 @@ def changes(program: Program, profile: Profile) -> Changes:
     lists = [
         index for index, layer in enumerate(program.layers) if layer.runs and not _continues(program.layers, index)
     ]
-    sides = [layer.type.place for layer in program.layers if layer.type.place != "none"]
+    sides = [layer.type.executor for layer in program.layers if layer.type.executor != "none"]
     pairs = sum(side == "device" and (index == 0 or sides[index - 1] == "cpu") for index, side in enumerate(sides))
     maintenance = program.io_bytes / profile.cache_rate.value
     return Changes(len(lists), pairs, profile.list_usec.value * len(lists) + maintenance * (2 * pairs))

@@ -153,7 +153,7 @@ class LayerType(Enum):
     CUSTOM = "LT_CUSTOM"
 
     @property
-    def place(self) -> str:
+    def executor(self) -> str:
         """Where a layer of this type is computed: device, cpu or none, for inputs and concatenations in place."""
         match self:
             case LayerType.CONV:

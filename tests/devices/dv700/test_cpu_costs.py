@@ -123,7 +123,7 @@ def test_nothing_is_known_of_layers_that_have_no_function() -> None:
 
 def test_each_list_starts_and_each_change_goes_through_the_caches() -> None:
     program = program_of(MAP, conv(16, 16), conv(16, 16), SWISH, conv(16, 16), SWISH)
-    assert [layer.type.place for layer in program.layers if layer.type.place != "none"][-1] == "cpu"
+    assert [layer.type.executor for layer in program.layers if layer.type.executor != "none"][-1] == "cpu"
     lists, pairs, usec = changes(program, PROFILE)
     assert (lists, pairs) == (2, 2)
     assert usec == Interval.of(2 * 7 + 2 * 2 * program.io_bytes / 100)

@@ -88,7 +88,7 @@ def schedule_and_allocate(graph: Graph, steps: Sequence[Command]) -> MemorySched
 
 def _with_fewer_changes(graph: Graph, best: MemorySchedule, budget: Budget) -> MemorySchedule:
     """The steps in an order that changes less often between device and CPU, if one needs no more memory."""
-    sides = [step.type.place.replace("none", "") for step in best.steps]
+    sides = [step.type.executor.replace("none", "") for step in best.steps]
     if _changes(sides) < 2:
         return best
     tasks = _Tasks.of(graph, best.steps)

@@ -30,24 +30,24 @@ def gather_nd(x: Numbers, indices: Numbers, batch_axes: int) -> Numbers:
     depth = indices.shape[-1]
     if not 1 <= depth <= x.ndim - batch_axes or x.shape[:batch_axes] != indices.shape[:batch_axes]:
         raise ValueError(f"indices of {indices.shape} do not fit {x.shape}")
-    places = [_in_range(indices[..., at], x.shape[batch_axes + at]) for at in range(depth)]
+    positions = [_in_range(indices[..., at], x.shape[batch_axes + at]) for at in range(depth)]
     batches = np.ogrid[tuple(slice(n) for n in indices.shape[:batch_axes])] if batch_axes else []
     inner = indices.ndim - 1 - batch_axes
-    return np.asarray(x[(*(batch.reshape(batch.shape + (1,) * inner) for batch in batches), *places)])
+    return np.asarray(x[(*(batch.reshape(batch.shape + (1,) * inner) for batch in batches), *positions)])
 
 
 def gather_elements(x: Numbers, indices: Numbers, axis: int) -> Numbers:
     """The elements of x at these indices along an axis, and at the place of the index along the others."""
-    return np.asarray(x[element_places(x.shape, indices, axis)])
+    return np.asarray(x[element_positions(x.shape, indices, axis)])
 
 
-def element_places(dims: Sequence[int], indices: Numbers, axis: int) -> tuple[Numbers, ...]:
+def element_positions(dims: Sequence[int], indices: Numbers, axis: int) -> tuple[Numbers, ...]:
     """Where the elements are that GatherElements reads, and ScatterElements writes: an index for each axis."""
     if indices.ndim != len(dims) or any(n > dims[at] for at, n in enumerate(indices.shape) if at != axis % len(dims)):
         raise ValueError(f"indices of {indices.shape} do not fit {tuple(dims)}")
-    places = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
-    places[axis] = _in_range(indices, dims[axis])
-    return tuple(places)
+    positions = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
+    positions[axis] = _in_range(indices, dims[axis])
+    return tuple(positions)
 
 
 @folds("GatherND")
@@ -65,7 +65,7 @@ def _gather_elements(folding: Folding) -> Numbers:
 @folds("ScatterElements", "Scatter")
 def _scatter_elements(folding: Folding) -> Numbers:
     x, indices = folding[0], folding.indices(1)
-    return _scattered(folding, element_places(x.shape, indices, folding.attribute("axis", 0)))
+    return _scattered(folding, element_positions(x.shape, indices, folding.attribute("axis", 0)))
 
 
 @folds("ScatterND")
@@ -76,14 +76,14 @@ def _scatter_nd(folding: Folding) -> Numbers:
     return _scattered(folding, tuple(_in_range(indices[..., at], x.shape[at]) for at in range(indices.shape[-1])))
 
 
-def _scattered(folding: Folding, places: tuple[Numbers, ...]) -> Numbers:
+def _scattered(folding: Folding, positions: tuple[Numbers, ...]) -> Numbers:
     result, updates, kind = folding[0].copy(), folding[2], folding.attribute("reduction", b"none")
-    if updates.shape != result[places].shape:
+    if updates.shape != result[positions].shape:
         raise ValueError(f"updates of {updates.shape} do not fit the indices")
     if kind == b"none":
-        result[places] = updates
+        result[positions] = updates
     else:
-        SCATTERINGS[kind].at(result, places, updates)
+        SCATTERINGS[kind].at(result, positions, updates)
     return result
 
 
@@ -102,9 +102,9 @@ def _one_hot(folding: Folding) -> Numbers:
     indices, depth, (off, on) = folding[0], int(folding[1].reshape(-1)[0]), folding[2]
     folding.budget.check([*indices.shape, depth])
     axis = folding.attribute("axis", -1)
-    places = np.expand_dims(np.where(indices < 0, indices + depth, indices), axis)
+    positions = np.expand_dims(np.where(indices < 0, indices + depth, indices), axis)
     numbers = np.arange(depth).reshape((depth,) + (1,) * ((-1 - axis) if axis < 0 else indices.ndim - axis))
-    return np.asarray(np.where(places == numbers, on, off))
+    return np.asarray(np.where(positions == numbers, on, off))
 
 
 @folds("Trilu")
@@ -199,8 +199,8 @@ def _reversed_sequences(folding: Folding) -> Numbers:
     time, batch = folding.attribute("time_axis", 0), folding.attribute("batch_axis", 1)
     if sorted((time, batch)) != [0, 1] or lengths.size != x.shape[batch] or math.prod(x.shape) == 0:
         raise ValueError("the lengths do not fit")
-    places = np.arange(x.shape[time])[:, None]
-    order = np.where(places < lengths, lengths - 1 - places, places)
+    positions = np.arange(x.shape[time])[:, None]
+    order = np.where(positions < lengths, lengths - 1 - positions, positions)
     rows = _in_range(order, x.shape[time])
     columns = np.arange(x.shape[batch])
     return np.asarray(x[rows, columns] if time == 0 else x[columns[:, None], rows.T])

@@ -37,9 +37,9 @@ class _Windows:
         folding.budget.check([*x.shape[:2], *((n - e) // s + 1 for n, e, s in axes), *self.kernel])
         filled = np.pad(x, sides, constant_values=x.dtype.type(filling))
         views = np.lib.stride_tricks.sliding_window_view(filled, self.extents, tuple(range(2, x.ndim)))
-        places = (slice(None, None, s) for s in self.strides)
+        positions = (slice(None, None, s) for s in self.strides)
         taps = (slice(None, None, d) for d in self.dilations)
-        return np.asarray(views[(slice(None), slice(None), *places, *taps)])
+        return np.asarray(views[(slice(None), slice(None), *positions, *taps)])
 
 
 def _windows(folding: Folding, sizes: Sequence[int], kernel: Sequence[int]) -> _Windows:

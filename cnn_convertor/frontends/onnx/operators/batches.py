@@ -73,8 +73,8 @@ def planes_as_images(read: MapReader) -> MapReader:
             inside=reading.inside_of("in_planes"),
         )
         result = read(plane)
-        places = (1, 2, 3)
-        back = (1, *(places[1 + others.index(n)] if n != axis else 0 for n in (2, 3, 4)))
+        positions = (1, 2, 3)
+        back = (1, *(positions[1 + others.index(n)] if n != axis else 0 for n in (2, 3, 4)))
         return reading.permute(result, result.dims, back, (1, *(result.dims[n] for n in back)))
 
     return read_planes

@@ -1,4 +1,4 @@
-"""Nodes that take elements at constant places, or replace them."""
+"""Nodes that take elements at constant positions, or replace them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from cnn_convertor.frontends import nchw
 from cnn_convertor.frontends.nchw import Dims
-from cnn_convertor.frontends.onnx.folds.index_folds import element_places, gather_nd
+from cnn_convertor.frontends.onnx.folds.index_folds import element_positions, gather_nd
 from cnn_convertor.frontends.onnx.operators.elementwise import (
     broadcast,
     combined,
@@ -21,45 +21,47 @@ from cnn_convertor.frontends.onnx.stored import Numbers, Stored
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import BinaryOp
 
-MOST_PLACES = 1 << 16  # that the generated sources list for a layer
-LARGEST = 1 << 24  # elements of an array whose places are counted
+MOST_INDICES = 1 << 16  # that the generated sources list for a layer
+LARGEST = 1 << 24  # elements of an array whose positions are counted
 NOWHERE = -1  # the place of the filling number
 MAKES = [ops.Gather, ops.Reshape]
 
 
-def at_places(reading: OnnxReading, x: OnnxTensor, places: Numbers, part: str = "", filling: float = 0.0) -> OnnxTensor:
-    """The elements of x at these places, counted in row-major order, as an array of the dims of places.
+def at_positions(
+    reading: OnnxReading, x: OnnxTensor, positions: Numbers, part: str = "", filling: float = 0.0
+) -> OnnxTensor:
+    """The elements of x at these positions, counted in row-major order, as an array of the dims of positions.
 
     NOWHERE gives the filling number. The operator lists only what its rows do: each of the first parts of x alike, and
     elements that stay neighbors together.
     """
-    if not places.size:
+    if not positions.size:
         raise reading.unsupported("a result without elements cannot be converted")
     size, inside = math.prod(x.dims), f"{part}/" if part else ""
-    alike = equal_parts(places, size)
-    one_part = places.reshape(alike, -1)[0]
+    alike = equal_parts(positions, size)
+    one_part = positions.reshape(alike, -1)[0]
     together = block_length(one_part, size // alike)
     starts = one_part[::together]
     rows = np.where(starts < 0, NOWHERE, starts // together)
-    if rows.size > MOST_PLACES:
-        raise reading.unsupported(f"{rows.size:,} elements without a regular order are more than {MOST_PLACES:,}")
+    if rows.size > MOST_INDICES:
+        raise reading.unsupported(f"{rows.size:,} elements without a regular order are more than {MOST_INDICES:,}")
     split = (1, alike, size // alike // together, together)
     array = reading.reshape(x, split, part=f"{inside}elements")
     gather = ops.Gather(rows=tuple(map(int, rows)), filling=filling)
     taken = reading.add(
         gather, array, part=f"{inside}places", dims=(1, alike, rows.size, together), integers=x.integers
     )
-    return reading.reshape(taken, places.shape, part=part)
+    return reading.reshape(taken, positions.shape, part=part)
 
 
-def equal_parts(places: Numbers, size: int) -> int:
+def equal_parts(positions: Numbers, size: int) -> int:
     """How many equal parts of x give as many equal parts of the result, each in the same way: the most.
 
     Of each such number its divisors are such numbers, and of two their least common multiple, so primes are tried.
     """
     count = 1
-    for prime in _prime_factors(math.gcd(places.size, size)):
-        parts, step = places.reshape(count * prime, -1), size // (count * prime)
+    for prime in _prime_factors(math.gcd(positions.size, size)):
+        parts, step = positions.reshape(count * prime, -1), size // (count * prime)
         first, starts = parts[:1], np.arange(count * prime)[:, None] * step
         if np.array_equal(parts, np.where(first < 0, NOWHERE, first + starts)):
             count *= prime
@@ -77,12 +79,12 @@ def _prime_factors(number: int) -> list[int]:
     return factors if number == 1 else [*factors, number]
 
 
-def block_length(places: Numbers, size: int) -> int:
+def block_length(positions: Numbers, size: int) -> int:
     """The length of the longest blocks of x that stay blocks: it divides where runs of neighbors begin, here and in x."""
-    before, after = places[:-1], places[1:]
+    before, after = positions[:-1], positions[1:]
     begins = np.flatnonzero(np.where(after < 0, before >= 0, (before < 0) | (after != before + 1))) + 1
-    sources = places[np.append(0, begins)]
-    return int(np.gcd.reduce([math.gcd(places.size, size), *begins, *sources[sources >= 0]]))
+    sources = positions[np.append(0, begins)]
+    return int(np.gcd.reduce([math.gcd(positions.size, size), *begins, *sources[sources >= 0]]))
 
 
 def _indices(reading: OnnxReading) -> Numbers:
@@ -102,7 +104,7 @@ def _checked(reading: OnnxReading, function: Callable[[], Numbers]) -> Numbers:
 
 def _check_size(reading: OnnxReading, dims: Dims) -> None:
     if math.prod(dims) > LARGEST:
-        raise reading.unsupported(f"places in a map of {math.prod(dims):,} elements cannot be converted")
+        raise reading.unsupported(f"positions in a map of {math.prod(dims):,} elements cannot be converted")
 
 
 def _counted(reading: OnnxReading, dims: Dims) -> Numbers:
@@ -118,14 +120,14 @@ def read_gather_nd(reading: OnnxReading) -> OnnxTensor:
         raise reading.wrong(f"{batch_axes} axes of batches do not exist")
     counted = _counted(reading, x.dims)
     _check_size(reading, (*indices.shape[:-1], *x.dims[batch_axes + indices.shape[-1] :]))
-    return at_places(reading, x, _checked(reading, lambda: gather_nd(counted, indices, batch_axes)))
+    return at_positions(reading, x, _checked(reading, lambda: gather_nd(counted, indices, batch_axes)))
 
 
 @onnx.reads("GatherElements", settings="axis", makes=MAKES, limits="constant indices")
 def read_gather_elements(reading: OnnxReading) -> OnnxTensor:
     x, indices = reading.input, _indices(reading)
     axis, counted = reading.axis_in(x.dims, reading.integer("axis", 0)), _counted(reading, x.dims)
-    return at_places(reading, x, _checked(reading, lambda: counted[element_places(x.dims, indices, axis)]))
+    return at_positions(reading, x, _checked(reading, lambda: counted[element_positions(x.dims, indices, axis)]))
 
 
 @onnx.reads("Trilu", settings="upper", makes=MAKES, limits="a constant diagonal")
@@ -135,28 +137,28 @@ def read_trilu(reading: OnnxReading) -> OnnxTensor:
         raise reading.wrong("a vector has no triangles")
     triangle = np.triu if reading.integer("upper", 1) else np.tril
     nearest = min(max(diagonal[0], -max(x.dims)), max(x.dims))  # further out, nothing changes
-    return at_places(reading, x, np.asarray(triangle(_counted(reading, x.dims) + 1, nearest)) - 1)
+    return at_positions(reading, x, np.asarray(triangle(_counted(reading, x.dims) + 1, nearest)) - 1)
 
 
 # --- parts of two arrays -------------------------------------------------------------------------------------------------
 
 
-def _overlaid(reading: OnnxReading, x: Value, x_places: Numbers, y: Value, y_places: Numbers) -> OnnxTensor:
-    """Elements of x at their places, and elements of y where x has none."""
+def _overlaid(reading: OnnxReading, x: Value, x_positions: Numbers, y: Value, y_positions: Numbers) -> OnnxTensor:
+    """Elements of x at their positions, and elements of y where x has none."""
     if isinstance(x, Stored):
         assert isinstance(y, OnnxTensor)
-        return _overlaid(reading, y, y_places, x, x_places)
+        return _overlaid(reading, y, y_positions, x, x_positions)
     if isinstance(y, OnnxTensor):
-        kept = at_places(reading, x, x_places, "kept")
-        return reading.add(ops.Add(), kept, at_places(reading, y, y_places, "replaced"), dims=kept.dims)
-    others = as_float(y.load()).reshape(-1)[y_places]
-    replaced = x_places < 0
+        kept = at_positions(reading, x, x_positions, "kept")
+        return reading.add(ops.Add(), kept, at_positions(reading, y, y_positions, "replaced"), dims=kept.dims)
+    others = as_float(y.load()).reshape(-1)[y_positions]
+    replaced = x_positions < 0
     values = np.unique(others[replaced])
     if len(values) <= 1:
-        return at_places(reading, x, x_places, filling=float(values[0]) if len(values) else 0.0)
+        return at_positions(reading, x, x_positions, filling=float(values[0]) if len(values) else 0.0)
     if not np.all(np.isfinite(values)):
         raise reading.unsupported("constants that are partly infinite cannot replace elements")
-    kept = at_places(reading, x, x_places, "kept")
+    kept = at_positions(reading, x, x_positions, "kept")
     return with_constant(reading, BinaryOp.ADD, kept, np.where(replaced, others, 0), swapped=False)
 
 
@@ -170,26 +172,26 @@ def read_scatter(reading: OnnxReading) -> OnnxTensor:
         raise reading.unsupported("a scatter that computes cannot be converted")
     indices, counted = _indices(reading), _counted(reading, x.dims)
     if reading.node.type == "ScatterND":
-        places = _checked(reading, lambda: gather_nd(counted, indices, 0))
+        positions = _checked(reading, lambda: gather_nd(counted, indices, 0))
     else:
         axis = reading.axis_in(x.dims, reading.integer("axis", 0))
-        places = _checked(reading, lambda: counted[element_places(x.dims, indices, axis)])
-    if places.shape != updates.dims:
-        raise reading.wrong(f"updates of {nchw.text_of(updates.dims)} do not fit {nchw.text_of(places.shape)}")
-    if not places.size and isinstance(x, OnnxTensor):
+        positions = _checked(reading, lambda: counted[element_positions(x.dims, indices, axis)])
+    if positions.shape != updates.dims:
+        raise reading.wrong(f"updates of {nchw.text_of(updates.dims)} do not fit {nchw.text_of(positions.shape)}")
+    if not positions.size and isinstance(x, OnnxTensor):
         return reading.add(ops.Identity(), x, dims=x.dims, integers=x.integers)
-    if np.unique(places).size < places.size:
+    if np.unique(positions).size < positions.size:
         raise reading.unsupported("a scatter that writes elements more than once cannot be converted")
-    new_places = np.full(x.dims, NOWHERE)
-    new_places.reshape(-1)[places] = np.arange(places.size).reshape(places.shape)
-    return _overlaid(reading, x, np.where(new_places < 0, counted, NOWHERE), updates, new_places)
+    new_positions = np.full(x.dims, NOWHERE)
+    new_positions.reshape(-1)[positions] = np.arange(positions.size).reshape(positions.shape)
+    return _overlaid(reading, x, np.where(new_positions < 0, counted, NOWHERE), updates, new_positions)
 
 
 @onnx.reads(
     "Where", makes=[*MAKES, ops.Add, ops.Scale, ops.Binary], limits="a computed condition chooses no infinite constant"
 )
 def read_where(reading: OnnxReading) -> OnnxTensor:
-    """A constant condition is a matter of places; a computed one is 1 or 0 for each element."""
+    """A constant condition is a matter of positions; a computed one is 1 or 0 for each element."""
     condition, x, y = (reading.at(position) for position in range(3))
     if condition is None or x is None or y is None:
         raise reading.wrong("an input is missing")
@@ -199,8 +201,8 @@ def read_where(reading: OnnxReading) -> OnnxTensor:
     dims = broadcast(reading, condition.dims, x.dims, y.dims)
     _check_size(reading, dims)
     is_x = np.broadcast_to(condition.load() != 0, dims)
-    x_places, y_places = (np.broadcast_to(_counted(reading, value.dims), dims) for value in (x, y))
-    chosen = _overlaid(reading, x, np.where(is_x, x_places, NOWHERE), y, np.where(is_x, NOWHERE, y_places))
+    x_positions, y_positions = (np.broadcast_to(_counted(reading, value.dims), dims) for value in (x, y))
+    chosen = _overlaid(reading, x, np.where(is_x, x_positions, NOWHERE), y, np.where(is_x, NOWHERE, y_positions))
     return chosen._replace(integers=integers)
 
 

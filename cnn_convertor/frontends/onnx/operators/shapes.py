@@ -12,7 +12,7 @@ from cnn_convertor.frontends import nchw
 from cnn_convertor.frontends.arithmetic import crop
 from cnn_convertor.frontends.onnx.folding import flattened, reshaped, slice_of, split_sizes
 from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, expanded, scaled, widened
-from cnn_convertor.frontends.onnx.operators.indexing import MOST_PLACES
+from cnn_convertor.frontends.onnx.operators.indexing import MOST_INDICES
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, as_float, onnx, whole_numbers
 from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.frontends.onnx.versions import is_known
@@ -243,8 +243,8 @@ def gathered(
     reading: OnnxReading, x: OnnxTensor, axis: int, indices: Sequence[int], part: str, filling: float = 0.0
 ) -> OnnxTensor:
     """The elements of these indices along an axis; of -1, the filling number."""
-    if len(indices) > MOST_PLACES:
-        raise reading.unsupported(f"{len(indices):,} indices are more than {MOST_PLACES:,}")
+    if len(indices) > MOST_INDICES:
+        raise reading.unsupported(f"{len(indices):,} indices are more than {MOST_INDICES:,}")
     dims = (*x.dims[:axis], len(indices), *x.dims[axis + 1 :])
     counted, (on,) = reading.on_map_axes(x, [axis], part)
     rows, columns, channels = (tuple(indices) if each is on else () for each in Axis)

@@ -5,6 +5,6 @@ from pathlib import Path
 _PACKAGE = Path(__file__).parents[1]
 
 
-def place_of(folder: str) -> Path:
+def folder_of(folder: str) -> Path:
     """The folder of that name: inside the package of a wheel, beside that of a checkout."""
-    return next(place / folder for place in (_PACKAGE, _PACKAGE.parent) if (place / folder).is_dir())
+    return next(parent / folder for parent in (_PACKAGE, _PACKAGE.parent) if (parent / folder).is_dir())
