@@ -49,6 +49,7 @@ FORMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_a_network_has_many_forms(form: str, folder: Path) -> None:
     network = FORMS[form]()
@@ -156,6 +157,7 @@ def test_values_are_as_python_has_them(folder: Path) -> None:
     assert (given.mean, given.scale, given.outputs) == ((0.5,), 2.0, ("a", "b"))
 
 
+@pytest.mark.slow
 def test_samples_calibrate_from_memory(folder: Path) -> None:
     images = np.load(EXAMPLES / "digits_test.npz")["images"][:4] / 16
     made = convert("net.ini", calibrate=images, quantization=True)

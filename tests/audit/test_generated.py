@@ -53,6 +53,7 @@ def test_nothing_is_found_in_a_softmax_of_the_sdk(
     assert not written.audit(tmp_path).findings
 
 
+@pytest.mark.slow
 def test_nothing_is_found_in_random_networks(tmp_path: Path) -> None:
     """The convertor refuses some of them."""
     audited = several = 0

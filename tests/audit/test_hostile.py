@@ -44,6 +44,7 @@ def audited(changed: Written) -> Audit | None:
             return None
 
 
+@pytest.mark.slow
 @HURRIED
 @given(st.sampled_from(["residual", "two inputs", "CPU", "dilated"]), EDITS)
 def test_a_damaged_source_is_audited_or_refused(name: str, edits: list[tuple[float, int, str]]) -> None:
@@ -55,6 +56,7 @@ def test_a_damaged_source_is_audited_or_refused(name: str, edits: list[tuple[flo
     audited(written(name)._replace(text=text))
 
 
+@pytest.mark.slow
 @HURRIED
 @given(st.sampled_from(["residual", "two inputs", "CPU", "dilated", "upwards"]), st.data())
 def test_any_numbers_give_findings(name: str, data: st.DataObject) -> None:

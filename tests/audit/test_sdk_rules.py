@@ -325,6 +325,7 @@ def test_what_crashes_or_fails_on_the_sdk_is_found(old: str, new: str, code: str
 TYPES = ["LT_INPUT", "LT_CONV", "LT_FLATTEN", "LT_CONCAT", "LT_COPY_CONCAT", "LT_SOFTMAX", "LT_CUSTOM"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [digits(), branches()])
 def test_a_layer_of_another_type_does_not_fit_its_neighbors(text: str, tmp_path: Path) -> None:
     for match in re.finditer(r"layer\.type = (LT_\w+)", text):

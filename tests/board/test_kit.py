@@ -55,6 +55,7 @@ def results(kit: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run(kit, tmp_path_factory.mktemp("good") / "results")
 
 
+@pytest.mark.slow
 def test_the_emulated_device_is_a_board_that_passes(results: Path) -> None:
     found = verify_board(CONFIG, results)
     assert found.passed and found.first_leaving is None and found.samples == 2
@@ -105,6 +106,7 @@ def changed(results: Path, folder: Path, name: str, change: Callable[[bytes], by
     return copy
 
 
+@pytest.mark.slow
 def test_layers_are_measured_on_maps_of_their_own(tmp_path: Path) -> None:
     """The output in FP32 lies where the input has been: measuring a layer once more must not read it as FP16."""
     values = np.random.default_rng(0)

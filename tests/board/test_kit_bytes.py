@@ -54,6 +54,7 @@ def results(camera: Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "results"
 
 
+@pytest.mark.slow
 def test_the_emulated_device_is_a_board_that_passes(camera: Config, results: Path) -> None:
     assert (results.parent / "inputs.bin").stat().st_size == 2 * 3 * PIXELS
     found = verify_board(camera, results)

@@ -65,6 +65,7 @@ def verdicts(board: Any) -> dict[str, str]:
     return {**board["forms"], **board["features"]}
 
 
+@pytest.mark.slow
 def test_every_form_passes_on_the_emulated_device(probe: Path) -> None:
     lines, board = run(probe)
     assert list(board["forms"]) == [form.name.lower() for form in Form]
@@ -178,6 +179,7 @@ def test_a_probe_for_another_device_says_so(probe: Path) -> None:
     assert board["probed"] == {"ub_size": UB_SIZE, "max_kernel_size": 7}
 
 
+@pytest.mark.slow
 def test_figures_and_counters_come_from_sysfs(probe: Path, tmp_path: Path) -> None:
     for name, text in {"mac_num": "576\n", "svn_version": "0x5d\n", "conv_freq": "400"}.items():
         (tmp_path / name).write_text(text)
@@ -216,6 +218,7 @@ def test_commands_fill_the_buffer() -> None:
             assert command.need() > 0.98 * limits.ub_size, command.name
 
 
+@pytest.mark.slow
 def test_the_same_device_has_the_same_probe(tmp_path: Path) -> None:
     first, again = (write_probe(tmp_path / name, SMALL).files for name in "ab")
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]

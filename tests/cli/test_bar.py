@@ -63,6 +63,7 @@ def test_v_names_and_times_every_step(
     assert places == sorted(places)
 
 
+@pytest.mark.slow
 def test_v_names_the_steps_of_a_calibration_and_a_self_test(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ini = tmp_path / "net.ini"
     output = "[OUTPUT]\noutput_folder = .\nquantization = 1\nselftest = 1\n"

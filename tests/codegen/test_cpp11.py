@@ -114,6 +114,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return write(request.param, tmp_path_factory.mktemp("sources"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "folder", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in SOURCES], indirect=True
 )

@@ -407,6 +407,7 @@ print(hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_texts_do_not_depend_on_the_order_of_hashes() -> None:
     tests = Path(__file__).parents[1]
     digests = set()

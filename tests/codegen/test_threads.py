@@ -204,6 +204,7 @@ SANITIZERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", SANITIZERS)
 def test_every_function_has_its_values_with_any_number_of_threads(flags: tuple[str, ...], tmp_path: Path) -> None:
     every = list(cases())

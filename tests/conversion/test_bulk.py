@@ -89,6 +89,7 @@ def test_where_nothing_is_found_is_an_error(nets: Path, nothing: str) -> None:
 # --- several processes ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_one_process_or_several_print_and_write_the_same(nets: Path) -> None:
     found = []
     for jobs in "12":
@@ -103,6 +104,7 @@ def test_one_process_or_several_print_and_write_the_same(nets: Path) -> None:
     assert {path.split("/")[0] for path in files} == {name for name in NAMES if name != NAMES[2]}
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_costs_one_network(nets: Path, tmp_path: Path) -> None:
     """A file of the user's, in a process of its own, may do anything."""
     (tmp_path / "nets" / NAMES[2] / "net.prototxt").unlink()
@@ -117,6 +119,7 @@ def test_a_process_that_dies_costs_one_network(nets: Path, tmp_path: Path) -> No
     assert done.stderr.endswith("5 of 6 networks converted\n")
 
 
+@pytest.mark.slow
 def test_a_warm_cache_prints_and_writes_the_same(nets: Path) -> None:
     found = [program("nets", "--cache", "cache", "--jobs", jobs) for jobs in "211"]
     assert [done.returncode for done in found] == [1, 1, 1]
@@ -124,6 +127,7 @@ def test_a_warm_cache_prints_and_writes_the_same(nets: Path) -> None:
     assert found[2].stderr.endswith("5 of 6 networks converted, 5 of them from the cache\n")
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_a_table(nets: Path) -> None:
     ours, terminal = pty.openpty()
     environment = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "CI"}}
@@ -145,6 +149,7 @@ def test_a_terminal_shows_a_table(nets: Path) -> None:
     assert "Traceback" not in shown
 
 
+@pytest.mark.slow
 def test_an_interruption_ends_all_processes(nets: Path) -> None:
     """Nothing is left beside the outputs, and no process goes on."""
     layers = nets / NAMES[2] / "layers.py"
@@ -237,6 +242,7 @@ def test_a_sweep_has_a_column_for_the_sqnr_only_if_it_is_measured() -> None:
         assert ("SQNR" in made.notes[0]) == (shown is not None)
 
 
+@pytest.mark.slow
 def test_a_sweep_in_processes_is_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     ini = str(ROOT / "examples/digits_keras/net.ini")
     shown = []

@@ -318,6 +318,7 @@ def test_first_writers_do_not_refuse_each_other(folder: Path, monkeypatch: pytes
     assert [path.name for path in folder.iterdir()] == ["CACHEDIR.TAG"]
 
 
+@pytest.mark.slow
 def test_processes_share_a_cache(net: Path, folder: Path, tmp_path: Path) -> None:
     programs = [
         subprocess.Popen(

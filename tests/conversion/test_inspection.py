@@ -453,6 +453,7 @@ def test_a_table_shows_what_each_command_costs(capsys: pytest.CaptureFixture[str
     assert "; ".join(explained) == provenance(read_profile("dv700", Path()))
 
 
+@pytest.mark.slow
 def test_devices_and_levels_of_fusion_are_shown_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["inspect", "--device", "all", "--fusion", "all", str(ROOT / NET)]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[2:18]]

@@ -115,6 +115,7 @@ def test_the_zoo_gives_the_same_bits(name: str, tmp_path: Path) -> None:
     assert_same_bits(prepare(read_whole(chosen), chosen, tmp_path / "compiled"), tmp_path / "data", chosen)
 
 
+@pytest.mark.slow
 def test_the_promise_covers_every_function_of_the_runner() -> None:
     """Each function, with each struct that its template takes, is in a program that both forms run."""
     called = set()

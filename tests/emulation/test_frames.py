@@ -131,6 +131,7 @@ def test_a_frame_becomes_the_input_that_the_application_would_write(
     assert audit(tmp_path / "net_gen.cpp", tmp_path / "net_weights.bin").findings == ()
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_large_frame_is_scaled(tmp_path: Path) -> None:
     assert made(tmp_path, camera(), mean=(128.0,))

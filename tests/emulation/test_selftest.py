@@ -46,6 +46,7 @@ def run(folder: Path, *arguments: str) -> tuple[int, list[str]]:
     return result.returncode, result.stdout.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_source", [True, False], ids=["in source", "file"])
 def test_the_selftest_passes_and_fails(in_source: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not in_source:

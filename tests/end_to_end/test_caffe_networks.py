@@ -71,6 +71,7 @@ def networks(draw: st.DrawFn) -> str:
     return text
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
 @settings(suppress_health_check=list(HealthCheck), max_examples=150)
 @given(definition=networks(), transposed=st.booleans())

@@ -13,6 +13,7 @@ from development.growth.measuring import MOST, growth_of
 NETWORKS = dict(network_rows())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_readers_and_planners(name: str) -> None:
     growth = growth_of(READERS[name], 64)

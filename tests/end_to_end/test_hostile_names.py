@@ -114,6 +114,7 @@ def test_graphviz_draws_every_name_as_text(converted: Converted) -> None:
     assert tags <= {"svg", "g", "title", "polygon", "path", "text"}
 
 
+@pytest.mark.slow
 def test_doxygen_shows_every_name_as_text(converted: Converted, tmp_path: Path) -> None:
     if shutil.which("doxygen") is None:
         pytest.skip("no Doxygen")

@@ -154,6 +154,7 @@ def split_by_keras(folder: Path) -> Path:
     return folder / "net.keras"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "own"),
     [

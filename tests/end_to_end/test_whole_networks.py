@@ -34,6 +34,7 @@ def ini_of(folder: Path, definition: Path, data: Path | None, quantization: int,
     return ini
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("quantization", "transpose"), WAYS)
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_examples_convert_and_compile_in_every_way(

@@ -236,6 +236,7 @@ def audited(config: Config, graph: Graph, folder: Path, on: Profile | None = Non
     return audit(folder / f"{config.name}_gen.cpp", None, AuditedDevice(**limits._asdict()))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_sources_are_read_once")
 def test_the_driver_of_the_sdk_accepts_every_network_of_the_zoo(network: Built, folder: Path) -> None:
     for base in NAMES:

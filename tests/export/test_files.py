@@ -42,6 +42,7 @@ def test_packing_rows_separately_gives_the_same_surface(
     assert [e.record.get("scale") for e in parts.surfaces] == [e.record.get("scale") for e in whole.surfaces]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["nvdla-int8", "nvdla-int8:compressed"])
 def test_memory_is_bounded_by_a_part_of_a_layer(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surfaces, "_PIECE_BYTES", 1 << 16)

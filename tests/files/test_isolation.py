@@ -39,6 +39,7 @@ def test_a_result_comes_back() -> None:
     assert (isolated(lambda: array * 2, seconds=5, memory=MEMORY) == array * 2).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
@@ -54,6 +55,7 @@ def test_a_failure_is_an_error_of_the_parent(function: Callable[[], object], rea
         isolated(function, seconds=1, memory=MEMORY)
 
 
+@pytest.mark.slow
 def test_waiting_does_not_count() -> None:
     assert isolated(lambda: time.sleep(1.5), seconds=1, memory=MEMORY) is None
 
@@ -90,6 +92,7 @@ def open_files() -> int:
     return len([*Path("/dev/fd").iterdir()])
 
 
+@pytest.mark.slow
 def test_an_interruption_at_any_line_leaves_no_child_and_no_pipe() -> None:
     before = open_files(), children()
     for _ in at_each_line(lambda: isolated(lambda: 1, seconds=5, memory=MEMORY), isolation):

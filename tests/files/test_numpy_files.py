@@ -60,6 +60,7 @@ def test_arrays_are_read(tmp_path: Path) -> None:
         load_array(tmp_path / "a.npz")
 
 
+@pytest.mark.slow
 def test_an_archive_that_is_compressed_too_well_is_refused(tmp_path: Path) -> None:
     stream = io.BytesIO()
     np.save(stream, np.zeros(1 << 24, np.float64))

@@ -284,6 +284,7 @@ for turn in range(10 ** 6):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", [4, pytest.param(50, marks=pytest.mark.slow)])
 def test_a_killed_run_leaves_a_whole_set(tmp_path: Path, way: str, kills: int) -> None:
     """With a journal the set is whole after the next run has begun."""

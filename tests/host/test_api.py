@@ -12,6 +12,7 @@ from host.device import HOST, SANITIZERS, WARNINGS, build
 HERE = Path(__file__).resolve().parent
 
 
+@pytest.mark.slow
 def test_the_c_interface(library: Path) -> None:
     source = str(HERE / "test_api.cpp")
     program = build(library.with_name("api"), *SANITIZERS, f"-I{HOST / 'src'}", source, str(library), with_device=False)

@@ -69,6 +69,7 @@ def probabilities(values: Map) -> Map:
     return np.asarray(powers / powers.sum(axis=2, keepdims=True))
 
 
+@pytest.mark.slow
 def test_two_networks_run_at_once(programs: Path, folder: Path) -> None:
     lines = run(programs / "pipelined", folder)
     for scale, (softmax, gain) in zip((0.25, 0.5), (lines[:2], lines[2:]), strict=True):

@@ -20,6 +20,7 @@ def program(library: Path) -> Path:
     return build(target, *SANITIZERS, str(HERE / "fuzz_commands.cpp"), str(library), with_device=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_arbitrary_commands(threads: str, program: Path) -> None:
     environment = {**os.environ, "DMP_DV_THREADS": threads, "DMP_DV_STRICT": "0"}

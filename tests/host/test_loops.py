@@ -15,11 +15,13 @@ SOURCE = Path(__file__).resolve().parent / "loops.cpp"
 OPTIONS = (f"-I{HOST / 'src'}", "-Wl,--allow-multiple-definition")  # loops.cpp includes some of the library's sources
 
 
+@pytest.mark.slow
 def test_every_loop_that_this_cpu_runs_gives_the_same_bits(library: Path) -> None:
     """Under the sanitizers."""
     check(build(library.with_name("loops"), *SANITIZERS, *OPTIONS, str(SOURCE), str(library), with_device=False))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiler_name", ["g++", pytest.param("clang++", marks=pytest.mark.slow)])
 @pytest.mark.usefixtures("compiler")
 def test_optimized_loops_give_the_same_bits(

@@ -90,6 +90,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transposed", [False, True], ids=["WHC", "HWC"])
 @pytest.mark.parametrize("mode", ["plain", "DMP_DV_EXACT", "DMP_DV_CHECK_UNINITIALIZED"])
 def test_every_layer_of_every_sample(runner: Path, folder: Path, transposed: bool, mode: str) -> None:

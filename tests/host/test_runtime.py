@@ -88,6 +88,7 @@ def result_of(path: Path, outputs: int) -> Result:
     )
 
 
+@pytest.mark.slow
 def test_every_recorded_case_gives_the_same_bytes(replay: Path, shared: Path, tmp_path: Path) -> None:
     folder = shared / "vectors" / "runtime"
     cases = json.loads((folder / "index.json").read_text())["cases"]
@@ -108,6 +109,7 @@ def test_every_recorded_case_gives_the_same_bytes(replay: Path, shared: Path, tm
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.slow
 def test_the_class_has_the_layout_calls_and_results_of_the_sdk(test_class: Path, tmp_path: Path) -> None:
     """Outside of strict mode, since some of the calls are misuse."""
     environment = {**os.environ, "DMP_DV_STRICT": "0"}

@@ -6,6 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from host.device import RUNNER, SANITIZERS, build
 
 SOURCES = Path(__file__).resolve().parents[1] / "audit" / "sources" / "v0_1_0"
@@ -25,6 +27,7 @@ def run(library: Path, folder: Path, source: Path, *, weights: int, inputs: int)
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_softmax_that_writes_nothing_is_reported(library: Path, tmp_path: Path) -> None:
     result = run(library, tmp_path, SOURCES / "digits_gen.cpp", weights=21264, inputs=128)
     assert result.returncode == 1
@@ -32,6 +35,7 @@ def test_the_softmax_that_writes_nothing_is_reported(library: Path, tmp_path: Pa
     assert 'error: layer "digit": get_final_output reads bytes 0 to 40 as FP32, but they hold FP16\n' in result.stderr
 
 
+@pytest.mark.slow
 def test_the_callback_that_a_list_of_inputs_overwrites_is_reported(library: Path, tmp_path: Path) -> None:
     text = (SOURCES / "two_inputs_gen.cpp").read_text()
     source = tmp_path / "two_inputs_gen.cpp"
@@ -41,6 +45,7 @@ def test_the_callback_that_a_list_of_inputs_overwrites_is_reported(library: Path
     assert 'layer "product": custom_proc_ptr is no function' in result.stderr
 
 
+@pytest.mark.slow
 def test_memory_of_no_bytes_for_weights_is_refused(library: Path, tmp_path: Path) -> None:
     result = run(library, tmp_path, SOURCES / "two_inputs_gen.cpp", weights=0, inputs=768)
     assert result.returncode == 1

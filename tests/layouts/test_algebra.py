@@ -53,6 +53,7 @@ def layouts(draw: st.DrawFn) -> Layout:
     return Layout(axes, tuple(terms), total_align=draw(st.sampled_from([1, 32])))
 
 
+@pytest.mark.slow
 @settings(max_examples=250)
 @given(st.data())
 def test_packing_puts_each_element_at_its_offset_and_unpacking_inverts_it(data: st.DataObject) -> None:

@@ -57,9 +57,9 @@ def test_schedules_are_the_best_of_all_orders() -> None:
 
 
 @pytest.mark.slow
-def test_three_thousand_schedules_are_the_best_of_all_orders() -> None:
+def test_a_thousand_schedules_are_the_best_of_all_orders() -> None:
     rng = random.Random(1)
-    for _ in range(3000):
+    for _ in range(1000):
         assert_best(rng, 8)
 
 

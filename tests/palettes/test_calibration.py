@@ -120,6 +120,7 @@ def outputs_of(graph: Graph, program: Program, inputs: Maps, folder: Path) -> li
     return [values.astype(np.float64) for values in outputs]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
 def test_the_mean_error_of_each_channel_leaves(transposed: bool, tmp_path: Path) -> None:
     """This needs the right mean of the inputs at each element of the kernel, for every kind of window."""
@@ -168,6 +169,7 @@ def test_what_a_later_layer_reads_is_measured_behind_the_activation(tmp_path: Pa
         np.testing.assert_allclose(moments[1].variance[:, y, x], seen.var(axis=0), rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_what_convolutions_of_one_command_read_is_known(tmp_path: Path) -> None:
     """A chain whose second run reads from the unified buffer, where its input cannot be observed."""
     first = ops.Conv2d(normal(40, 16, 1, 1), None, window((1, 1)), activation=ops.Relu())
@@ -179,6 +181,7 @@ def test_what_convolutions_of_one_command_read_is_known(tmp_path: Path) -> None:
     assert result.effect.outputs[0].after > result.effect.outputs[0].before + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
 def test_slices_of_channels_are_calibrated(transposed: bool, tmp_path: Path) -> None:
     """Each has its own palette, and a bias for what its own channels read."""
@@ -237,6 +240,7 @@ def test_convolutions_of_groups_are_measured_on_their_channels(transposed: bool,
         np.testing.assert_allclose(moments[index].variance[:, 0, 0], flat.var(axis=0), rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_formats_sizes_and_reasons_stay(tmp_path: Path) -> None:
     before, result = calibrated(graph_of(KINDS["3x3 padded"]), images(3), tmp_path)
     assert result is not None
@@ -246,6 +250,7 @@ def test_formats_sizes_and_reasons_stay(tmp_path: Path) -> None:
     assert without_palettes(result.program) == without_palettes(before), "FP16 weights have the bias of the layer"
 
 
+@pytest.mark.slow
 def test_the_same_samples_give_the_same_bytes(tmp_path: Path) -> None:
     streams = []
     for _ in range(2):
@@ -270,6 +275,7 @@ def test_a_quarter_of_the_samples_judges(count: int, judges: int) -> None:
     assert not judges or sorted([*fitting, *judging]) == list(range(count))
 
 
+@pytest.mark.slow
 def test_one_sample_that_judges_is_enough_for_a_dense_layer(tmp_path: Path) -> None:
     _, result = calibrated(graph_of(KINDS["dense"]), images(4), tmp_path)
     assert result is not None and [has_own_bias(weights) for weights in result.program.weights] == [True]
@@ -336,6 +342,7 @@ def test_samples_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         build(graph_of(KINDS["3x3 padded"]), chosen)
 
 
+@pytest.mark.slow
 def test_the_command_line_calibrates_and_tells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = ROOT / "examples" / "digits_caffe"
     ini = tmp_path / "net.ini"

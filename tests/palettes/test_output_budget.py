@@ -102,6 +102,7 @@ def palettes(program: Program) -> set[str]:
 BUDGETS = [44.0, 46.0, 48.0, 52.0, 60.0]  # all palettes leave 43.1 dB, none 67.2 dB
 
 
+@pytest.mark.slow
 def test_the_outputs_keep_what_is_said(tmp_path: Path) -> None:
     for sqnr in BUDGETS:
         _, found = kept(sqnr)
@@ -116,6 +117,7 @@ def test_a_higher_budget_takes_more_bytes() -> None:
     assert palettes(kept(-10.0)[0]) == set("abcde")
 
 
+@pytest.mark.slow
 def test_no_choice_of_palettes_keeps_the_outputs_in_fewer_bytes(tmp_path: Path) -> None:
     everywhere = kept(-10.0)[0]
     variants = variants_of(installed(without_palettes(everywhere), tmp_path), everywhere)
@@ -192,6 +194,7 @@ def test_custom_layers_are_refused() -> None:
         quantize(graph, Request.of(chosen(40.0)))
 
 
+@pytest.mark.slow
 def test_calibrated_palettes_are_chosen_with_their_biases(tmp_path: Path) -> None:
     random = np.random.default_rng(3)
     sizes, means = np.exp(random.normal(size=SHAPE.channels)), random.normal(size=SHAPE.channels)

@@ -456,6 +456,7 @@ def chain(count: int, *between: Op) -> Graph:
     return graph(f"n{count - 1}", ("conv", conv(), "x"), *rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rewrite", "before", "left"),
     [(hoist_activations, chain(LONG, RELU), 2), (hoist_scales, chain(LONG, scale(positive=True), UNIT), LONG // 2 + 2)],

@@ -74,6 +74,7 @@ def test_no_other_centers_are_better(counts: dict[int, int], clusters: int) -> N
     assert squared_error(centers, values, weights) == pytest.approx(best, rel=1e-12, abs=1e-6 * UNIT**2)
 
 
+@pytest.mark.slow
 @given(
     st.sets(st.one_of(halves, st.floats(0.5, 1, width=16)), min_size=12, max_size=40),
     st.integers(2, 12),
@@ -130,6 +131,7 @@ def test_larger_counts_are_kept_more_exactly() -> None:
     assert np.count_nonzero((centers > 0) & (centers < half[512])) > 200
 
 
+@pytest.mark.slow
 def test_more_magnitudes_than_a_layer_ever_has() -> None:
     every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
     counts = histogram(every[np.isfinite(every)])
@@ -159,6 +161,7 @@ def test_palettes_are_bit_exact() -> None:
 EXPECTED = 1343
 
 
+@pytest.mark.slow
 @given(
     st.sets(st.floats(0.5, 1, width=16), min_size=12, max_size=40),
     st.integers(2, 12),

@@ -63,6 +63,7 @@ def rewrite(path: Path, text: str, seconds: int) -> None:
     os.utime(path, (time.time() + seconds,) * 2)
 
 
+@pytest.mark.slow
 def test_make_converts_when_an_input_is_newer(application: Path, run: Run) -> None:
     (text,) = blocks("make")
     (application / "Makefile").write_text(text)
@@ -97,6 +98,7 @@ def test_meson_compiles_what_depends_on_a_change(application: Path, run: Run) ->
     assert built() == (True, 2), "the header says how large the weights are"
 
 
+@pytest.mark.slow
 def test_cmake_compiles_a_network_for_the_board(application: Path, run: Run) -> None:
     """With the toolchain file, and with the SDK's headers and runtime in the place of the emulated device."""
     if shutil.which("aarch64-linux-gnu-g++") is None:

@@ -14,6 +14,7 @@ def test_the_page_has_every_network_on_every_device() -> None:
     assert {name: len(written(PAGE, name)) for name in NETWORKS} == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["caffe_lenet", "caffe_squeezenet_1_1", "caffe_resnet50"])
 def test_the_table_is_fresh(name: str) -> None:
     assert list(benchmark.rows(name)) == written(PAGE, name)

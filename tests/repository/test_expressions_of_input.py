@@ -166,6 +166,7 @@ def test_other_loops_are_not(pattern: str) -> None:
     assert not loops_of(pattern).overlap()
 
 
+@pytest.mark.slow
 def test_every_use_of_regular_expressions_is_seen() -> None:
     places = {place.partition(":")[0] for place, _ in expressions()}
     users = {

@@ -29,6 +29,7 @@ def seeds_of(name: str) -> list[bytes]:
     return list(HARNESSES[name].seeds())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HARNESSES)
 def test_seeds_are_read_or_refused(name: str) -> None:
     found = [outcome(HARNESSES[name].run, content, SECONDS) for content in seeds_of(name)]
@@ -56,6 +57,7 @@ def test_inputs_with_repeated_parts_are_read_or_refused(name: str) -> None:
         assert outcome(harness.run, repeated, 6 * SECONDS) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HARNESSES)
 def test_parts_are_repeated_up_to_a_megabyte(name: str) -> None:
     harness, random = HARNESSES[name], Random(1)

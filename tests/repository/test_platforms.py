@@ -39,6 +39,7 @@ def elsewhere(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_conversions_give_the_same_bytes(example: str, tmp_path: Path) -> None:
     source = ROOT / "examples" / example
@@ -53,6 +54,7 @@ def test_conversions_give_the_same_bytes(example: str, tmp_path: Path) -> None:
     assert elsewhere(made, "check", "net.ini").returncode == 0
 
 
+@pytest.mark.slow
 def test_networks_are_inspected_and_reported(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples" / "digits_keras", tmp_path / "digits")
     ran = elsewhere(tmp_path / "digits", "inspect", "net.ini")

@@ -49,6 +49,7 @@ def test_a_code_that_a_test_gives_the_console_counts_for_nothing(recording: Path
     assert raised_codes.raised(recording) == set()
 
 
+@pytest.mark.slow
 def test_a_run_fails_that_misses_a_code() -> None:
     """A process of xdist runs one test, which raises DV701."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}

@@ -98,17 +98,20 @@ def test_palettes_change_the_outputs(expected: Outputs) -> None:
         assert len({expected[path] for path in weights}) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("environment", ENVIRONMENTS.values(), ids=ENVIRONMENTS)
 def test_the_environment_changes_nothing(environment: dict[str, str], expected: Outputs, tmp_path: Path) -> None:
     assert converted(tmp_path, environment) == expected
 
 
+@pytest.mark.slow
 def test_the_order_of_sections_and_keys_changes_nothing(expected: Outputs, tmp_path: Path) -> None:
     text = "; comment\n[INPUT]\nname = a\ndata = b\n[OUTPUT]\ninput = u8\n"
     assert backwards(text) == "[OUTPUT]\ninput = u8\n[INPUT]\ndata = b\nname = a\n"
     assert converted(tmp_path, {}, rewrite=backwards) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*PYTHONS, *MORE])
 def test_another_python_and_its_libraries_change_nothing(name: str, expected: Outputs, tmp_path: Path) -> None:
     python = shutil.which(name)

@@ -29,6 +29,7 @@ def test_every_layer_that_converts_has_a_formula() -> None:
     assert set(readers) - {"Input"} == set(FORMULAS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["caffe", "caffe_models"])
 def test_formulas_give_what_caffe_gave(folder: str, shared: Path) -> None:
     compared = 0

@@ -95,6 +95,7 @@ def everything(chosen: Iterable[str] = examples()) -> Everything:
     return Everything(Graph((*inputs.values(), *nodes), tuple(outputs)), values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("chosen", BATCHES, ids=lambda names: f"from {names[0]}")
 def test_every_function_on_the_cpu(tmp_path: Path, chosen: Sequence[str], transposed: bool) -> None:
@@ -130,6 +131,7 @@ def large_maps() -> Graph:
     return Graph(nodes, ("product", "classes"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [3, "auto"])
 def test_threads_of_a_generated_network_give_the_same_bits(tmp_path: Path, threads: int | str) -> None:
     graph, device = large_maps(), read_profile("zia-c3", Path())

@@ -71,6 +71,7 @@ NETWORKS: Mapping[str, Callable[[Path], Config]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case", [pytest.param(case, marks=[pytest.mark.slow] * (case == "Keras")) for case in NETWORKS]
 )
@@ -133,6 +134,7 @@ def test_a_process_prepares_once_for_all_parts(
     assert calls == ["build", "reference_runners"]
 
 
+@pytest.mark.slow
 def test_a_model_is_read_once_for_all_parts(
     elsewhere: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

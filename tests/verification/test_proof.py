@@ -110,6 +110,7 @@ def digits(tmp_path: Path) -> Path:
     return tmp_path / "net.ini"
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_verify_says_when_the_written_files_are_others(digits: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = digits.with_name("report.json")
@@ -141,6 +142,7 @@ def test_verify_says_when_the_written_files_are_others(digits: Path, capsys: pyt
     assert "DV718: missing files" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_verify_finds_a_damage_of_every_kind(digits: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = Config.read(digits)
@@ -154,6 +156,7 @@ def test_verify_finds_a_damage_of_every_kind(digits: Path, capsys: pytest.Captur
         assert "DV718" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_most_damages_are_found_everywhere(digits: Path) -> None:
     made, found = measure(Config.read(digits), 40, 0)
     for kind, count in made.items():

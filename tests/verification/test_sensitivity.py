@@ -63,6 +63,7 @@ def test_the_worst_palette_is_found_wherever_it_is(bad: str, tmp_path: Path) -> 
     assert found[0].layer == bad and found[0].sqnr > found[1].sqnr + 3
 
 
+@pytest.mark.slow
 def test_each_layer_shows_the_outputs_that_fp16_for_it_gives(digits: Config) -> None:
     result = verify(digits, sensitivity=True)
     found = {each.layer: each for each in result.sensitivity}

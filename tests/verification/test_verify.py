@@ -72,6 +72,7 @@ def test_the_error_of_a_layer_alone_is_without_those_before_it(digits: Config) -
     assert min(alone.values()) > 60
 
 
+@pytest.mark.slow
 def test_maps_inside_a_command_are_compared_without_fusion(digits: Config) -> None:
     """Several runs leave one map in memory: that of the last layer."""
     fused, unfused = (
@@ -98,6 +99,7 @@ def test_the_first_layer_that_is_wrong_is_named(digits: Config) -> None:
     assert result.first_jump == worst[0] and result.layers[0].comparison.name != worst[0]
 
 
+@pytest.mark.slow
 def test_errors_are_split_into_their_causes(digits: Config) -> None:
     result = verify(replace(digits, quantization=True), attribute=True)
     by_name = {layer.comparison.name: {c.cause: c.sqnr for c in layer.causes} for layer in result.layers}
@@ -270,6 +272,7 @@ def test_palettes_are_shown_beside_fp16(digits: Config, capsys: pytest.CaptureFi
     assert [b["palette"]["name"] for b in json.loads(result.to_json())["beside"]] == ["prob", "prob before softmax"]
 
 
+@pytest.mark.slow
 def test_what_one_palette_does_counts_as_palettes(digits: Config) -> None:
     """An override, not the key, says what the network has."""
     override = Override("ip6", palette=True, where=Origin("net.ini"))

@@ -90,6 +90,7 @@ def converted(
 # --- the same as here ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["--ship"]], ids=["shared folder", "ship"])
 def test_conversions_print_and_write_the_same(
     nets: Path, address: str, options: list[str], capsys: pytest.CaptureFixture[str]
@@ -157,6 +158,7 @@ def test_the_death_of_workers_costs_what_kills_each_of_them(address: str, tmp_pa
     assert "--jobs" not in problem.hint, "n3 can be a part of the samples"
 
 
+@pytest.mark.slow
 def test_the_death_of_the_scheduler_ends_all() -> None:
     """What was done before stays."""
     items = [Item(number, str(number)) for number in range(100_000)]
@@ -246,6 +248,7 @@ def waiting_network(folder: Path) -> tuple[Path, Path]:
     return begun, go
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_in_a_conversion_leaves_no_trace(nets: Path, address: str) -> None:
     """Another worker converts the network."""
     folder = nets / NAMES[0]
@@ -265,6 +268,7 @@ def test_a_worker_that_dies_in_a_conversion_leaves_no_trace(nets: Path, address:
     assert not [*nets.rglob("*unfinished*")]
 
 
+@pytest.mark.slow
 def test_an_interruption_cancels_and_leaves_nothing(nets: Path, address: str) -> None:
     """Work that has begun ends when it next looks, and writes nothing."""
     import distributed
@@ -309,6 +313,7 @@ def test_a_worker_with_another_library_is_refused_where_the_work_uses_it(
         squares()
 
 
+@pytest.mark.slow
 def test_connections_with_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As docs/cluster.md describes them. Whoever has none is refused."""
     import dask.config
@@ -388,6 +393,7 @@ def test_options_that_contradict_each_other(options: list[str], said: str, capsy
     assert "error DV100" in err and said in err
 
 
+@pytest.mark.slow
 def test_clients_that_found_no_scheduler_stop_no_other(hurried: None) -> None:
     """Dask closes an abandoned client wherever garbage is collected, also while another takes its lock."""
     from distributed.utils import LoopRunner

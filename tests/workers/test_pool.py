@@ -137,6 +137,7 @@ def test_the_main_module_does_not_run_again() -> None:
     assert (said.stdout, said.returncode) == ("once\n3\n", 0), said.stderr
 
 
+@pytest.mark.slow
 def test_an_interruption_ends_the_processes() -> None:
     """Each turn starts two of them, so they are few."""
     earlier = children()  # of other tests
@@ -174,6 +175,7 @@ def test_the_innermost_block_and_those_around_it_limit_the_share() -> None:
     assert share() == 16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("jobs", "items", "part"), [(2, 2, 1), (6, 2, 3), (7, 3, 2), (2, 4, 1)])
 def test_processes_divide_no_further_than_their_share(jobs: int, items: int, part: int) -> None:
     outcomes = spread(limits_of, [Item(i, str(i)) for i in range(items)], on=Processes(jobs))

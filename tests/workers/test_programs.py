@@ -44,6 +44,7 @@ def test_programs_run_at_the_same_time(tmp_path: Path) -> None:
     assert (first.stdout, second.returncode) == ("text\n", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("two_cores")
 def test_an_interruption_at_any_line_ends_the_programs(tmp_path: Path) -> None:
     """A program makes a file when it has not been ended."""
@@ -56,6 +57,7 @@ def test_an_interruption_at_any_line_ends_the_programs(tmp_path: Path) -> None:
     assert len(found) == 2
 
 
+@pytest.mark.slow
 def test_an_interruption_ends_the_compiler_with_its_parts(tmp_path: Path) -> None:
     """g++ starts other programs, which keep files of their own."""
     compiler = tmp_path / "compiler"

@@ -90,6 +90,7 @@ def test_conversions(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_sweeps(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The device is a file of the client's as well."""
     network(here / "net", "digits_keras")

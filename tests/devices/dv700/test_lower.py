@@ -60,6 +60,7 @@ def assert_computes(program: Program, graph: Graph) -> None:
         )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     seed=st.integers(0, 1 << 32),

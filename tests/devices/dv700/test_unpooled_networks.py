@@ -29,6 +29,7 @@ def check(graph: Graph, *, transposed: bool = True) -> None:
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4 * largest, err_msg=f"{name} of {graph}")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
 # A third of the networks has an unpooling.
 @settings(max_examples=100, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])

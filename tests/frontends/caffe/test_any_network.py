@@ -78,6 +78,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=list(HealthCheck))
 @given(definition=networks())
 def test_a_network_gives_a_graph_or_reasons(definition: str, weights: Path) -> None:

@@ -165,6 +165,7 @@ def test_advice_is_for_types_that_do_not_convert() -> None:
     assert set(ADVICE) & set(keras) == set()
 
 
+@pytest.mark.slow
 def test_each_reason_has_a_case(model: Writer) -> None:
     """Here, or in test_keras_layers.py, which says more of the message."""
     of_layers = layers.test_what_cannot_be_converted_is_refused.pytestmark[0].args[1]

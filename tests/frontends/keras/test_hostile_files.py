@@ -19,6 +19,7 @@ from cnn_convertor.frontends.keras.importer import load
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "digits_keras"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offset", [2064, 12576])
 def test_zeros_that_make_libhdf5_loop(offset: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At these places of this file libhdf5 never comes back; other versions of it may refuse the file at once."""
@@ -45,6 +46,7 @@ def archive(path: Path, name: str, megabytes: int, byte: bytes) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "reason"),
     [

@@ -112,6 +112,7 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files in /proc")
 @pytest.mark.parametrize("kind", ["h5", "keras", "chunked"])
 def test_no_file_stays_open(model: Any, kind: str) -> None:
@@ -288,6 +289,7 @@ def test_a_subclassed_model_is_refused(model: Any) -> None:
         load(path, path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["h5", "keras"])
 def test_files_that_are_cut_short_never_end_in_a_traceback(model: Any, kind: str, tmp_path: Path) -> None:
     path = model.h5(conv_config(model), ARRAYS_H5) if kind == "h5" else model.keras(conv_config(model), ARRAYS_KERAS)
@@ -314,6 +316,7 @@ def test_a_bit_that_changed_in_an_archive_is_found(model: Any, packing: int, tmp
             load(victim, victim)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "rounds"), [(1, 50), pytest.param(2, 400, marks=pytest.mark.slow)])
 def test_nonsense_in_the_configuration_never_ends_in_a_traceback(model: Any, seed: int, rounds: int) -> None:
     layer = model.layer

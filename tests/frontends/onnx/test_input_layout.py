@@ -98,6 +98,7 @@ def test_a_batch_is_refused_with_the_sizes_in_the_order_of_the_file(tmp_path: Pa
     assert problem.message == "the input is a batch of 4" and "zeros(1, 9, 8, 3)" in problem.example
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("kind", "open_sizes"), [("fp16", True), ("u8", False), ("u8_bgr", True)])
 def test_images_are_prepared_and_verified(kind: str, open_sizes: bool, tmp_path: Path) -> None:

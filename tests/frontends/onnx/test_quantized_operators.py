@@ -88,6 +88,7 @@ def test_of_a_quantized_network_only_the_rounding_is_left_out(name: str, tmp_pat
     np.testing.assert_allclose(results_of(graph, {"x": X})[0], to_map(wanted), atol=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("name", ["QOperator", "QDQ", "dynamic"])
 def test_a_quantized_network_on_the_device(name: str, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from frontends.onnx.test_random_networks import PASSED, outcome
 pytestmark = pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
 
 
+@pytest.mark.slow
 def test_random_networks_compute_attention_as_onnxruntime_does(random_seeds: range, tmp_path: Path) -> None:
     with np.errstate(all="ignore"):
         outcomes = Counter(outcome(network(seed), seed, tmp_path / "net.onnx", optimize) for seed in random_seeds)

@@ -472,6 +472,7 @@ def test_no_other_choice_costs_less(seed: int, steps: int, ub_size: int, fusion:
     assert least_map_bytes(network, fusion, DV700._replace(limits=limits)) <= best.map_bytes
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 14), ub_size=st.sampled_from([4096, 16384, 655_360]))
 @example(seed=1185, steps=3, ub_size=4096)  # a max pool behind deconvolutions of slices
@@ -489,6 +490,7 @@ def test_more_fusion_never_costs_more_and_breaks_no_rule(seed: int, steps: int, 
         assert more.map_bytes <= less.map_bytes and more.commands <= less.commands
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(
     seed=st.integers(0, 1 << 32),

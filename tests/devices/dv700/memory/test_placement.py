@@ -108,6 +108,7 @@ def conv(out: int = 8, channels: int = 8) -> Op:
     return ops.Conv2d(Constant.of(np.ones((out, channels, 1, 1))), None, Window(ops.ONE))
 
 
+@pytest.mark.slow
 @settings(max_examples=250)
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 20), fusion=st.sampled_from(Fusion))
 def test_every_read_finds_its_map_intact(seed: int, steps: int, fusion: Fusion) -> None:
@@ -202,6 +203,7 @@ def test_what_the_commands_keep_to_themselves_has_no_place() -> None:
 # --- the order of steps, and what else there is to choose ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 20))
 @example(seed=393, steps=17)  # the given order needs less than the smallest plan of the scheduled one
