@@ -26,8 +26,10 @@ ARRAYS = frozenset({".npy", ".npz"})
 BRIGHTEST = 255.0
 EXPECTED = "expected_"  # prefix of arrays that are results, not inputs
 SAMPLES = 4  # random images, where none are given
+MOST_PIXELS: Final = 1 << 25  # of an image: a PNG of a megabyte could have 2^30, the limit of OpenCV itself
 PART = 256  # samples that one process, or a worker of a cluster, runs at a time
 _MARKER = re.compile(rb"\xff[^\x00\x01\xd0-\xd8\xff]")  # of JPEG: an end, or the begin of a segment with a length
+_LIMIT: Final = "OPENCV_IO_MAX_IMAGE_PIXELS"
 _COARSEST = 8  # random images have blocks of up to this many pixels
 
 
@@ -224,6 +226,7 @@ def read_samples(
 def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
     """An image, resized to the network's input and prepared: (H, W, C)."""
     try:
+        os.environ.setdefault(_LIMIT, str(MOST_PIXELS))  # OpenCV reads it when it is loaded
         import cv2
     except ImportError as error:
         problem = "images are read with OpenCV, and the Python package cv2 is not installed"
@@ -233,8 +236,9 @@ def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
         raise _unfit(path, f"an image has 1 or 3 channels, the network's input {shape.channels}", "give a .npy file")
     try:
         pixels = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE if shape.channels == 1 else cv2.IMREAD_COLOR)
-    except cv2.error as error:  # more pixels than it takes
-        raise _unfit(path, f"OpenCV cannot read the image: {error.err or error.msg}", _AGAIN) from None
+    except cv2.error as error:
+        hint = f"make the image smaller, or set the variable {_LIMIT}" if "MAX_IMAGE_PIXELS" in str(error) else _AGAIN
+        raise _unfit(path, f"OpenCV cannot read the image: {error.err or error.msg}", hint) from None
     if pixels is None:
         raise _unfit(path, "OpenCV cannot read the image", _AGAIN)
     if _is_cut_off(path.read_bytes()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import subprocess
 import sys
 import tracemalloc
 import zlib
@@ -18,7 +19,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.config.request import preparation_of
 from cnn_convertor.errors import ConvertorWarning, UsageError
 from cnn_convertor.ir.ops import Shape
-from cnn_convertor.samples import PART, Preparation, random_samples, read_samples
+from cnn_convertor.samples import MOST_PIXELS, PART, Preparation, random_samples, read_samples
 from verification.trials import config
 
 COLOR = Preparation((100.0, 110.0, 120.0), 0.5, "BGR", is_given=True)
@@ -329,6 +330,15 @@ def test_a_jpeg_without_its_end_is_refused(is_progressive: bool, tmp_path: Path)
         path.write_bytes(whole[:length])
         with pytest.raises(UsageError, match=r"DV707: (the JPEG file ends before its image does|OpenCV cannot read)"):
             read_samples(path, {"a": Shape(64, 64, 3)}, COLOR)
+
+
+def test_an_image_of_too_many_pixels_is_refused(tmp_path: Path) -> None:
+    """In a process of its own, as OpenCV reads the limit when it is loaded."""
+    path = tmp_path / "a.pgm"
+    path.write_bytes(b"P5 8192 %d 255\n" % (MOST_PIXELS // 8192 + 1))
+    read = f"from cnn_convertor.samples import *; read_image(Path({str(path)!r}), Shape(4, 4, 1), Preparation())"
+    done = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=False)
+    assert "DV707" in done.stderr and "OPENCV_IO_MAX_IMAGE_PIXELS" in done.stderr
 
 
 def test_an_image_of_absurd_size_is_refused(tmp_path: Path) -> None:
