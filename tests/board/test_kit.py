@@ -108,17 +108,18 @@ def changed(results: Path, folder: Path, name: str, change: Callable[[bytes], by
 
 @pytest.mark.slow
 def test_layers_are_measured_on_maps_of_their_own(tmp_path: Path) -> None:
-    """The output in FP32 lies where the input has been: measuring a layer once more must not read it as FP16."""
+    """The output in FP32 lies where the input and a map of the CPU have been: measuring once more must not read it as FP16."""
     values = np.random.default_rng(0)
-    kernels = {"w1": values.normal(0, 0.1, (8, 3, 4, 4)), "w2": values.normal(0, 0.1, (100, 8, 4, 4))}
+    kernels = {"w1": values.normal(0, 0.1, (16, 3, 1, 1)), "w2": values.normal(0, 0.1, (300, 16, 4, 4))}
     graph = helper.make_graph(
         [
-            helper.make_node("Conv", ["x", "w1"], ["a"], strides=[4, 4]),
-            helper.make_node("Conv", ["a", "w2"], ["b"]),
+            helper.make_node("Conv", ["x", "w1"], ["a"]),
+            helper.make_node("Erf", ["a"], ["e"]),
+            helper.make_node("Conv", ["e", "w2"], ["b"]),
             helper.make_node("Softmax", ["b"], ["y"], axis=1),
         ],
         "net",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 16, 16])],
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 4, 4])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
         [numpy_helper.from_array(array.astype(np.float32), name) for name, array in kernels.items()],
     )

@@ -101,11 +101,16 @@ struct Measured {
   void Add(long long spent) { usec = usec < 0 ? spent : std::min(usec, spent); }
 };
 
+void HandToDevice(const Network &network, const fpga_layer &layer) {
+  dmp_dv_mem_to_device(network.io_mem(), layer.output_offs, layer.output_size, 0);
+}
+
 // Executes a layer once more. The runtime alone executes its own layers, which have no time: their output is the copy of the last run.
 void Measure(const Network &network, fpga_layer &layer, Measured *measured) {
   uint8_t *io = network.get_io_ptr();
   if (layer.type == LT_CUSTOM) {
     measured->Add(Time([&] { layer.custom_proc_ptr(layer, layer.custom_param, io); }));
+    if (!layer.is_f32_output) HandToDevice(network, layer);  // which reads FP16 alone
   } else if (layer.cmdlist) {
     const board::Traffic before = board::ReadTraffic();
     const int64_t id = dmp_dv_cmdlist_exec(layer.cmdlist);
@@ -114,7 +119,7 @@ void Measure(const Network &network, fpga_layer &layer, Measured *measured) {
     measured->traffic = board::TrafficSince(before);
   } else if (2 * layer.output.size() == layer.output_size) {
     std::memcpy(io + layer.output_offs, layer.output.data(), layer.output_size);
-    dmp_dv_mem_to_device(network.io_mem(), layer.output_offs, layer.output_size, 0);
+    HandToDevice(network, layer);
   }
 }
 
