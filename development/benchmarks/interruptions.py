@@ -1,7 +1,7 @@
 """Interrupted conversions: python -m development.benchmarks.interruptions [--random N] [--way WAY] [--aimed N] [--ctrl-c N]
 
-Ends conversions by SIGKILL, SIGTERM and SIGINT at random moments: single ones, with --jobs, with a cache, two at once, and on a
-full disk; kills them at each call that changes the output folder; and presses Ctrl-C in the first second. Two settings of one
+Ends conversions by SIGKILL, SIGTERM and SIGINT at random moments: single ones, with --jobs (half of the time with all of its
+processes, as a terminal does), with a cache, two at once (half of the time both), and on a full disk; kills them at each call that changes the output folder; and presses Ctrl-C in the first second. Two settings of one
 network take turns, whose files differ. After each time the folder must hold one whole conversion, the next one must succeed,
 and nothing may be left behind, but by SIGKILL until the next one. Prints figures; fails at the first folder that is wrong.
 """
@@ -60,7 +60,7 @@ class Trial:
         self.beside = folder / "beside.ini"
         self.beside.write_text(INI.replace("name = digits", "name = beside"), encoding="utf-8")
         self.cache = folder / "cache"
-        self.said = Path(tempfile.mkdtemp()) / "said"  # elsewhere: a disk that is full has no room for it
+        self.said = Path(tempfile.mkdtemp())  # elsewhere: a disk that is full has no room for it
         (folder / "tmp").mkdir()
         os.environ["TMPDIR"] = tempfile.tempdir = str(folder / "tmp")
 
@@ -69,16 +69,16 @@ class Trial:
         return {path.relative_to(self.out).as_posix(): path.read_bytes() for path in paths}
 
     def start(self, number: int, way: Way, prepare: Callable[[], None] = lambda: None) -> int:
-        """Convert in a child process, by the command; gives its number."""
-        self.said.unlink(missing_ok=True)
+        """Convert in a child process with a group of its own, by the command; gives its number."""
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS[1:])
         child = os.fork()
         if child:
+            os.setpgid(child, child)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS[1:])
             return child
         try:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
-            os.dup2(os.open(self.said, os.O_CREAT | os.O_APPEND | os.O_WRONLY), 2)
+            os.dup2(os.open(self.said / str(os.getpid()), os.O_CREAT | os.O_APPEND | os.O_WRONLY), 2)
             prepare()
             sys.argv = ["convertor.py", "-q", *way(self, number)]
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS[1:])
@@ -96,13 +96,21 @@ class Trial:
         yield
         filler.unlink(missing_ok=True)
 
-    def was_ended(self, status: int, number: signal.Signals) -> bool:
+    def what_said(self, child: int) -> str:
+        """The messages of a child that has ended, for once."""
+        path = self.said / str(child)
+        said = path.read_text() if path.exists() else ""  # a child that is ended at once has not opened it
+        path.unlink(missing_ok=True)
+        return said
+
+    def was_ended(self, child: int, status: int, number: signal.Signals) -> bool:
         """Whether a signal ended a conversion, which then says so in one line."""
+        text = self.what_said(child)
         if status in (0, number):
-            if status and number != signal.SIGKILL and self.said.read_text():
-                sys.exit(f"an end by {number.name} before the program handles it says {self.said.read_text()!r}")
+            if status and number != signal.SIGKILL and text:
+                sys.exit(f"an end by {number.name} before the program handles it says {text!r}")
             return bool(status)
-        said = self.said.read_text().strip().splitlines()  # a line begins behind the ^C of a terminal
+        said = text.strip().splitlines()  # a line begins behind the ^C of a terminal
         code = os.waitstatus_to_exitcode(status)
         if code == 128 + number and len(said) == 1:
             return True
@@ -127,9 +135,10 @@ class Trial:
 
     def check_next(self, number: int, way: Way) -> None:
         """The next run succeeds, cleans up, and leaves the user's file."""
-        _, status = os.waitpid(self.start(number, way), 0)
+        child, status = os.waitpid(self.start(number, way), 0)
+        said = self.what_said(child)
         if status or self.found() != self.wanted[number]:
-            sys.exit(f"the next run fails with {status}: {self.said.read_text()}")
+            sys.exit(f"the next run fails with {status}: {said}")
         self.check_clean("the next run")
 
 
@@ -154,22 +163,35 @@ def killed_at_random(trial: Trial, way: str, times: int, draw: random.Random) ->
         number = SIGNALS[runs % len(SIGNALS)]
         runs += 1
         other = 1 - trial.check_whole()
-        second = trial.start(1 - other, WAYS[way]) if way == "two writers" else None
+        signals = {trial.start(1 - other, WAYS[way]): draw.choice((None, *SIGNALS))} if way == "two writers" else {}
         if draw.random() < 0.5:
             shutil.rmtree(trial.cache, ignore_errors=True)
         with trial.filled(way == "full disk", draw):
-            child = trial.start(other, WAYS[way])
-            time.sleep(draw.uniform(0, longest))
-            os.kill(child, number)
-            status = os.waitpid(child, 0)[1]
-        if second is not None and os.waitpid(second, 0)[1]:
-            sys.exit("the other of two conversions fails")
-        ended += trial.was_ended(status, number)
+            signals[trial.start(other, WAYS[way])] = number
+            ended += _end_all(trial, signals, longest, draw, with_group=way == "--jobs 2")
         new += trial.check_whole() == other
-        if number != signal.SIGKILL:
+        if signal.SIGKILL not in signals.values():
             trial.check_clean(f"an end by {number.name}")
         trial.check_next(other, WAYS[way])
-    return f"{way}: {ended} of {runs} conversions ended by signals at random moments; {new} had replaced the folder"
+    return f"{way}: {ended} conversions ended by signals at random moments, {runs} turns; {new} had replaced the folder"
+
+
+def _end_all(
+    trial: Trial, signals: dict[int, signal.Signals | None], longest: float, draw: random.Random, *, with_group: bool
+) -> int:
+    """Give each child its signal, or let it finish; gives how many ended by theirs. with_group: half of the time to its workers, too."""
+    for child, number in draw.sample(sorted(signals.items()), len(signals)):
+        if number is not None:
+            time.sleep(draw.uniform(0, longest))
+            (os.killpg if with_group and draw.random() < 0.5 else os.kill)(child, number)
+    ended = 0
+    for child, number in signals.items():
+        status = os.waitpid(child, 0)[1]
+        if number is not None:
+            ended += trial.was_ended(child, status, number)
+        elif status:
+            sys.exit(f"the other of two conversions fails: {trial.what_said(child)}")
+    return ended
 
 
 def kills_itself_at(last: int) -> Callable[[], None]:
@@ -207,7 +229,8 @@ def killed_at_changes(trial: Trial, times: int) -> str:
     aim, killed, most, new = 0, 0, 0, 0
     for _ in range(times):
         other = 1 - trial.check_whole()
-        _, status = os.waitpid(trial.start(other, WAYS["single"], kills_itself_at(aim)), 0)
+        child, status = os.waitpid(trial.start(other, WAYS["single"], kills_itself_at(aim)), 0)
+        trial.what_said(child)
         killed += status == signal.SIGKILL
         aim, most = (aim + 1, max(most, aim + 1)) if status == signal.SIGKILL else (0, most)
         new += trial.check_whole() == other
@@ -270,7 +293,7 @@ def main(at_random: int, ways: tuple[str, ...], aimed: int, ctrl_c: int, seed: i
             print(killed_at_random(trial, way, at_random, draw), flush=True)
         print(killed_at_changes(trial, aimed), flush=True)
         print(interrupted(trial, ctrl_c, draw), flush=True)
-        shutil.rmtree(trial.said.parent)
+        shutil.rmtree(trial.said)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,9 @@ Numbered: TypeAlias = Callable[[int], Any]  # number of a copy -> the copy
 
 TIMES: Final = (100, 300, 1_000, 3_000, 10_000, 100_000)
 QUOTED: Final = re.compile(r'"[^"\n]*"|\w+')
+QUOTED_IN_JSON: Final = re.compile(r'"[^"\\]+"|\b[1-9][0-9]*\b(?!\.)')  # texts without escapes, and integers
+_MARK: Final = "the copies stand here"
+_MARKS: Final = (b"\xfe<00>\xff", b"\xfe<01>\xff")  # where six digits come
 BLOCK: Final = re.compile(r"^\w+ *\{|^\[", re.MULTILINE)  # the start of a layer, a section
 
 
@@ -61,42 +64,38 @@ def repeat_text(data: bytes, random: Random) -> bytes:
     return (text[:start] + made + text[stop:]).encode("utf-8", "surrogateescape")
 
 
-def _numbered_text(piece: str, random: Random) -> Numbered:
-    found = [match for match in QUOTED.finditer(piece) if match.group().strip('"')]
+def _numbered_text(piece: str, random: Random, texts: re.Pattern[str] = QUOTED) -> Numbered:
+    found = [match for match in texts.finditer(piece) if match.group().strip('"')]
     chosen = random.sample(found, min(random.randint(0, 2), len(found)))
     cuts = sorted((match.end() - match.group().endswith('"'), part) for part, match in enumerate(chosen))
 
     def copy(number: int) -> str:
         made, at = "", 0
         for end, part in cuts:
-            made, at = f"{made}{piece[at:end]}{number - part}", end
+            made, at = f"{made}{piece[at:end]}{max(number - part, 0)}", end
         return made + piece[at:]
 
     return copy if cuts else lambda _: piece
 
 
 def repeat_json(data: bytes, random: Random) -> bytes:
-    """An entry of a list or of an object."""
+    """An entry of a list or of an object. The copies are texts, so that no tree of them is made."""
     try:
         tree = json.loads(data)
         found = list(places(tree)) if isinstance(tree, list | dict) else []
         holder, key = random.choice(found)
-        text = json.dumps(holder[key])
+        text, holder[key] = json.dumps(holder[key]), _MARK
+        whole = json.dumps(tree)
     except (ValueError, RecursionError, IndexError):
         return repeat_text(data, random)
-    copy = _numbered_text(text, random)
-    times = _times(len(text), random)
-    try:
-        copies = [json.loads(copy(number)) for number in range(times)]
-    except ValueError:  # a number within a number, or in an escape
-        copies = [json.loads(text) for _ in range(times)]
+    copy = _numbered_text(text, random, QUOTED_IN_JSON)
+    copies = map(copy, range(_times(len(text), random)))
     if isinstance(holder, list):
-        holder[key : key + 1] = copies
-    elif random.randint(0, 1):
-        holder.update({f"{key}{number}": made for number, made in enumerate(copies)})
-    else:
-        holder[key] = copies
-    return json.dumps(tree).encode()
+        return whole.replace(f'"{_MARK}"', ", ".join(copies), 1).encode()
+    if random.randint(0, 1):
+        named = (f"{json.dumps(f'{key}{number}')}: {made}" for number, made in enumerate(copies))
+        return whole.replace(f'{json.dumps(key)}: "{_MARK}"', ", ".join(named), 1).encode()
+    return whole.replace(f'"{_MARK}"', f"[{', '.join(copies)}]", 1).encode()
 
 
 def repeat_wire(data: bytes, random: Random) -> bytes:
@@ -106,8 +105,7 @@ def repeat_wire(data: bytes, random: Random) -> bytes:
     if not fields:
         return repeat_bytes(data, random)
     holder, key = random.choice(fields)
-    copy = _numbered_field(holder[key], random)
-    holder[key : key + 1] = map(copy, range(_times(len(write_wire(holder[key])), random)))
+    holder[key] = _repeated_field(holder[key], random)
     return write_wire(tree)
 
 
@@ -115,21 +113,17 @@ def _is_field(tree: Tree) -> bool:
     return isinstance(tree, list) and len(tree) == 3 and isinstance(tree[1], int)
 
 
-def _numbered_field(field: Tree, random: Random) -> Numbered:
-    """Copies as bytes, which `write_wire` takes."""
+def _repeated_field(field: Tree, random: Random) -> bytes:
+    """Copies as bytes, which `write_wire` takes. All numbers are equally long, so the sizes of messages stay."""
     texts = [(holder, key) for holder, key in places(field) if isinstance(holder[key], bytes) and holder[key]]
-    chosen = random.sample(texts, min(random.randint(0, 2), len(texts)))
-    before = [holder[key] for holder, key in chosen]
-
-    def copy(number: int) -> bytes:
-        for part, (holder, key) in enumerate(chosen):
-            holder[key] = before[part] + str(number - part).encode()
-        made = write_wire(field)
-        for (holder, key), text in zip(chosen, before, strict=True):
-            holder[key] = text
-        return made
-
-    return copy
+    for part, (holder, key) in enumerate(random.sample(texts, min(random.randint(0, 2), len(texts)))):
+        holder[key] += _MARKS[part]
+    made = write_wire(field)
+    times = range(_times(len(made), random))
+    if not any(mark in made for mark in _MARKS):
+        return made * len(times)
+    first, second = _MARKS
+    return b"".join(made.replace(first, b"%06d" % n).replace(second, b"%06d" % max(n - 1, 0)) for n in times)
 
 
 def repeat_parts(data: bytes, random: Random) -> bytes:
