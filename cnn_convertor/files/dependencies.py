@@ -70,7 +70,7 @@ def _is_input(path: Path) -> bool:
         _PACKAGE.parent / "templates",
         *(Path(prefix).resolve() for prefix in {sys.prefix, sys.base_prefix}),
     )
-    return place.is_file() and not any(place.is_relative_to(root) for root in (*installed, Path("/proc"), Path("/dev")))
+    return place.is_file() and not any(place.is_relative_to(root) for root in (*installed, Path("/proc")))
 
 
 def depfile(target: Path, inputs: Iterable[Path], *folders: Path | None) -> str:

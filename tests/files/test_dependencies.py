@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from importlib import import_module
 from pathlib import Path
 
@@ -90,6 +91,16 @@ def test_recordings_do_not_disturb_each_other(tmp_path: Path) -> None:
             (tmp_path / "b").read_text()
     (tmp_path / "a").read_text()
     assert (outer, inner) == ({tmp_path / "a", tmp_path / "b"}, {tmp_path / "b"})
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="the system has no folder in memory")
+def test_files_in_memory_are_inputs_and_devices_are_not() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
+        (made := Path(name) / "net.ini").touch()
+        with recorded() as inputs:
+            made.read_text()
+            Path(os.devnull).read_bytes()
+        assert inputs == {made}
 
 
 def test_paths_are_escaped() -> None:
