@@ -66,6 +66,12 @@ PASSES: tuple[Pass, ...] = (
         "makes more scales",
     ),
     settling(
+        "deconvolutions-to-convolutions",
+        canonicalize.deconvolutions_to_convolutions,
+        "a deconvolution has a stride, or cuts more of its output than its kernel reaches",
+        "before passes that pools and padding wait for: a convolution can swap with them",
+    ),
+    settling(
         "drop-channels",
         drop_channels,
         "no weights produce channels that only crops drop",

@@ -7,7 +7,21 @@ import numpy as np
 
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Activation, Add, BatchNorm, Binary, BinaryOp, Identity, Op, PRelu, Reshape, Scale
+from cnn_convertor.ir.ops import (
+    ONE,
+    Activation,
+    Add,
+    BatchNorm,
+    Binary,
+    BinaryOp,
+    Conv2d,
+    ConvTranspose2d,
+    Identity,
+    Op,
+    PRelu,
+    Reshape,
+    Scale,
+)
 from cnn_convertor.passes.swapping import Swapping, swap
 
 
@@ -63,6 +77,22 @@ def differences_to_sums(graph: Graph) -> Graph:
         factor = Scale(Constant.of(np.full(graph.shape(y).channels, -1.0)))
         negative = replace(node, name=graph.fresh(f"{node.name}/negative"), op=factor, inputs=(y,))
         return negative, replace(node, op=Add(), inputs=(x, negative.name))
+
+    return graph.expand(rule)
+
+
+def deconvolutions_to_convolutions(graph: Graph) -> Graph:
+    """A deconvolution with stride 1 becomes a convolution, which shares commands and folds padding; exact.
+
+    One that drops more pixels of its output than its kernel reaches stays: the padding would be negative.
+    """
+
+    def rule(_: Graph, node: Node) -> Iterable[Node] | None:
+        op = node.op
+        if not isinstance(op, ConvTranspose2d) or op.window.stride != ONE or min(op.input_padding) < 0:
+            return None
+        window = op.window._replace(padding=op.input_padding)
+        return (replace(node, op=Conv2d(op.rotated, op.bias, window, op.groups, op.activation)),)
 
     return graph.expand(rule)
 

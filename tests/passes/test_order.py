@@ -23,6 +23,7 @@ from passes.test_passes import ALL_SIDES, PAD, RELU, chain, conv, hard_swish, sc
 X = Shape(16, 16, 3)
 SAME = conv(padding=ALL_SIDES)
 POINTWISE = ops.Conv2d(some(3, 3, 1, 1), None, Window(Pair(1, 1)))
+UNIT_DECONV = ops.ConvTranspose2d(some(3, 3, 1, 1), None, Window(Pair(1, 1)))
 AVERAGE = ops.AveragePool2d(Window(Pair(2, 2), Pair(2, 2)))
 HALF = ops.Scale(Constant.of(np.full(3, 0.5)))
 FLAT = Shape(1, 1, X.size)
@@ -75,6 +76,7 @@ PLACES = [
         "differences-to-sums", "last",
         net("d", ("a", conv(), "x"), ("b", conv(), "x"), ("d", ops.Binary(ops.BinaryOp.SUBTRACT), "a b")), "Conv2d Conv2d Add",
     ),
+    Place("deconvolutions-to-convolutions", "last", line(conv(), UNIT_DECONV, norm(), AVERAGE), "Conv2d AveragePool2d Conv2d"),
     Place("drop-channels", "first", line(conv(6), norm(6), ops.Crop(Shape(0, 0, 0), Shape(14, 14, 3)), conv()), "Conv2d Conv2d"),
     Place(
         "fold-transposes", "last",

@@ -228,8 +228,7 @@ def _convolution(
             padding = window.padding
         case ops.ConvTranspose2d():
             kind = ConvolutionKind.DEPTHWISE_DECONVOLUTION if op.is_depthwise else ConvolutionKind.DECONVOLUTION
-            kernels = kernels.map_rows(lambda w: w[:, :, ::-1, ::-1])
-            padding = deconvolution_padding(window, op.output_padding)
+            kernels, padding = op.rotated, op.input_padding
     packed = PackedShape(
         kernels=kernels.shape[0],
         channels=kernels.shape[1],
@@ -239,14 +238,3 @@ def _convolution(
     )
     weights = Weights(0, packed, kernels, op.bias, slopes, where)
     return Convolution(kind, window.kernel, window.stride, window.dilation, padding, output, weights)
-
-
-def deconvolution_padding(window: Window, more: Pair) -> Padding:
-    """The padding around an input with zeros between its pixels, so that the rotated kernel covers all of it."""
-    reach, pad = window.extent, window.padding
-    return Padding(
-        reach.height - 1 - pad.top,
-        reach.height - 1 - pad.bottom + more.height,
-        reach.width - 1 - pad.left,
-        reach.width - 1 - pad.right + more.width,
-    )

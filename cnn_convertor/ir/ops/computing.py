@@ -107,6 +107,22 @@ class ConvTranspose2d(_Kernels):
             raise ShapeError(f"the padding leaves an output of {height}x{width}")
         return Shape(height, width, self.weight.shape[0])
 
+    @property
+    def rotated(self) -> Constant:
+        """The kernels of the convolution that does the same over an input with stride - 1 zeros between its pixels."""
+        return self.weight.map_rows(lambda kernels: kernels[:, :, ::-1, ::-1])
+
+    @property
+    def input_padding(self) -> Padding:
+        """The padding of that convolution, so that it covers all of the input. Negative where the output is cut further."""
+        reach, pad, more = self.window.extent, self.window.padding, self.output_padding
+        return Padding(
+            reach.height - 1 - pad.top,
+            reach.height - 1 - pad.bottom + more.height,
+            reach.width - 1 - pad.left,
+            reach.width - 1 - pad.right + more.width,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Dense:

@@ -7,7 +7,6 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from cnn_convertor.devices.dv700.commands import deconvolution_padding
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK
@@ -304,8 +303,7 @@ def deconvolutions(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] |
 
 def _deconvolution_runs(op: ops.ConvTranspose2d, x: Shape, out: Shape, limits: Limits) -> bool:
     """Whether a command can have the deconvolution, perhaps with zeros between the taps of its kernel."""
-    window, reach = op.window, op.window.extent
-    pad = deconvolution_padding(window, op.output_padding)
+    window, reach, pad = op.window, op.window.extent, op.input_padding
     if not (limits.deconvolves and limits.holds(x) and limits.holds(out) and max(window.stride) <= limits.max_stride):
         return False
     if any(not 0 <= value <= most for value, most in zip(pad, limits.largest_padding, strict=True)):

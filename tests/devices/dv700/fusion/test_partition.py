@@ -199,6 +199,15 @@ CASES: dict[str, tuple[Graph, Fusion, list[str]]] = {
         chain(conv(), ops.ConvTranspose2d(some(8, 8, 2, 2), None, Window(Pair(2, 2), Pair(2, 2))), conv(), conv()), Fusion.FULL,
         ["x: a", "a: b", "b: c > d"],
     ),
+    "a deconvolution with stride 1 beside others is a convolution": (
+        optimize(
+            graph(
+                "cat", ("a", conv(), "x"), ("b", ops.ConvTranspose2d(some(8, 8, 3, 3), None, Window(Pair(3, 3), padding=SAME)), "x"),
+                ("c", conv(kernel=3), "x"), ("cat", ops.Concat(), "a b c"),
+            )
+        ),
+        Fusion.DOCUMENTED, ["x: a | b | c = cat"],
+    ),
     "branches of one run, proven": (
         FIRE, Fusion.DOCUMENTED, ["x: squeeze", "squeeze: e1 | e3 = cat"],
     ),
