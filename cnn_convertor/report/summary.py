@@ -91,17 +91,19 @@ def shares(report: Report) -> str:
 
 
 def _weights(report: Report) -> str:
-    with_palette = sum(weights.palette for weights in report.weights)
+    layers = {weights.layer for weights in report.weights}  # groups and slices of channels have weights of their own
+    with_palette = {weights.layer for weights in report.weights if weights.palette}
     text = f"{report.weight_bytes:,} bytes"
     if not with_palette:
         return text
     before = sum(weights.fp16_bytes for weights in report.weights)
-    return f"{text} (palettes in {with_palette} of {len(report.weights)} layers; {before:,} bytes in FP16)"
+    return f"{text} (palettes in {len(with_palette)} of {len(layers)} layers; {before:,} bytes in FP16)"
 
 
 def _with_slopes(report: Report) -> list[str]:
     """The layers that have FP16 weights though palettes were wanted."""
-    names = [f'"{weights.layer}"' for weights in report.weights if weights.reason == Reason.PRELU.value]
+    layers = dict.fromkeys(weights.layer for weights in report.weights if weights.reason == Reason.PRELU.value)
+    names = [f'"{layer}"' for layer in layers]
     more = [f"and {len(names) - _NAMED} more"] * (len(names) > _NAMED)
     shown = ", ".join([*names[:_NAMED], *more])
     return [f"FP16 for {shown}: the device has no palettes for layers with PReLU"] if names else []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from cnn_convertor.ir import ops
@@ -13,7 +15,7 @@ from passes.test_passes import chain, same, some
 RELU = ops.Relu()
 
 
-def deconv(height: int, width: int, groups: int = 1, stride: int = 1, more: Pair = Pair(0, 0), **window: object) -> Op:
+def deconv(height: int, width: int, groups: int = 1, stride: int = 1, more: Pair = Pair(0, 0), **window: Any) -> Op:
     made = Window(Pair(height, width), Pair(stride, stride))._replace(**window)
     return ops.ConvTranspose2d(some(6, 3 // groups, height, width), some(6), made, more, groups, RELU)
 

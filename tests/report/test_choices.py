@@ -48,4 +48,16 @@ def test_slopes_that_are_split_off_are_no_surprise() -> None:
     graph = Graph((Node("x", ops.Input(Shape(4, 4, 64))), Node("y", op, ("x",), (Origin("net", "y"),))), ("y",))
     chosen = config(Path("graph.keras"), quantization=Quantization.PALETTE)
     rows = dict(summary(report_of(build(graph, chosen), Request.of(chosen))))
-    assert "palettes in 1 of 2 layers" in rows["weights"]
+    assert "palettes in 1 of 1 layers" in rows["weights"]
+
+
+def test_slices_of_channels_are_one_layer() -> None:
+    random, window = np.random.default_rng(0), Window(Pair(1, 1))
+    expanded = ops.Conv2d(Constant.of(random.normal(size=(80, 16, 1, 1))), None, window)
+    each = ops.Conv2d(Constant.of(random.normal(size=(80, 1, 1, 1))), None, window, 80)
+    nodes = (Node("x", ops.Input(Shape(100, 100, 16))), Node("a", expanded, ("x",), (Origin("net", "a"),)))
+    graph = Graph((*nodes, Node("b", each, ("a",), (Origin("net", "b"),))), ("b",))
+    chosen = config(Path("graph.keras"), quantization=Quantization.PALETTE, fusion="full")
+    report = report_of(build(graph, chosen), Request.of(chosen))
+    assert len(report.commands) == 1 and len(report.weights) > 2, "several branches, each with weights of its own"
+    assert "of 2 layers" in dict(summary(report))["weights"]

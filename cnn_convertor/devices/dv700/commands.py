@@ -20,7 +20,7 @@ from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import ONE, Function, Order, Padding, Pair, Shape, Window
+from cnn_convertor.ir.ops import ONE, Function, Order, Shape, Window
 
 COPY = ops.AveragePool2d(Window(ONE), factor=1.0)  # copies a map
 
