@@ -1,4 +1,4 @@
-"""The lower bound on feature maps is the least where nothing is in the way, and never more (test_partition.py)."""
+"""The lower bound on feature maps is the least where nothing is in the way, and never more (test_least_cost.py)."""
 
 from __future__ import annotations
 
