@@ -22,6 +22,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Padding, Pair, Shape, Window
+from cnn_convertor.passes import PASSES
 from cnn_convertor.pipeline import plan
 from cnn_convertor.verification.compare import sqnr
 from reference import ir_reference
@@ -106,6 +107,20 @@ NO_SLOPES = graph(
     ("q", conv(8, 40, 1, ops.Relu6()), "x"), ("r", AVERAGE_SAME, "q"),
 )  # fmt: skip
 
+FLAT = graph(
+    Shape(6, 5, 16), "out c",
+    ("a", conv(16, 8, 3), "x"), ("two", ops.Concat(), "x a"), ("n", ops.Scale(some(24), some(24)), "two"), ("r", ops.Activation(RELU), "n"),
+    ("b", conv(24, 8, 3), "r"), ("three", ops.Concat(), "x a b"), ("m", ops.Scale(some(32), some(32)), "three"),
+    ("s", ops.Activation(RELU), "m"), ("c", conv(32, 8, 3), "s"), ("four", ops.Concat(), "x a b c"),
+    ("l", ops.Scale(some(40), some(40)), "four"), ("t", ops.Activation(RELU), "l"), ("out", conv(40, 12), "t"),
+)  # fmt: skip
+GROUPS = graph(
+    Shape(9, 7, 32), "out",
+    ("a", conv(32, 64, 1, RELU), "x"),
+    ("b", ops.Conv2d(some(64, 8, 3, 3), some(64), Window(Pair(3, 3), Pair(2, 2), padding=Padding(1, 1, 1, 1)), 8, RELU), "a"),
+    ("out", conv(64, 16), "b"),
+)  # fmt: skip
+
 # The network, the level of fusion, the runs of each command, how many commands carry an addition in a run of their own.
 NETWORKS = {
     "sums": (SUMS, "full", [2, 1, 1, 1, 1, 1, 1], 3),
@@ -154,6 +169,40 @@ def test_slices_of_channels_compute_the_same_bits(transposed: bool, tmp_path: Pa
     assert [len(layer.runs) for layer in split] == [8, 6, 6]
     for one, other in zip(results["none"], results["full"], strict=True):
         assert np.array_equal(one, other)
+
+
+def without_nesting(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("cnn_convertor.config.request.PASSES", tuple(each for each in PASSES if each.name != "nest-concats"))
+
+
+def with_a_command_for_each_group(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("cnn_convertor.devices.dv700.legalize.decompose_conv._fastest", lambda *_: 1)
+
+
+REWRITES = {
+    "flat concatenations": (FLAT, without_nesting),
+    "groups as one block-diagonal kernel": (GROUPS, with_a_command_for_each_group),
+}
+
+
+@pytest.mark.parametrize("name", REWRITES)
+@pytest.mark.parametrize("transposed", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["transposed", "plain"])
+def test_a_rewrite_that_saves_commands_computes_the_same_bits(
+    name: str, transposed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, switch_off = REWRITES[name]
+    inputs = samples({"x": RANDOM.normal(size=before.shape("x"))})
+    counts, results = list[int](), list[tuple[Any, ...]]()
+    for fusion in ("full", "none", "without the rewrite"):
+        if fusion == "without the rewrite":
+            switch_off(monkeypatch)
+            fusion = "none"
+        trial = network(before, tmp_path / str(len(counts)), transpose_weight=transposed, fusion=fusion)
+        counts.append(sum(bool(layer.runs) for layer in trial.program.layers))
+        results.append(trial.run(inputs).outputs)
+    assert counts[0] <= counts[1] < counts[2]
+    for result in results[1:]:
+        assert all(np.array_equal(one, other) for one, other in zip(results[0], result, strict=True))
 
 
 @pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
