@@ -50,7 +50,12 @@ def run_both(
     reference = _joined_references([each.reference for each in parts if each.reference is not None])
     known_layers = {layer_of(graph, graph.outputs[index]) for index in known.outputs}
     unjudged = {layer: why for layer, why in reference.unjudged.items() if layer not in known_layers}
-    reference = replace(reference, outputs={**reference.outputs, **known.outputs}, unjudged=unjudged)
+    reference = replace(
+        reference,
+        outputs={**reference.outputs, **known.outputs},
+        layers=_of_single_outputs(graph, reference.layers),
+        unjudged=unjudged,
+    )
     return _joined_outputs([each.device for each in parts]), reference
 
 
@@ -87,7 +92,13 @@ def _known_results(model: Model, graph: Graph, samples: Samples) -> Reference:
     }
     first = first_samples(samples.expected)
     layers = {n: m for n, values in first.items() if (m := runner.as_maps(values, order)) is not None}
-    return Reference(framework=GIVEN, outputs=maps, layers=layers, order=order)
+    return Reference(framework=GIVEN, outputs=maps, layers=_of_single_outputs(graph, layers), order=order)
+
+
+def _of_single_outputs(graph: Graph, layers: Mapping[str, Maps]) -> dict[str, Maps]:
+    """Framework layer -> its map, without layers with several outputs: a name does not say which one it is."""
+    several = {layer_of(graph, node.name) for node in graph.nodes if node.own_name}
+    return {name: maps for name, maps in layers.items() if name not in several}
 
 
 def _refuse_unknown(samples: Samples, graph: Graph) -> None:
