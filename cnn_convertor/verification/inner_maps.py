@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from itertools import permutations
+from operator import itemgetter
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from cnn_convertor.emulation.execution import (
     LARGEST_HALF,
     Maps,
     Outputs,
+    as_maps,
     from_memory,
     given_layers,
     is_plain,
@@ -26,6 +29,7 @@ from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.reference import first_samples
 from cnn_convertor.verification.results import Attribution, Cause, Comparison, LayerResult
 
+COMPARABLE_DB: Final = 20.0  # of maps that are the same, element by element
 JUMP_DB = 15.0  # a jump: a layer is worse than its inputs by more than this
 EXPECTED_DB = {False: 60.0, True: 40.0}  # palette? -> the SQNR that counts as perfect when looking for jumps
 
@@ -33,10 +37,12 @@ EXPECTED_DB = {False: 60.0, True: 40.0}  # palette? -> the SQNR that counts as p
 class ComparedMap(NamedTuple):
     """The same map on both sides, (N, size) each, in the same order.
 
-    layer: its index in the program. read_as: the shape whose memory order the layer has; None: the order of the values here.
+    layer: its index in the program. shape: of the framework's map, with the axes as on the device.
+    read_as: the shape whose memory order the layer has; None: the order of the values here.
     """
 
     layer: int
+    shape: Shape
     device: Maps
     reference: Maps
     read_as: Shape | None = None
@@ -56,9 +62,8 @@ def compare_layers(
     unfused: whether the program is the one with a command for each layer.
     """
     matched = pairs(program, device.layers, reference.layers, reference.order)
-    shapes = {name: maps.shape for name, maps in reference.layers.items()}  # these distinguish vectors from maps
     compared = {
-        pair.layer: compare(name, pair.device.reshape(shapes[name]), pair.reference.reshape(shapes[name]))
+        pair.layer: compare(name, pair.device.reshape(-1, *pair.shape), pair.reference.reshape(-1, *pair.shape))
         for name, pair in matched.items()
     }
     results = tuple(LayerResult(c, program.layers[index].origins[-1].type, unfused) for index, c in compared.items())
@@ -151,23 +156,50 @@ def held_layers(program: Program) -> dict[int, str]:
 
 
 def pair_of(program: Program, index: int, memory: Maps, reference: Maps, order: Order) -> ComparedMap | None:
-    """Both maps in the order H, W, C, or in the order of a vector; None when the layer holds something else."""
+    """Both maps in the order H, W, C, or in the order of a vector; None when the layer holds something else.
+
+    Around attention the framework can have the axes in another order than the device.
+    """
+    if order is Order.CHW and _moves_axes(program):
+        turned = _turned(program, index, memory, reference)
+        if turned is None:
+            return None
+        reference = turned
     samples, *dims = reference.shape
     layer, shape = program.layers[index], Shape(*dims)
     own = layer.output.shape
     if shape.size != own.size or not (own.is_vector or shape.is_vector or own.channels == shape.channels):
-        return None  # a part of a map, or one with its axes in other places
-    if order is Order.CHW and _is_ambiguous(layer, shape) and _moves_axes(program):
-        return None
+        return None  # a part of a map
     flat = reference.reshape(samples, -1)
     if is_plain(layer):
-        return ComparedMap(index, memory, flat)
+        return ComparedMap(index, shape, memory, flat)
     read_as = _shape_read(program, index) if shape.is_vector else shape
     if shape.is_vector and not read_as.is_vector and order is Order.CHW:
         height, width, channels = read_as
         flat = reference.reshape(samples, channels, height, width).transpose(0, 2, 3, 1).reshape(samples, -1)
     values = from_memory(memory, read_as, transposed=program.transposed).reshape(samples, -1)
-    return ComparedMap(index, values, flat, read_as)
+    return ComparedMap(index, shape, values, flat, read_as)
+
+
+def _turned(program: Program, index: int, memory: Maps, reference: Maps) -> Maps | None:
+    """The framework's map with its axes as the device has them; None where neither the sizes nor the values say how.
+
+    Of the orders of axes that fit, that of the nearest values is right: the others have next to nothing in common.
+    """
+    layer, shape = program.layers[index], Shape(*reference.shape[1:])
+    own = layer.output.shape
+    if own.is_vector or shape.is_vector or own.size != shape.size:
+        return reference
+
+    def nearness(turned: Maps) -> float:
+        return sqnr(as_maps(memory, layer, Shape(*turned.shape[1:]), transposed=program.transposed), turned)
+
+    orders = (reference.transpose(0, *axes) for axes in permutations((1, 2, 3)))
+    fitting = [(nearness(turned), turned) for turned in orders if turned.shape[-1] == own.channels]
+    nearest, turned = max(fitting, key=itemgetter(0), default=(-math.inf, reference))
+    if nearest >= COMPARABLE_DB:
+        return turned
+    return None if _is_ambiguous(layer, shape) else reference
 
 
 def _is_ambiguous(layer: Layer, shape: Shape) -> bool:
