@@ -42,6 +42,7 @@ _DRAWS: Final = 6  # of stochastic rounding, for maps that the first finds wrong
 # trained networks, none loses more than 3 with 25 values, 6.6 with 2, and no channel more than 7.5 with 6, 13 with 4.
 _OF_A_MAP: Final = (4.0, 9.0)
 _OF_A_CHANNEL: Final = (12.0, 20.0)
+_OF_A_GROUP: Final = (5.0, 25.0)  # of indices of one magnitude
 _OF_ALL_MEANS: Final = (5.0, 25.0)  # of channels
 _OF_A_MEAN: Final = (24.0, 25.0)  # of a channel; the more, the fewer channels there are
 _OF_MEANS: Final = 2.0  # dB beyond the rounding of a number that the mean error of channels needs to count
@@ -384,7 +385,7 @@ def _worst_index(of: _Powers) -> tuple[str, float, float] | None:
     for group in groups if len(groups) > 1 else ():
         noise = of.noise[:, group]
         allowed = max(float(noise.sum()), float(of.own[:, group].sum())) * 10 ** (
-            _margin(_deciding(noise), _OF_A_MAP) / 10
+            _margin(_deciding(noise), _OF_A_GROUP) / 10
         )
         if (lost := float(losses[group].sum())) > allowed:
             signal = float(powers[group].sum())

@@ -179,6 +179,21 @@ def test_parts_of_equal_sizes_are_not_taken_for_the_first(tmp_path: Path) -> Non
     assert "a" not in compared and min(compared.values()) > 60
 
 
+@needs_compiler
+def test_a_vector_of_a_maps_elements_is_compared_in_their_order(tmp_path: Path) -> None:
+    """A sum whose rows broadcast counts the elements channel by channel, as a reshape of the framework does."""
+    pytest.importorskip("onnxruntime", reason="onnxruntime computes the reference")
+    random = np.random.default_rng(0)
+    nodes = [helper.make_node("Add", ["x", "c"], ["a"]), helper.make_node("Tile", ["a", "times"], ["y"])]
+    constants = {
+        "c": random.normal(size=(12, 1, 9)).astype(np.float16).astype(np.float32),
+        "times": np.array([1, 2, 1, 2]),
+    }
+    path = Network(nodes, {"x": np.zeros((1, 12, 11, 9), np.float32)}, constants).write(tmp_path / "net.onnx")
+    result = verify(Config.of(path), samples=1, layers=True)
+    assert result.passed and result.judged_maps == 2, result.wrong_maps
+
+
 def test_means_of_channels_show_errors_that_hide_in_the_rounding_of_values() -> None:
     """Each value loses less than rounding takes, all in the same direction. A wrong bias is in both runs of the device."""
     random = np.random.default_rng(0)
