@@ -12,6 +12,9 @@ from cnn_convertor.devices.dv700.fusion.partition import Selection
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Concat, Dense
 
+_MOST_NAMES = (
+    6  # in a sentence; with all of them, the sentences of a map's readers would grow as the square of their count
+)
 _CHEAPER = "another choice moves fewer bytes of feature maps"
 
 
@@ -124,7 +127,9 @@ def _why_not_joined(rules: FusionRules, commands: dict[str, Command], parts: Seq
 
 
 def _listed(graph: Graph, names: Sequence[str]) -> str:
-    """The framework's names of the nodes' layers, quoted, as a list in a sentence."""
-    layers = (name if (where := graph[name].where) is None else where.layer for name in names)
-    quoted = [f'"{layer}"' for layer in dict.fromkeys(layers)]
-    return ", ".join(quoted[:-1]) + (" and " if len(quoted) > 1 else "") + quoted[-1]
+    """The framework's names of the nodes' layers, quoted, as a list in a sentence; of many the first."""
+    shown = names if len(names) <= _MOST_NAMES else names[: _MOST_NAMES - 1]
+    layers = (name if (where := graph[name].where) is None else where.layer for name in shown)
+    items = [f'"{layer}"' for layer in dict.fromkeys(layers)]
+    items += [f"{len(names) - len(shown)} others"] * (len(shown) < len(names))
+    return ", ".join(items[:-1]) + (" and " if len(items) > 1 else "") + items[-1]

@@ -112,6 +112,10 @@ CASES: dict[str, tuple[Graph, Fusion, list[tuple[str, str, str]]]] = {
             ("a", "c", 'as parts of one concatenation they start from different maps, of "x" and "a"'),
         ],
     ),
+    "a map with many readers": (
+        graph(" ".join(f"r{i}" for i in range(9)), ("a", conv(), "x"), *((f"r{i}", conv(), "a") for i in range(9))), Fusion.FULL,
+        [("a", f"r{i}", 'its map is read 9 times, by "r0", "r1", "r2", "r3", "r4" and 4 others') for i in range(9)],
+    ),
     "a part that is an output": (
         graph("cat a", ("a", conv(), "x"), ("b", conv(), "x"), ("cat", ops.Concat(), "a b")), Fusion.FULL,
         [("a", "b", 'the map of "a" is an output of the network')],
