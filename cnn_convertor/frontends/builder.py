@@ -4,11 +4,13 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from typing import Final
 
 from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem, SettingsError, UnsupportedError
 from cnn_convertor.ir.graph import Graph, Node, shape_of
 from cnn_convertor.ir.ops import Input, Op, Shape
 
+MOST_NODES: Final = 5_000  # far more than networks have; a small file can list 50,000 layers, or parts of one
 GUESS = Shape(256, 256, 3)  # for an input of unknown size: large enough for most windows after it
 
 
@@ -69,7 +71,13 @@ class Builder:
         self._parameters: dict[Origin, dict[Hashable, int]] = {}
 
     def add(self, name: str, op: Op, inputs: Sequence[str], origin: Origin) -> str:
-        """Append a node; returns its name, made unique. Raises ModelError when the inputs do not fit."""
+        """Append a node; returns its name, made unique.
+
+        Raises ModelError when the inputs do not fit, and an error that ends the reading for more than MOST_NODES.
+        """
+        if len(self._nodes) == MOST_NODES:
+            problem = f"the network has more than {MOST_NODES:,} layers and parts of layers"
+            raise ConvertorError.of("DV304", problem, origin, "convert its parts one by one")
         unique = name
         while unique in self._shapes:
             self._alike[name] = self._alike.get(name, 1) + 1

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 from cnn_convertor.errors import ConvertorError
+from cnn_convertor.frontends import builder
 from cnn_convertor.frontends.model_file import ModelFile
-from cnn_convertor.frontends.onnx import tensors
+from cnn_convertor.frontends.onnx import compute_budget, tensors
 from cnn_convertor.frontends.wire import Field, WireType
 from development.fuzz import targets
 from development.fuzz.mutation import message
 from development.fuzz.watching import outcome
+from development.growth import networks
 from examples.caffemodel import encode
 
 SECONDS = 10  # of processor time; each takes less than 2 on a quiet machine
@@ -124,6 +126,34 @@ def test_constants_that_are_computed_again_and_again() -> None:
     ]
     constants = {"a": ONE, "b": np.array([1 << 15])}
     assert code_of(targets.onnx_model, network([start, *chain, node("Add", "x c60", "y")], constants)) == "DV302"
+
+
+def test_functions_that_take_long_count_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compute_budget, "TIMES", 1)
+    start, constants = node("Expand", "a b", "c0"), {"a": ONE, "b": np.array([1 << 15])}
+    for type, code in (("Tanh", ""), ("Erf", "DV302")):
+        chain = [node(type, f"c{k}", f"c{k + 1}") for k in range(8)]
+        last = node("ReduceSum", "c8", "sum", keepdims=0)
+        made = network([start, *chain, last, node("Add", "x sum", "y")], constants)
+        assert code_of(targets.onnx_model, made) == code
+
+
+def test_products_of_large_matrices() -> None:
+    """8.6 * 10^9 products of integers."""
+    nodes = [
+        node("Expand", "a b", "c"),
+        node("MatMul", "c c", "d"),
+        node("ReduceMax", "d", "e"),
+        node("Add", "x e", "y"),
+    ]
+    assert code_of(targets.onnx_model, network(nodes, {"a": np.ones(1, int), "b": np.array([2048, 2048])})) == "DV302"
+
+
+@pytest.mark.parametrize("make", [networks.split, networks.chain, networks.fan])
+def test_more_layers_than_networks_have(make: Callable[[int], bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builder, "MOST_NODES", 50)
+    assert code_of(targets.onnx_model, make(40)) == ""
+    assert code_of(targets.onnx_model, make(100)) == "DV304"
 
 
 def test_messages_in_messages() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from cnn_convertor.errors import ModelError, UnsupportedError
-from cnn_convertor.frontends.onnx.compute_budget import ComputeBudget, TooMuchError
+from cnn_convertor.frontends.onnx.compute_budget import DEAR, ComputeBudget, TooMuchError
 from cnn_convertor.frontends.onnx.model import Attribute, OnnxNode
 from cnn_convertor.frontends.onnx.quant_params import quant_params_of
 from cnn_convertor.frontends.onnx.stored import Numbers, Stored
@@ -83,7 +83,7 @@ def fold(node: OnnxNode, inputs: Sequence[Stored | None], opset: int, budget: Co
         raise UnsupportedError.of("DV302", problem, node.where, SIMPLIFY)
     different = {id(x): x for x in inputs if x is not None}
 
-    def computed() -> list[Numbers]:
+    def computed(budget: ComputeBudget) -> list[Numbers]:
         loaded = {key: x.load() for key, x in different.items()}
         arrays = tuple(loaded.get(id(x)) for x in inputs)
         try:
@@ -100,16 +100,17 @@ def fold(node: OnnxNode, inputs: Sequence[Stored | None], opset: int, budget: Co
         return [np.asarray(values) for values in results]
 
     def output(position: int) -> Callable[[], Numbers]:
-        return lambda: computed()[position]
+        return lambda: computed(replace(budget, left=math.inf))[position]  # each use has been paid for
 
+    before = budget.left
     try:
-        budget.spend(before := sum(x.cost for x in different.values()))
-        results = computed()
-        budget.spend(size := sum(values.size for values in results))
+        budget.spend(sum(x.cost for x in different.values()))
+        results = computed(budget)
+        budget.spend(DEAR.get(node.type, 1) * sum(values.size for values in results))
     except TooMuchError:
         problem = "the constants up to this node take too long to compute"
         raise UnsupportedError.of("DV302", problem, node.where, SIMPLIFY) from None
-    return [Stored.computed(output(at), values, before + size) for at, values in enumerate(results)]
+    return [Stored.computed(output(at), values, math.ceil(before - budget.left)) for at, values in enumerate(results)]
 
 
 # --- element by element --------------------------------------------------------------------------------------------------
@@ -193,7 +194,9 @@ def _where(folding: Folding) -> Numbers:
 @folds("MatMul")
 def _product(folding: Folding) -> Numbers:
     x, y = folding[0], folding[1]
-    folding.budget.check([*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), *x.shape[-2:-1], *y.shape[-1:]])
+    dims = [*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), *x.shape[-2:-1], *(y.shape[-1:] if y.ndim > 1 else ())]
+    folding.budget.check(dims)
+    folding.budget.spend_products(math.prod(dims) * x.shape[-1], x.dtype)
     return np.asarray(np.matmul(x, y))
 
 

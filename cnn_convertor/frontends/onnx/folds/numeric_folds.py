@@ -156,6 +156,7 @@ def _gemm(folding: Folding) -> Numbers:
     a = folding[0].T if folding.attribute("transA", 0) else folding[0]
     b = folding[1].T if folding.attribute("transB", 0) else folding[1]
     folding.budget.check([a.shape[0], b.shape[1]])
+    folding.budget.spend_products(a.size * b.shape[1], a.dtype)
     product = np.matmul(a, b) * np.asarray(folding.attribute("alpha", 1.0), a.dtype)
     c = folding.get(2)
     beta = np.asarray(folding.attribute("beta", 1.0), a.dtype)

@@ -66,6 +66,7 @@ def _convolved(folding: Folding, x: Numbers, weights: Numbers, groups: int, wind
     rows = np.moveaxis(elements.reshape(batch, groups, channels // groups, math.prod(lengths), -1), 2, 3)
     matrices = weights.reshape(groups, weights.shape[0] // groups, -1)
     folding.budget.check([batch, weights.shape[0], *lengths])
+    folding.budget.spend_products(batch * math.prod(lengths) * weights.size, x.dtype)
     products = np.matmul(matrices, np.swapaxes(rows.reshape(*rows.shape[:3], -1), 2, 3))
     return np.asarray(products.reshape(batch, weights.shape[0], *lengths))
 
