@@ -146,7 +146,10 @@ class _Needs:
         assert all(earlier < 1 << i for i, earlier in enumerate(self.earlier)), "the given order must be possible"
         self.start = self._bytes(name for name in inputs if users[name] or name in kept)
         always = set(inputs) & set(kept)
-        self.least = max(self.start, self._bytes(kept), *(self._bytes(names | always) for names in names_of))
+        # Each task has its buffers beside those that are live at all times; the last task, all that are kept.
+        ends = [names for names, later in zip(names_of, self._later, strict=True) if not later] or [set()]
+        last = min(self._bytes(names | {*kept}) for names in ends)
+        self.least = max(self.start, last, *(self._bytes(names | always) for names in names_of))
         # Per task: bytes that become live unless one of the given tasks was earlier, and that die unless one is later. Tasks
         # that always are earlier are left out, so that the parts of a concatenation count as one.
         self._begins = [

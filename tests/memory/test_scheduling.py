@@ -109,6 +109,14 @@ def test_an_optimal_order_is_kept() -> None:
     assert schedule(tasks, dict.fromkeys("xabc", 4), inputs=["x"], kept=["c"]) == Schedule((0, 1, 2), 12, proven=True)
 
 
+def test_outputs_of_one_map_need_no_search() -> None:
+    """All but the last are live while it reads the map."""
+    sizes = {"x": 5} | {f"y{i}": 1 + i % 7 for i in range(200)}
+    outputs = [name for name in sizes if name != "x"]
+    made = schedule([Task(("x",), (name,)) for name in outputs], sizes, inputs=["x"], kept=outputs, nodes=0)
+    assert (made.peak, made.proven) == (sum(sizes.values()), True)
+
+
 def test_required_orders_are_respected() -> None:
     tasks, sizes = branches(2, 3)
     free = schedule(tasks, sizes, inputs=["x"], kept=["y"])
