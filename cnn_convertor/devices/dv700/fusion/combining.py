@@ -49,15 +49,22 @@ class FusionRules:
 
     def why_not(self, branches: Sequence[Path]) -> str:
         """Why no single command does the work of the branches; empty when one does."""
-        split = [split_runs(path) for path in branches]
-        if any(_has_stray_slopes(nodes) for runs in split for nodes in runs):
+        sized = self._sizes(branches)
+        if sized is None:
             return "PReLU slopes travel with the kernels of a convolution"
         adds = any(isinstance(node.op, Add) for path in branches for node in path)
-        sized = [[self._size(nodes) for nodes in runs] for runs in split]
         return self._conflict(sized, adds=adds) or self._excluded(sized, adds=adds)
 
-    def forms_of_neighbors(self, writer: Path, reader: Path) -> frozenset[Form] | None:
-        """The forms of a command of two runs; None if no command can contain the two, by themselves or in its last branch."""
+    def fit(self, branches: Sequence[Path]) -> bool:
+        """Whether branches without additions fit the unified buffer together, whatever forms their command has."""
+        sized = self._sizes(branches)
+        return sized is not None and not self._conflict(sized, adds=False)
+
+    def forms_of_neighbors(self, writer: Path, reader: Path, *, in_branches: bool) -> frozenset[Form] | None:
+        """The forms of a command of two runs; None if no command can contain the two.
+
+        in_branches: whether it may have other branches before theirs.
+        """
         if _has_stray_slopes(writer) or _has_stray_slopes(reader):
             return None
         first, second = self._size(writer), self._size(reader)
@@ -66,7 +73,8 @@ class FusionRules:
         # Another branch, of one value.
         least = RunGeometry(1, external=True, pool=PoolGeometry(PoolKind.MAX, whole_map))
         together = (first.inner, second.last)
-        fits = (why_apart(shape, runs, self.limits) is None for runs in (together, (least, *together)))
+        commands = (together, (least, *together)) if in_branches else (together,)
+        fits = (why_apart(shape, runs, self.limits) is None for runs in commands)
         if first.why_alone or second.why_alone or not any(fits):
             return None
         return frozenset(forms_of([[first.run, second.run]], adds=False, limits=self.limits))
@@ -123,6 +131,13 @@ class FusionRules:
     def run(self, nodes: Path) -> Run:
         """The run of some nodes. It has no palette; sizes do not depend on that."""
         return self._size(nodes).run
+
+    def _sizes(self, branches: Sequence[Path]) -> list[list[_Sized]] | None:
+        """The runs of each branch; None if PReLU slopes have no kernels to travel with."""
+        split = [split_runs(path) for path in branches]
+        if any(_has_stray_slopes(nodes) for runs in split for nodes in runs):
+            return None
+        return [[self._size(nodes) for nodes in runs] for runs in split]
 
     def _size(self, nodes: Path) -> _Sized:
         names = tuple(node.name for node in nodes)

@@ -17,7 +17,7 @@ from cnn_convertor.devices.dv700.fusion.combining import FusionRules, Path, is_c
 from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
 from cnn_convertor.devices.dv700.memory.placement import nbytes
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Add, Concat, MaxPool2d
+from cnn_convertor.ir.ops import Add, Concat, Conv2d, MaxPool2d
 
 
 class MapTraffic(NamedTuple):
@@ -73,9 +73,12 @@ class _Savings:
     def __init__(self, rules: FusionRules) -> None:
         self.rules, self.graph = rules, rules.graph
         self.in_branch = self._parts()
+        self.in_slices: set[str] = set()  # the nodes that slices of channels can contain, behind their convolution
         self.saved: dict[str, _Saved] = {}
         for node in self.graph.nodes:
             if node.name in rules.on_device:
+                if is_channelwise((node,)) and any(self._begins_slices(before) for before in self._before(node)):
+                    self.in_slices.add(node.name)
                 self.saved[node.name] = self._of(node)
 
     def total(self) -> int:
@@ -86,12 +89,15 @@ class _Savings:
         return [before for name in node.inputs if self.rules.joins(before := self.graph[name], node)]
 
     def _parts(self) -> set[str]:
-        """The nodes that can be in one of several branches of a command, from one map to neighboring parts of a concatenation."""
+        """The nodes that can be in one of several branches of a command, from one map to neighboring parts of a concatenation.
+
+        More branches never need less of the unified buffer than two of them.
+        """
         in_branches: set[str] = set()
         for concat in self.graph.nodes:
             if isinstance(concat.op, Concat) and joins_in_place(self.graph, concat):
                 for one, other in pairwise(map(self._branch, concat.inputs)):
-                    if one and other and one[0].inputs == other[0].inputs:
+                    if one and other and one[0].inputs == other[0].inputs and self.rules.fit([one, other]):
                         in_branches |= {node.name for node in (*one, *other)}
         return in_branches
 
@@ -129,20 +135,22 @@ class _Savings:
         writers += [(first, before) for first in self._before(before) if joins_run((first,), before)]
         if any(self._fit(writer, after) for writer in writers):
             return whole
-        if Form.CHANNEL_SPLIT not in self.rules.allowed or not is_channelwise((after,)):
+        if Form.CHANNEL_SPLIT not in self.rules.allowed or after.name not in self.in_slices:
             return 0
-        if is_channelwise((before,)):
+        if before.name in self.in_slices:
             return whole
         slices = self.rules.slices((before, after))
         return max(0, whole - (slices - 1) * nbytes(self.graph, before.inputs[0])) if slices else 0
 
+    def _begins_slices(self, node: Node) -> bool:
+        """Whether a command can split the channels of the node, with more nodes behind it."""
+        return node.name in self.in_slices or (isinstance(node.op, Conv2d) and not node.op.is_depthwise)
+
     def _fit(self, writer: Path, after: Node) -> bool:
         """Whether some command can contain a run and the one behind it."""
-        forms = self.rules.forms_of_neighbors(writer, (after,))
-        if forms is None:
-            return False
-        is_branch = after.name in self.in_branch and Form.BRANCHES in self.rules.allowed
-        return forms - ({Form.CHAIN} if is_branch else set()) <= self.rules.allowed
+        in_branches = after.name in self.in_branch and Form.BRANCHES in self.rules.allowed
+        forms = self.rules.forms_of_neighbors(writer, (after,), in_branches=in_branches)
+        return forms is not None and forms - ({Form.CHAIN} if in_branches else set()) <= self.rules.allowed
 
 
 def _may_join(before: Node, after: Node) -> bool:

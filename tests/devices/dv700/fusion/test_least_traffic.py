@@ -39,11 +39,15 @@ SUM = graph(("a", conv(8, 8), "x"), ("b", conv(8, 8), "a"), ("s", ops.Add(), "b 
 EITHER = graph(
     ("a", conv(32, 16), "x"), ("b", depthwise(32, 2), "a"), ("c", conv(8, 32), "b"), outputs="c", channels=16
 )
+NO_CONVOLUTION = graph(
+    ("p", ops.MaxPool2d(Window(Pair(2, 2), Pair(2, 2))), "x"), ("b", depthwise(64), "p"), outputs="b", channels=64
+)
 CASES = {
     "a chain": (CHAIN, Fusion.FULL, 655_360, MapTraffic(2 * MAP, 2 * MAP)),
     "no chain is allowed": (CHAIN, Fusion.DOCUMENTED, 655_360, MapTraffic(4 * MAP, 4 * MAP)),
     "slices read the input for each": (SLICES, Fusion.FULL, 4608, MapTraffic((4 + 4) * MAP, (4 + 4) * MAP)),
     "an addition is the only run": (SUM, Fusion.FULL, 655_360, MapTraffic(5 * MAP, 5 * MAP)),
+    "slices need a convolution": (NO_CONVOLUTION, Fusion.FULL, 8192, MapTraffic(14 * MAP, 14 * MAP)),
     "one of two, not both": (EITHER, Fusion.FULL, 6000, MapTraffic(25 * MAP // 4, 17 * MAP // 4)),
 }
 
