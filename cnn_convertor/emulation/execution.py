@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from cnn_convertor.workers.pool import share
 from cnn_convertor.workers.programs import run_all
 
 Maps: TypeAlias = NDArray[np.float32]
+Values = TypeVar("Values", NDArray[np.float32], NDArray[np.float64])
 LARGEST_HALF = 65504.0
 _BLOCKS = {"conv": "CONV", "fc": "FC", "maximizer": "MX", "ipu": "IPU"}  # in the device tree
 _ERROR = "error: "  # prefix of the runner's messages
@@ -155,13 +156,13 @@ def execute(
 # --- memory ------------------------------------------------------------------------------------------------------------
 
 
-def to_memory(values: Maps, *, transposed: bool) -> Maps:
+def to_memory(values: Values, *, transposed: bool) -> Values:
     """Maps (N, H, W, C) in the order in which the device keeps them: (N, size)."""
     samples, *shape = values.shape
     return values.reshape(samples, -1)[:, _order(Shape(*shape), transposed)]
 
 
-def from_memory(memory: Maps, shape: Shape, *, transposed: bool) -> Maps:
+def from_memory(memory: Values, shape: Shape, *, transposed: bool) -> Values:
     values = np.empty_like(memory)
     values[:, _order(shape, transposed)] = memory
     return values.reshape(len(memory), *shape)
@@ -177,7 +178,7 @@ def is_plain(layer: Layer) -> bool:
     return layer.type is LayerType.FLATTEN or layer.output.is_plain
 
 
-def as_maps(memory: Maps, layer: Layer, shape: Shape, *, transposed: bool) -> Maps:
+def as_maps(memory: Values, layer: Layer, shape: Shape, *, transposed: bool) -> Values:
     """A layer's memory, (N, size), as maps (N, *shape), where that shape has the memory order of the layer's own."""
     if is_plain(layer):
         return memory.reshape(len(memory), *shape)

@@ -35,7 +35,6 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.palettes.layer_fit import FittedLayer, LayerTask, decibels, fit_layer
 from cnn_convertor.palettes.layer_inputs import LayerInputs, SamplesPart, each_part, measure
-from cnn_convertor.palettes.sensitivity import sensitivities
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import Samples
 from cnn_convertor.workers.outcomes import Item, Outcome, attempted
@@ -55,7 +54,9 @@ class Improvement(NamedTuple):
 
 
 class LayerImprovement(NamedTuple):
-    """SQNR of one layer's output in dB, apart from its mean, when all others have FP16 weights: before and after calibration.
+    """SQNR of one layer's output in dB, when all others have FP16 weights: before and after calibration.
+
+    It leaves out means, and its errors count as much as they do at the network's outputs.
 
     limit: an estimate of what the best rounding would keep, if weights lay evenly between the palette's values.
     """
@@ -123,19 +124,13 @@ def calibrate(
             return measure(apart, some, root / folder, progress, on=on)
 
         measured = inputs(fitting, "fitting")
-        counting = sensitivities(unfused, {i: each.active for i, each in measured.items()})
         same = same_kernels(program, unfused)
-        counts = {i: counting[kernels.convolution][kernels.rows] for i, kernels in same.items()}
         read, judged = (_matched(program, same, each) for each in (measured, inputs(judging, "judging")))
         (root / "kernels").mkdir()
-        plain, before = installed(without_palettes(program), "plain"), installed(program, "before")
-        attempts = []
-        for number, counted in enumerate(({i: np.ones(len(each)) for i, each in counts.items()}, counts)):
-            layers = _fit_layers(program, read, judged, counted, root / "kernels", progress, on)
-            calibrated = with_layers(program, layers, read)
-            outputs = compare_outputs(plain, (before, installed(calibrated, f"{number}")), judging, progress, on=on)
-            attempts.append((sum(each.after for each in outputs), outputs, layers, calibrated))
-        _, outputs, layers, calibrated = max(attempts, key=lambda attempt: attempt[0])
+        layers = _fit_layers(program, read, judged, root / "kernels", progress, on)
+        calibrated = with_layers(program, layers, read)
+        networks = (installed(program, "before"), installed(calibrated, "after"))
+        outputs = compare_outputs(installed(without_palettes(program), "plain"), networks, judging, progress, on=on)
     if sum(o.after for o in outputs) < sum(o.before for o in outputs):
         problem = "calibration does not improve the outputs, so the palettes stay as they were"
         hint = "use more samples, like those that the network will see"
@@ -177,14 +172,13 @@ def _fit_layers(
     program: Program,
     fitting: Mapping[int, LayerInputs],
     judging: Mapping[int, LayerInputs],
-    counts: Mapping[int, Real],
     folder: Path,
     progress: Progress,
     on: Workers,
 ) -> dict[int, FittedLayer]:
     """The layers with a palette that loses something, by the index of the convolution, if samples tell something of them.
 
-    counts: what the square of an error of each channel counts. folder: for their kernels.
+    folder: for their kernels.
     """
     convolutions = [c for layer in program.layers for c in convolutions_of(layer)]
     varying = {i for i, inputs in fitting.items() if inputs.moments.variance.any()}
@@ -194,12 +188,11 @@ def _fit_layers(
     )  # the last ones are done at the same time
     items = []
     for i in known:
-        weights, path, output = convolutions[i].weights, folder / f"{i}.npy", convolutions[i].output
+        weights, path = convolutions[i].weights, folder / f"{i}.npy"
         np.save(path, weights.kernels.load())
         assert weights.choice is not None and weights.choice.palette is not None
         inputs = fitting[i].kept, judging[i].kept
-        places = output.height * output.width
-        task = LayerTask(path, weights.choice.palette, convolutions[i].kind.is_depthwise, places, counts[i], *inputs)
+        task = LayerTask(path, weights.choice.palette, convolutions[i].kind.is_depthwise, *inputs)
         items.append(Item(task, weights.layer, (path, *inputs[0].files, *inputs[1].files)))
 
     def finished(done: int) -> None:

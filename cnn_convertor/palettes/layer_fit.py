@@ -28,9 +28,7 @@ from cnn_convertor.workers.outcomes import Outcome, attempted
 Real: TypeAlias = NDArray[np.float64]
 
 _COLUMNS = 1152  # of a Hessian: a kernel with more inputs has several, as if those of different ones were independent
-_MEANS = (
-    1 / 8
-)  # of the number of places: what the error of a sample's mean counts more, since later layers average over places
+_LEAST = 1e-4  # of the mean: what an error of a row counts at least, since samples are few
 _REFITS = 2
 _SWEEPS = 2
 _SPHERES = 1 / (
@@ -41,16 +39,13 @@ _SPHERES = 1 / (
 class LayerTask(NamedTuple):
     """A layer, as a value for any process.
 
-    kernels: a file of (M, C, ky, kx). own: its palette. places: of the kernel in a sample. counts: what the square of an error of
-    each channel counts, (M,). fitted, judged: its inputs, of the samples that the palette is fitted to and of others, which
-    judge.
+    kernels: a file of (M, C, ky, kx). own: its palette. fitted, judged: its inputs, of the samples that the palette is fitted to
+    and of others, which judge.
     """
 
     kernels: Path
     own: Palette
     is_depthwise: bool
-    places: int
-    counts: Real
     fitted: KeptFiles
     judged: KeptFiles
 
@@ -82,23 +77,23 @@ def fit_layer(task: LayerTask) -> Outcome[FittedLayer]:
 
 def _fitted(task: LayerTask) -> FittedLayer:
     kernels = np.load(task.kernels)
-    shape = _Shape(kernels.shape, task.is_depthwise, task.places)
+    shape = _Shape(kernels.shape, task.is_depthwise)
     samples = read_files(task.fitted)
     middle = samples.means.mean(axis=0)
     weights = shape.columns(kernels)
-    hessians = damped(_hessians(shape, samples, middle))
-    counts = task.counts[:, np.newaxis, np.newaxis] if task.is_depthwise else task.counts[np.newaxis, np.newaxis]
-    judge = _Judge(shape, read_files(task.judged), middle, counts)
+    inputs = _Inputs.of(shape, samples, middle)
+    hessians, counts = damped(inputs.hessians), inputs.rows
+    judge = _Inputs.of(shape, read_files(task.judged), middle)
     values = _values(task.own)
     best = Rounded(values, nearest(values, weights))
-    first = noise = judge.noise(weights, best)
+    first = noise = judge.power(weights - best.weights)
     for rounded in _roundings(shape, kernels, weights, hessians, counts):
-        if (its := judge.noise(weights, rounded)) < noise:
+        if (its := judge.power(weights - rounded.weights)) < noise:
             best, noise = rounded, its
     palette = palette_of(best.values)
     entries = palette.index[shape.kernels(best.weights).astype(np.float16).view(np.uint16)]
     signal = judge.power(weights)
-    limit = _limit(weights, hessians, best, counts)
+    limit = _limit(weights, hessians, best, counts) * judge.columns.shape[1]
     return FittedLayer(palette, entries, *(decibels(signal, each) for each in (first, noise, limit)))
 
 
@@ -159,7 +154,6 @@ class _Shape(NamedTuple):
 
     shape: tuple[int, ...]
     is_depthwise: bool
-    places: int
 
     @property
     def size(self) -> int:
@@ -202,38 +196,43 @@ class _Shape(NamedTuple):
 # --- errors --------------------------------------------------------------------------------------------------------------
 
 
-def _parts(shape: _Shape, inputs: Kept, middle: Real) -> Iterator[tuple[Real, float]]:
-    """The inputs less their mean as (groups, places, columns), and the weight of each place: some inputs, and samples' means."""
-    kept = inputs.kept.reshape(-1, *inputs.kept.shape[2:]) - middle
-    yield shape.inputs(kept), 1 / len(kept)
-    yield shape.inputs(inputs.means - middle), _MEANS * shape.places / len(inputs.means)
+class _Inputs(NamedTuple):
+    """What a layer reads, less its mean, and what its errors count there.
 
+    columns: (groups, places, columns). counts: of the square of an error of each row, (groups or 1, places, rows), 1 in the mean.
+    """
 
-def _hessians(shape: _Shape, inputs: Kept, middle: Real) -> Real:
-    """(groups, columns, columns), rounded to FP32 so that they do not depend on the order of the sums."""
-    columns = shape.groups[1]
-    total: Real = np.zeros((shape.groups[0], columns, columns))
-    for x, weight in _parts(shape, inputs, middle):
-        total += (x.swapaxes(1, 2) @ x) * weight
-    return total.astype(np.float32).astype(np.float64)
+    columns: Real
+    counts: Real
 
+    @classmethod
+    def of(cls, shape: _Shape, inputs: Kept, middle: Real) -> _Inputs:
+        columns = shape.inputs(inputs.kept.reshape(-1, *inputs.kept.shape[2:]) - middle)
+        counts = inputs.counts.reshape(columns.shape[1], -1).astype(np.float64)
+        counts = counts.T[:, :, np.newaxis] if shape.is_depthwise else counts[np.newaxis]
+        mean = float(counts.mean())
+        return cls(columns, counts / mean if mean > 0 and math.isfinite(mean) else np.ones_like(counts))
 
-class _Judge:
-    """Measures errors on samples that nothing was fitted to."""
+    @property
+    def hessians(self) -> Real:
+        """(groups, columns, columns), rounded to FP32 so that they do not depend on the order of the sums."""
+        weighed = self.columns * self.counts.mean(axis=2, keepdims=True)
+        hessians: Real = (weighed.swapaxes(1, 2) @ self.columns) / self.columns.shape[1]
+        return hessians.astype(np.float32).astype(np.float64)
 
-    def __init__(self, shape: _Shape, inputs: Kept, middle: Real, counts: Real) -> None:
-        """counts: what the square of an error of each row counts, (G or 1, 1, R)."""
-        self._sums, self._counts = not shape.is_depthwise, counts
-        self._parts = list(_parts(shape, inputs, middle))
-
-    def noise(self, weights: Real, rounded: Rounded) -> float:
-        return self.power(weights - rounded.weights)
+    @property
+    def rows(self) -> Real:
+        """What an error of each row counts where the inputs are large, (1, 1, R), 1 in the mean. Depthwise: the Hessians have it."""
+        if len(self.counts) > 1 or self.counts.shape[2] == 1:
+            return np.ones((1, 1, 1))
+        powers = np.square(self.columns).sum(axis=(0, 2)) @ self.counts[0]
+        mean = float(powers.mean())
+        counts: Real = np.maximum(powers / mean, _LEAST) if mean > 0 else np.ones_like(powers)
+        return counts.astype(np.float32).astype(np.float64)[np.newaxis, np.newaxis]
 
     def power(self, weights: Real) -> float:
         """Of what kernels (groups, columns, rows) make of the inputs."""
-        total = 0.0
-        for inputs, weight in self._parts:
-            outputs = inputs @ weights
-            powers = np.square(outputs.sum(axis=0, keepdims=True) if self._sums else outputs) * self._counts
-            total += weight * float(powers.sum())
-        return total
+        outputs = self.columns @ weights
+        if len(self.counts) == 1:
+            outputs = outputs.sum(axis=0, keepdims=True)
+        return float((np.square(outputs) * self.counts).sum())

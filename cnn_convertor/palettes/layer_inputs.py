@@ -18,7 +18,9 @@ from cnn_convertor.devices.dv700.weights.palettes import convolutions_of
 from cnn_convertor.emulation.execution import Maps, as_maps, count_of, from_memory, to_memory
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.ir.constant import ALL
-from cnn_convertor.ir.ops import Relu, Relu6
+from cnn_convertor.ir.ops import Shape
+from cnn_convertor.palettes.gradients import error_powers
+from cnn_convertor.palettes.kernel_windows import Windows
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import Samples, part_name, split
 from cnn_convertor.workers.outcomes import Item, Outcome, attempted
@@ -42,28 +44,25 @@ class Moments(NamedTuple):
 
 
 class KeptFiles(NamedTuple):
-    """Files that `read_files` reads, for the samples in their order. channels: those of them that count."""
+    """Files that `read_files` reads, for the samples in their order. channels: of the inputs, kernels: those of them that count."""
 
     files: tuple[Path, ...]
     channels: slice = ALL
+    kernels: slice = ALL
 
 
 class LayerInputs(NamedTuple):
-    """What a convolution reads.
-
-    active: the share of each output channel's values that an error of the convolution changes, (M,).
-    """
+    """What a convolution reads."""
 
     moments: Moments
     kept: KeptFiles
-    active: Real
 
     def for_kernels(self, rows: slice, *, is_depthwise: bool) -> LayerInputs:
         """What some of the kernels read. All of them read all channels, unless the convolution is depthwise."""
+        kept = self.kept._replace(kernels=rows)
         if not is_depthwise:
-            return self._replace(active=self.active[rows])
-        moments = Moments(*(each[rows] for each in self.moments))
-        return LayerInputs(moments, self.kept._replace(channels=rows), self.active[rows])
+            return self._replace(kept=kept)
+        return LayerInputs(Moments(*(each[rows] for each in self.moments)), kept._replace(channels=rows))
 
 
 class SamplesPart(NamedTuple):
@@ -83,14 +82,14 @@ class _Measured(NamedTuple):
     """What one convolution reads. number: its index.
 
     means: of the inputs of its kernel, (N, C, ky, kx). square: the mean of their squares, (C, ky, kx). kept: (N, places, C, ky * kx)
-    active: as in `LayerInputs`.
+    counts: what the square of an error of each output counts at the same places, (N, places, M).
     """
 
     number: int
     means: Real
     square: Real
     kept: Half
-    active: Real
+    counts: Maps
 
 
 def measure(
@@ -102,37 +101,36 @@ def measure(
     measured = each_part(_measured, (network,), samples, bind(progress, "calibrate: measure"), on)
     for number, (count, layers) in enumerate(measured):
         share = count / samples.count
-        for index, means, square, kept, active in layers:
-            terms = [share * each for each in (means.mean(axis=0), square, active)]
+        for index, means, square, kept, counts in layers:
+            terms = [share * each for each in (means.mean(axis=0), square)]
             sums[index] = [a + b for a, b in zip(sums[index], terms, strict=True)] if index in sums else terms
             files.setdefault(index, []).append(folder / f"{index}-{number}.npz")
-            np.savez(files[index][-1], kept=kept, means=means)
-    moments = {i: _moments(mean, square) for i, (mean, square, _) in sums.items()}
-    return {
-        i: LayerInputs(known, KeptFiles(tuple(files[i])), sums[i][2])
-        for i, known in moments.items()
-        if known is not None
-    }
+            np.savez(files[index][-1], kept=kept, means=means, counts=counts)
+    moments = {i: _moments(mean, square) for i, (mean, square) in sums.items()}
+    return {i: LayerInputs(known, KeptFiles(tuple(files[i]))) for i, known in moments.items() if known is not None}
 
 
 class Kept(NamedTuple):
     """Inputs of a convolution. kept: FP16 inputs at some places of the kernel, (N, places, C, ky * kx).
 
-    means: over all places, (N, C, ky * kx).
+    means: over all places, (N, C, ky * kx). counts: what the square of an error of each output counts at the same places,
+    (N, places, M).
     """
 
     kept: Half
     means: Real
+    counts: Maps
 
 
 def read_files(inputs: KeptFiles) -> Kept:
     """What `measure` kept of a convolution's inputs."""
-    kept, means = [], []
+    kept, means, counts = [], [], []
     for path in inputs.files:
         with np.load(path) as arrays:
             kept.append(arrays["kept"][:, :, inputs.channels])
             means.append(arrays["means"][:, inputs.channels])
-    return Kept(np.concatenate(kept), np.concatenate(means).reshape(-1, *kept[0].shape[2:]))
+            counts.append(arrays["counts"][:, :, inputs.kernels])
+    return Kept(np.concatenate(kept), np.concatenate(means).reshape(-1, *kept[0].shape[2:]), np.concatenate(counts))
 
 
 def each_part(
@@ -161,51 +159,39 @@ def _measured(part: SamplesPart) -> Outcome[tuple[int, list[_Measured]]]:
 
     def work() -> tuple[int, list[_Measured]]:
         (layers,) = part.layers()
-        return count_of(part.inputs), list(_each_layer(part, layers))
+        with np.errstate(over="ignore", invalid="ignore"):  # FP16 overflows: such layers are left out
+            return count_of(part.inputs), list(_each_layer(part, layers))
 
     return attempted(work)
 
 
 def _each_layer(part: SamplesPart, layers: tuple[Maps, ...]) -> Iterator[_Measured]:
-    program, index = part.networks[0].program, 0
-    for layer, memory in zip(program.layers, layers, strict=True):
-        first = layer.runs[0].convolution if layer.runs else None
-        if first is not None:
-            maps = _read(program, layer, layers, part.inputs)
-            written = as_maps(memory, layer, layer.output.shape, transposed=program.transposed)
-            yield _measured_layer(index, first, maps, part.whole, _active(layer, written))
-        index += len(convolutions_of(layer))
+    program = part.networks[0].program
+    read = [_read(program, layer, layers, part.inputs) if layer.runs else () for layer in program.layers]
+    owners = [number for number, layer in enumerate(program.layers) for _ in convolutions_of(layer)]
+    for index, powers in error_powers(program, layers, read):
+        first = program.layers[owners[index]].runs[0].convolution
+        assert first is not None
+        yield _measured_layer(index, first, read[owners[index]][0], powers, part.whole)
 
 
-def _active(layer: Layer, maps: Maps) -> Real:
-    """The share of each channel's values that an error before the activation changes. maps: what the layer writes."""
-    changes: NDArray[np.bool_]
-    match layer.runs[0].activation:
-        case Relu(slope=0.0):
-            changes = maps > 0
-        case Relu6():
-            changes = (maps > 0) & (maps < 6)
-        case _:
-            return np.ones(maps.shape[3])
-    active: Real = changes.mean(axis=(0, 1, 2))
-    return active
-
-
-def _measured_layer(index: int, convolution: Convolution, maps: Maps, samples: int, active: Real) -> _Measured:
+def _measured_layer(index: int, convolution: Convolution, maps: Maps, powers: Real, samples: int) -> _Measured:
+    """powers: what the square of an error counts of what the convolution writes, (N, H, W, M)."""
     shape = (maps.shape[3], *convolution.kernel)
     means, square = np.zeros((len(maps), *shape)), np.zeros(shape)
     places = _places(convolution, maps.shape[3], samples)
     kept = np.empty((len(maps), places.size, *shape), np.float16)
-    for (y, x), tap in _taps(maps, convolution):
+    for (y, x), tap in Windows.of_convolution(convolution).taps(maps):
         means[..., y, x] = tap.mean(axis=(1, 2), dtype=np.float64)
         square[:, y, x] = np.square(tap).mean(axis=(0, 1, 2), dtype=np.float64)
         kept[..., y, x] = tap.reshape(len(maps), -1, maps.shape[3])[:, places]
-    return _Measured(index, means, square, kept.reshape(*kept.shape[:3], -1), active)
+    counts = powers.reshape(len(powers), -1, powers.shape[3])[:, places].astype(np.float32)
+    return _Measured(index, means, square, kept.reshape(*kept.shape[:3], -1), counts)
 
 
 def _places(convolution: Convolution, channels: int, samples: int) -> NDArray[np.intp]:
     """Which outputs of a sample show what the kernel meets: all, or as many as there is room for, at random."""
-    size = channels * convolution.kernel.height * convolution.kernel.width
+    size = max(channels * convolution.kernel.height * convolution.kernel.width, convolution.output.channels)
     wanted = min(_MOST_PLACES, max(_KEPT // size, 0 if convolution.kind.is_depthwise else _LEAST_PLACES * size))
     there = convolution.output.height * convolution.output.width
     if samples * there <= wanted:
@@ -227,9 +213,23 @@ def parts(program: Program, samples: Samples) -> list[dict[str, Maps]]:
     return split(samples.inputs, max(1, _AT_A_TIME // elements))
 
 
-def _read(program: Program, layer: Layer, layers: tuple[Maps, ...], inputs: Mapping[str, Maps]) -> Maps:
-    """The input of a layer's first run: (N, H, W, C). It may be some channels of the map that was written."""
-    shape, source, address = layer.runs[0].input, layer.sources[0], layer.inputs[0]
+def _read(program: Program, layer: Layer, layers: tuple[Maps, ...], inputs: Mapping[str, Maps]) -> tuple[Maps, ...]:
+    """The inputs of a layer's first run: (N, H, W, C). They may be some channels of the map that was written."""
+    shapes = [layer.runs[0].input, *(tensor.shape for tensor in layer.inputs[1:])]
+    return tuple(
+        _part_read(program, layers, inputs, source, address, shape)
+        for source, address, shape in zip(layer.sources, layer.inputs, shapes, strict=True)
+    )
+
+
+def _part_read(
+    program: Program,
+    layers: tuple[Maps, ...],
+    inputs: Mapping[str, Maps],
+    source: int | None,
+    address: Tensor,
+    shape: Shape,
+) -> Maps:
     if source is None:
         name, tensor = next((name, tensor) for name, tensor in program.inputs if _holds(tensor, address))
         memory = to_memory(to_half(inputs[name]).astype(np.float32), transposed=program.transposed)
@@ -247,19 +247,3 @@ def _part(memory: Maps, whole: Tensor, part: Tensor) -> Maps:
     assert _holds(whole, part)
     first = (part.offset - whole.offset) // whole.type.value
     return memory[:, first : first + part.shape.size]
-
-
-def _taps(maps: Maps, convolution: Convolution) -> Iterator[tuple[tuple[int, int], Maps]]:
-    """For each element (y, x) of the kernel, the inputs it meets: (N, H, W, C) of the output's size."""
-    samples, height, width, channels = maps.shape
-    stride, dilation, padding = convolution.stride, convolution.dilation, convolution.padding
-    step_y, step_x = stride
-    if convolution.kind.is_transposed:  # a convolution with stride 1 over pixels with zeros between them
-        spread = np.zeros((samples, (height - 1) * step_y + 1, (width - 1) * step_x + 1, channels), maps.dtype)
-        spread[:, ::step_y, ::step_x] = maps
-        maps, step_y, step_x = spread, 1, 1
-    maps = np.pad(maps, ((0, 0), (padding.top, padding.bottom), (padding.left, padding.right), (0, 0)))
-    rows, columns = (convolution.output.height - 1) * step_y + 1, (convolution.output.width - 1) * step_x + 1
-    for y, x in np.ndindex(*convolution.kernel):
-        top, left = y * dilation.height, x * dilation.width
-        yield (y, x), maps[:, top : top + rows : step_y, left : left + columns : step_x]

@@ -281,7 +281,9 @@ class Gain(NamedTuple):
 
 
 class LayerGain(NamedTuple):
-    """SQNR of one layer's own output in dB, apart from its mean, when all other layers have FP16 weights.
+    """SQNR of one layer's own output in dB, when all other layers have FP16 weights.
+
+    It leaves out means, and its errors count as much as they do at the network's outputs.
 
     limit: an estimate of what the best rounding would keep, if weights lay evenly between the palette's values.
     """

@@ -301,32 +301,6 @@ def test_palettes_that_are_not_better_are_not_taken(tmp_path: Path, monkeypatch:
     assert result.effect.outputs[0].after < result.effect.outputs[0].before
 
 
-@pytest.mark.parametrize("better", [0, 1])
-def test_what_channels_count_is_used_where_the_outputs_keep_more(
-    better: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    counted: list[Real] = []
-    fit_layers, compare = calibration._fit_layers, calibration.compare_outputs  # noqa: SLF001
-
-    def fit(program: Program, read: object, judged: object, counts: dict[int, Real], *others: object) -> object:
-        counted.append(counts[0])
-        return fit_layers(program, read, judged, counts, *others)  # type: ignore[arg-type]
-
-    def rated(*arguments: object, **options: object) -> tuple[calibration.Improvement, ...]:
-        outputs = compare(*arguments, **options)  # type: ignore[arg-type]
-        after = 90.0 + (len(counted) - 1 == better)
-        return tuple(each._replace(after=after) for each in outputs)
-
-    monkeypatch.setattr(calibration, "_fit_layers", fit)
-    monkeypatch.setattr(calibration, "compare_outputs", rated)
-    then = ops.Conv2d(normal(8, 40, 1, 1), None, window((1, 1)))
-    _, result = calibrated(graph_of(KINDS["1x1"], then=then), images(8), tmp_path)
-    equal, weighted = counted
-    assert result is not None and result.effect.outputs[0].after == 91.0
-    np.testing.assert_array_equal(equal, 1.0)
-    assert np.ptp(weighted) > 0.1
-
-
 def test_custom_layers_are_refused(tmp_path: Path) -> None:
     custom = ops.Custom("Twice", (), SHAPE._replace(channels=40))
     with pytest.raises(UsageError) as caught:

@@ -26,15 +26,17 @@ def own_palette(kernels: Array) -> Palette:
     return fit(*count(Constant.of(kernels)))
 
 
-def inputs_of(kind: str, path: Path, samples: int, seed: int) -> KeptFiles:
-    """Correlated inputs, each sample with a mean of its own."""
+def inputs_of(kind: str, path: Path, samples: int, seed: int, counts: Real) -> KeptFiles:
+    """Correlated inputs, each sample with a mean of its own. counts: what errors of each channel count, at all places, (M,)."""
     kernels = KERNELS[kind]
     channels, taps = kernels[0] if kind == "depthwise" else kernels[1], kernels[2] * kernels[3]
     mixing = np.random.default_rng(7).normal(size=(6, channels * taps))
     random = np.random.default_rng(seed)
     kept = random.normal(size=(samples, PLACES[kind], 6)) @ mixing + random.normal(size=(samples, 1, 6)) @ mixing
     kept = (kept + 0.1 * random.normal(size=kept.shape) + 1).reshape(samples, PLACES[kind], channels, taps)
-    np.savez(path, kept=kept.astype(np.float16), means=kept.mean(axis=1).reshape(samples, channels, *kernels[2:]))
+    means = kept.mean(axis=1).reshape(samples, channels, *kernels[2:])
+    at_places = np.broadcast_to(counts, (samples, PLACES[kind], kernels[0])).astype(np.float32)
+    np.savez(path, kept=kept.astype(np.float16), means=means, counts=at_places)
     return KeptFiles((path,))
 
 
@@ -44,9 +46,9 @@ def fitted(
     kernels = np.random.default_rng(0).normal(size=KERNELS[kind]).astype(np.float32)
     np.save(folder / "kernels.npy", kernels)
     own = own_palette(kernels)
-    files = (inputs_of(kind, folder / f"{i}.npz", samples, seed) for i, seed in ((0, 1), (1, 2)))
     counts = np.ones(len(kernels)) if counts is None else counts
-    task = LayerTask(folder / "kernels.npy", own, kind == "depthwise", PLACES[kind], counts, *files)
+    files = (inputs_of(kind, folder / f"{i}.npz", samples, seed, counts) for i, seed in ((0, 1), (1, 2)))
+    task = LayerTask(folder / "kernels.npy", own, kind == "depthwise", *files)
     result = fit_layer(task).result
     assert result is not None
     return kernels, own, result

@@ -1,0 +1,191 @@
+"""What errors of a network's maps do at its outputs: squares of gradients, backward through the layers.
+
+The outputs are added up with random signs, several times. The squares of the sums' gradients are in the mean the power that
+independent errors have at all outputs.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.devices.dv700.program import Convolution, Layer, LayerType, PoolingKind, Program, Run, Tensor
+from cnn_convertor.devices.dv700.weights.palettes import convolutions_of
+from cnn_convertor.emulation.execution import Maps, as_maps, is_plain, to_memory
+from cnn_convertor.emulation.variants import judged_layers
+from cnn_convertor.errors import assert_never
+from cnn_convertor.ir.ops import Elu, Function, PRelu, Relu, Relu6, Sigmoid, Tanh
+from cnn_convertor.palettes.kernel_windows import Place, Windows
+
+Real: TypeAlias = NDArray[np.float64]
+Read: TypeAlias = Sequence[Maps]  # what a layer reads, (N, H, W, C) each
+
+# Signs of outputs in turn, for each sum. Those of different outputs are orthogonal: the sums of up to 4 outputs are exact.
+_SIGNS = np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]], np.float64)
+
+
+def error_powers(program: Program, layers: Sequence[Maps], read: Sequence[Read]) -> Iterator[tuple[int, Real]]:
+    """For each convolution that an output depends on, from the last to the first: its number, and what errors count.
+
+    These are of what it writes before pooling and activation: the power at the outputs of the square of an error, (N, H, W, M).
+    program: with a command for each convolution. layers: what each layer wrote, (N, size) in memory order. read: the maps of
+    each layer's inputs, for commands.
+    """
+    for index, gradients in _gradients(program, layers, read):
+        yield index, np.square(gradients).reshape(len(_SIGNS), -1, *gradients.shape[1:]).mean(axis=0)
+
+
+def _gradients(program: Program, layers: Sequence[Maps], read: Sequence[Read]) -> Iterator[tuple[int, Real]]:
+    """For each convolution, its number and the gradients of all samples for each sum, for what it writes, (S * N, H, W, M).
+
+    A layer of the CPU passes on random gradients, since what it does with errors is not known.
+    """
+    random = np.random.default_rng(zlib.crc32(layers[0].tobytes()))
+    index = sum(len(convolutions_of(layer)) for layer in program.layers)
+    arrived: dict[int, Real] = {}
+    for output in judged_layers(program):
+        maps = layers[output]
+        signs = _SIGNS[:, np.newaxis, np.arange(maps.shape[1]) % _SIGNS.shape[1]] * _random_signs(random, maps.shape)
+        arrived[output] = signs.reshape(-1, maps.shape[1]) / (_size(maps) or 1.0)
+    for number in reversed(range(len(program.layers))):
+        layer = program.layers[number]
+        index -= len(convolutions_of(layer))
+        memory = arrived.pop(number, None)
+        if memory is None:
+            continue
+        values = as_maps(memory, layer, layer.output.shape, transposed=program.transposed)
+        if layer.runs:
+            written = as_maps(layers[number], layer, layer.output.shape, transposed=program.transposed)
+            at_convolution, passed = _through_run(layer.runs[0], read[number], written, values)
+            if at_convolution is not None:
+                yield index, at_convolution
+        else:
+            passed = _through_others(layer, values, random)
+        for source, tensor, each in zip(layer.sources, layer.inputs, passed, strict=True):
+            if source is not None:
+                _add(arrived, program, source, tensor, each)
+
+
+def _times(values: Real, factors: Real) -> Real:
+    """The gradients of each sum, (S * N, H, W, C), times factors (N, H, W, C)."""
+    return (values.reshape(-1, *factors.shape) * factors).reshape(values.shape)
+
+
+def _random_signs(random: np.random.Generator, shape: tuple[int, ...]) -> Real:
+    return random.choice([-1.0, 1.0], shape)
+
+
+def _size(values: Maps | Real) -> float:
+    """The root of the mean square."""
+    return math.sqrt(float(np.square(values, dtype=np.float64).mean()))
+
+
+def _add(arrived: dict[int, Real], program: Program, source: int, tensor: Tensor, values: Real) -> None:
+    """Add gradients, (N, H, W, C), to those of the layer that wrote the map. tensor: the part of it that was read."""
+    writer = program.layers[source]
+    flat = values.reshape(len(values), -1)
+    if not is_plain(writer):
+        flat = to_memory(values, transposed=program.transposed)
+    first = (tensor.offset - writer.output.offset) // tensor.type.value
+    whole = arrived.setdefault(source, np.zeros((len(values), writer.output.shape.size)))
+    whole[:, first : first + flat.shape[1]] += flat
+
+
+# --- layers --------------------------------------------------------------------------------------------------------------
+
+
+def _through_others(layer: Layer, maps: Real, random: np.random.Generator) -> list[Real]:
+    """Gradients of what a layer reads that is no command. maps: those of its output, (N, H, W, C)."""
+    shapes = [tensor.shape for tensor in layer.inputs]
+    joins = layer.type in {LayerType.CONCAT, LayerType.COPY_CONCAT}
+    if joins and sum(shape.channels for shape in shapes) == maps.shape[3]:
+        return np.split(maps, np.cumsum([shape.channels for shape in shapes])[:-1], axis=3)
+    if layer.type is LayerType.FLATTEN:
+        return [maps.reshape(len(maps), *shapes[0])]
+    return [_random_signs(random, (len(maps), *shape)) * _size(maps) for shape in shapes]
+
+
+def _through_run(run: Run, read: Read, written: Maps, values: Real) -> tuple[Real | None, list[Real]]:
+    """Gradients behind the convolution, if there is one, and those of what the run reads. written, values: behind the run."""
+    values = values if run.activation is None else _times(values, _slopes(run.activation, written))
+    inputs, *others = read
+    pooling, convolution = run.pooling, run.convolution
+    passed = [values] * len(others)
+    if pooling is not None:
+        windows = Windows.of_pooling(pooling, run)
+        match pooling.kind:
+            case PoolingKind.MAX:
+                before = inputs.astype(np.float64) if convolution is None else _convolved(convolution, inputs)
+                for operand in others:
+                    before = before + operand
+                values = _to_largest(windows, before, values)
+                passed = [values] * len(others)
+            case PoolingKind.AVERAGE:
+                scaled = values * pooling.factor
+                shape = inputs.shape[1:] if convolution is None else convolution.output
+                values = windows.back((len(scaled), *shape), lambda _: scaled)
+            case PoolingKind.UPSAMPLE:
+                samples, height, width, channels = values.shape
+                tall, wide = pooling.kernel
+                values = values.reshape(samples, height // tall, tall, width // wide, wide, channels).sum(axis=(2, 4))
+    if convolution is None:
+        return None, [values, *passed]
+    return values, [_through_convolution(convolution, (len(values), *inputs.shape[1:]), values), *passed]
+
+
+def _slopes(function: Function, written: Maps) -> Real:
+    """The derivative of an activation, from what it gave."""
+    values = written.astype(np.float64)
+    match function:
+        case Relu(slope=slope):
+            return np.where(values > 0, 1.0, slope)
+        case Relu6():
+            return ((values > 0) & (values < 6)).astype(np.float64)
+        case PRelu(slopes=slopes):
+            return np.where(values > 0, 1.0, slopes.load_wide())
+        case Elu():
+            return np.where(values > 0, 1.0, values + 1.0)
+        case Sigmoid():
+            return values - np.square(values)
+        case Tanh():
+            return 1.0 - np.square(values)
+        case _:
+            assert_never(function)
+
+
+def _to_largest(windows: Windows, maps: Real, values: Real) -> Real:
+    """Gradients of a max pooling's input: those that are the largest of a window have its gradient."""
+    largest = np.maximum.reduce([tap for _, tap in windows.taps(maps, -np.inf)])
+    chosen = {place: (tap == largest).astype(np.float64) for place, tap in windows.taps(maps, -np.inf)}
+    return windows.back((len(values), *maps.shape[1:]), lambda place: _times(values, chosen[place]))
+
+
+# --- convolutions --------------------------------------------------------------------------------------------------------
+
+
+def _convolved(convolution: Convolution, maps: Maps) -> Real:
+    """What a convolution makes of maps."""
+    weights, is_depthwise = convolution.weights, convolution.kind.is_depthwise
+    kernels = weights.kernels.load_wide()
+    result = np.zeros((len(maps), *convolution.output))
+    if weights.bias is not None:
+        result += weights.bias.load()
+    for (y, x), tap in Windows.of_convolution(convolution).taps(maps):
+        result += tap * kernels[:, 0, y, x] if is_depthwise else tap @ kernels[:, :, y, x].T
+    return result
+
+
+def _through_convolution(convolution: Convolution, shape: tuple[int, ...], values: Real) -> Real:
+    """Gradients of a convolution's inputs. shape: of these."""
+    kernels, is_depthwise = convolution.weights.kernels.load_wide(), convolution.kind.is_depthwise
+
+    def from_place(place: Place) -> Real:
+        y, x = place
+        return values * kernels[:, 0, y, x] if is_depthwise else values @ kernels[:, :, y, x]
+
+    return Windows.of_convolution(convolution).back(shape, from_place)

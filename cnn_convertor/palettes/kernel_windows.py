@@ -1,0 +1,84 @@
+"""What the elements of a kernel meet as it moves over maps, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.devices.dv700.program import Convolution, Pooling, Run
+from cnn_convertor.emulation.execution import Values
+from cnn_convertor.ir.ops import ONE, Padding, Pair
+
+Real: TypeAlias = NDArray[np.float64]
+Place: TypeAlias = tuple[int, int]  # (y, x) of an element of a kernel
+
+
+class Windows(NamedTuple):
+    """The windows of a convolution or a pooling. height, width: of its output. spread: pixels from one of the input to the next,
+    with zeros between them.
+    """
+
+    kernel: Pair
+    stride: Pair
+    dilation: Pair
+    padding: Padding
+    height: int
+    width: int
+    spread: Pair = ONE
+
+    @classmethod
+    def of_convolution(cls, convolution: Convolution) -> Windows:
+        kernel, stride, dilation, padding, output = (
+            convolution.kernel,
+            convolution.stride,
+            convolution.dilation,
+            convolution.padding,
+            convolution.output,
+        )
+        if convolution.kind.is_transposed:
+            return cls(kernel, ONE, dilation, padding, output.height, output.width, stride)
+        return cls(kernel, stride, dilation, padding, output.height, output.width)
+
+    @classmethod
+    def of_pooling(cls, pooling: Pooling, run: Run) -> Windows:
+        return cls(pooling.kernel, pooling.stride, ONE, pooling.padding, run.output.height, run.output.width)
+
+    def taps(self, maps: Values, around: float = 0.0) -> Iterator[tuple[Place, Values]]:
+        """For each element of the kernel, the inputs it meets: (N, H, W, C) of the output's size. around: the padding."""
+        padded = np.full(self._padded_shape(maps.shape), around, maps.dtype)
+        self._inside(padded, maps.shape)[...] = maps
+        for y, x in np.ndindex(*self.kernel):
+            yield (y, x), padded[self._seen((y, x))]
+
+    def back(self, shape: tuple[int, ...], values: Callable[[Place], Real]) -> Real:
+        """The sums, (N, H, W, C), of what the elements of the kernel put where they meet an input. shape: of the inputs."""
+        padded = np.zeros(self._padded_shape(shape))
+        for y, x in np.ndindex(*self.kernel):
+            padded[self._seen((y, x))] += values((y, x))
+        return self._inside(padded, shape)
+
+    def _padded_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """With room for every window."""
+        samples, height, width, channels = shape
+        tall, wide = (height - 1) * self.spread.height + 1, (width - 1) * self.spread.width + 1
+        bottom = (self.height - 1) * self.stride.height + (self.kernel.height - 1) * self.dilation.height + 1
+        right = (self.width - 1) * self.stride.width + (self.kernel.width - 1) * self.dilation.width + 1
+        return samples, max(bottom, self.padding.top + tall), max(right, self.padding.left + wide), channels
+
+    def _inside(self, padded: Values, shape: tuple[int, ...]) -> Values:
+        """The places of the inputs among the padding."""
+        top, left, down, right = self.padding.top, self.padding.left, self.spread.height, self.spread.width
+        rows, columns = (
+            slice(top, top + (shape[1] - 1) * down + 1, down),
+            slice(left, left + (shape[2] - 1) * right + 1, right),
+        )
+        return padded[:, rows, columns]
+
+    def _seen(self, place: Place) -> tuple[slice, ...]:
+        top, left = place[0] * self.dilation.height, place[1] * self.dilation.width
+        down, right = self.stride.height, self.stride.width
+        rows = slice(top, top + (self.height - 1) * down + 1, down)
+        return slice(None), rows, slice(left, left + (self.width - 1) * right + 1, right)
