@@ -79,7 +79,8 @@ def _function(network: SourceNetwork, layer: SourceLayer, tensors: list[SourceTe
         if tensor.offset + tensor.nbytes > network.io_bytes:
             message = f"Layer_{layer.index} reads {tensor.nbytes} bytes at {tensor.offset}, beyond the I/O memory"
             yield layer.problem("DV666", message, "input_offs")
-        writer = next((w for w in reversed(network.layers[: layer.index]) if w.output_offs == tensor.offset), None)
+        before = reversed(network.layers[: layer.index])
+        writer = next((w for w in before if w.output_offs <= tensor.offset < w.output_offs + w.output_size), None)
         if writer is not None and writer.element != tensor.element:
             message = f'Layer_{layer.index} reads {tensor.element} bytes an element, "{writer.name}" writes others'
             yield layer.problem("DV666", message, "input_offs")

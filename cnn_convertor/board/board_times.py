@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cnn_convertor.devices.dv700.cpu_costs import work_of
+from cnn_convertor.devices.dv700.cpu_costs import works_of
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.files import json_files
@@ -18,15 +18,16 @@ from cnn_convertor.verification.on_board import BoardVerification
 def function_times(program: Program, usec: Sequence[int | None]) -> Mapping[str, float]:
     """Nanoseconds for each unit of a CPU function's work, on one thread: nothing for a program that uses several.
 
-    usec: of each layer. Functions below a microsecond are left out.
+    usec: of each layer. Functions below a microsecond are left out, and those that share a layer.
     """
     if program.cpu_threads != 1:
         return {}
     spent, units = Counter[str](), Counter[str]()
     for layer, time in zip(program.layers, usec, strict=True):
-        if time is not None and (work := work_of(layer)) is not None:
-            spent[work.function] += time
-            units[work.function] += work.units
+        works = works_of(layer)
+        if time is not None and len(works) == 1:
+            spent[works[0].function] += time
+            units[works[0].function] += works[0].units
     return {name: 1e3 * spent[name] / units[name] for name in sorted(spent) if spent[name]}
 
 

@@ -52,6 +52,7 @@ def _layer(program: Program, index: int, layer: Layer) -> Iterator[str]:
     if layer.cpu is not None:
         call = kernel_view(program, layer)
         yield from (f"{declared};" for declared in call.maps)
+        yield from (f"step {step};" for step in call.steps)
         yield f"call {call.function}({call.arguments});"
     for position, output in enumerate(program.outputs):
         if output == index:

@@ -97,7 +97,8 @@ def _texts(program: Program, options: RenderOptions) -> Iterator[tuple[str, str,
 
 def _sources(program: Program, options: RenderOptions) -> Iterator[tuple[str, str, dict[str, object]]]:
     """The C++ sources that every network has, or may have: as `_texts`."""
-    functions = [kernel_view(program, layer).function for layer in program.layers if layer.cpu is not None]
+    calls = [kernel_view(program, layer) for layer in program.layers if layer.cpu is not None]
+    functions = dict.fromkeys(function for call in calls for function in call.functions)
     shared: dict[str, object] = {
         "layers": layer_views(program),
         "kernels": bundle(functions, threads=program.cpu_threads != 1),

@@ -176,9 +176,11 @@ def _softmax(text: str, _: Path) -> str:
 
 
 def _threads(text: str, _: Path) -> int:
-    """0 stands for auto."""
-    threads = 0 if text.lower() == "auto" else int(text)
-    if threads not in range(MOST_THREADS + 1):
+    """0 stands for auto, which has no other spelling."""
+    if text.lower() == "auto":
+        return 0
+    threads = int(text)
+    if threads not in range(1, MOST_THREADS + 1):
         raise ValueError
     return threads
 
@@ -227,7 +229,7 @@ INPUT_TYPES = {"fp16": "", "u8": "", "u8_rgb": "RGB", "u8_bgr": "BGR"}  # the or
 INPUT_TYPE = Kind("fp16, u8, u8_rgb or u8_bgr", _input_type)
 FUSION = Kind("proven, documented, full or none", _fusion)
 DEVICE = Kind(f"{', '.join(NAMES)}, or a .toml or .json file", read_profile)
-THREADS = Kind(f"auto, or a number of threads up to {MOST_THREADS}", _threads)
+THREADS = Kind(f"auto, or a number of threads from 1 to {MOST_THREADS}", _threads)
 SOFTMAX = Kind("cpu or sdk", _softmax)
 STAGES = Kind("names of stages, each once, separated by commas", _layer_names)
 LEVEL = Kind("a whole number", _level)

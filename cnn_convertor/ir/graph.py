@@ -9,7 +9,7 @@ from functools import cache
 from typing import Protocol, TypeAlias
 
 from cnn_convertor.errors import ModelError, Origin
-from cnn_convertor.ir.ops import Input, Op, Shape, ShapeError, Window
+from cnn_convertor.ir.ops import Input, Op, PieceStep, Shape, ShapeError, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +245,10 @@ def _short(value: object) -> str:
         case Window(kernel=kernel):
             shown = [f"{n}={_short(v)}" for n, v, d in zip(value._fields, value, Window(kernel), strict=True) if v != d]
             return " ".join([f"kernel={_short(kernel)}", *shown])
+        case PieceStep(op=op, reads=reads):
+            return f"{describe(op)}({', '.join(map(str, reads))})"
+        case (PieceStep(), *_):
+            return " ".join(map(_short, value))
         case tuple() if hasattr(value, "_fields"):
             return "x".join(map(str, value))
         case _ if hasattr(value, "__dataclass_fields__") and not hasattr(value, "read"):

@@ -27,8 +27,10 @@ NETWORK = Graph(
         Node("swish", ops.Unary(ops.Swish()), ("conv",)),
         Node("product", ops.Binary(ops.BinaryOp.MULTIPLY), ("swish", "conv")),
         Node("behind", CONV, ("product",)),
+        Node("sum", ops.Binary(ops.BinaryOp.ADD), ("swish", "conv")),
+        Node("other", CONV, ("sum",)),
     ),
-    ("behind",),
+    ("behind", "other"),
 )
 
 

@@ -280,6 +280,7 @@ def test_an_empty_value_is_the_default_where_the_default_is_empty(folder: Path, 
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
+        ("cpu_threads", "0", "auto, or a number of threads from 1 to 64"),
         *(("name", bad, "letters, digits") for bad in ("my-net", "a b", "größe", "net.h5")),
         ("origin", "PYTORCH", "CAFFE, KERAS or ONNX"),
         *(("quantization", bad, "0, 1 or auto") for bad in ("2", "", "01", "1 2", "-1", "\uff11", "yes")),

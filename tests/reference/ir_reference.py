@@ -427,6 +427,36 @@ def on_cpu(op: ops.OnCpu, *xs: Array) -> Array:
     return execute(op.op, *xs)
 
 
+_MULTIPLY, _SWISH = ops.Binary(ops.BinaryOp.MULTIPLY), ops.Unary(ops.Swish(1.0))
+_MEAN = ops.AveragePool2d(Window(Pair(6, 5)))
+
+
+@reference(
+    ops.InPieces,
+    {
+        "the mean of a function": (ops.InPieces((ops.PieceStep(_SWISH, (0,)), ops.PieceStep(_MEAN, (1,)))), NARROW),
+        "the mean of a product of two functions, channels and pixels": (
+            ops.InPieces(
+                (
+                    ops.PieceStep(ops.Unary(ops.Mish()), (0,)), ops.PieceStep(_SWISH, (1,)), ops.PieceStep(_MULTIPLY, (5, 4)),
+                    ops.PieceStep(_MULTIPLY, (2, 6)), ops.PieceStep(_MULTIPLY, (7, 3)), ops.PieceStep(_MEAN, (8,)),
+                )
+            ),
+            NARROW, NARROW, Shape(1, 1, 11), Shape(6, 5, 1),
+        ),
+    },
+)  # fmt: skip
+def in_pieces(op: ops.InPieces, *xs: Array) -> Array:
+    return results_of_steps(op, *xs)[-1]
+
+
+def results_of_steps(op: ops.InPieces, *xs: Array) -> list[Array]:
+    values = [*xs]
+    for step, reads in op.steps:
+        values.append(execute(step, *(values[number] for number in reads)))
+    return values
+
+
 @reference(
     ops.ArraySoftmax,
     {

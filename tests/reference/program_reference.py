@@ -6,7 +6,7 @@ written, or was overwritten, gives another result. Written from the specificatio
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -50,6 +50,15 @@ def from_memory(memory: Real, shape: Shape, *, transposed: bool) -> Real:
     return np.concatenate(chunks, axis=2)
 
 
+def on_cpu(op: ops.Op, inputs: Sequence[Real], *, transposed: bool) -> Any:
+    """An operator's result, part of which may lie in memory order."""
+    if not (isinstance(op, ops.InPieces) and op.keeps_map):
+        return ir_reference.execute(op, *inputs)
+    *_, written, average = ir_reference.results_of_steps(op, *inputs)
+    parts: Any = [to_memory(written, transposed=transposed).reshape(1, 1, -1), average]
+    return np.concatenate(parts, axis=-1)
+
+
 def run_legal(graph: Graph, inputs: Mapping[str, Real], *, transposed: bool) -> dict[str, Real]:
     """Every node's value, where some reshapes are counted in memory order."""
     values: dict[str, Any] = {}
@@ -63,7 +72,7 @@ def run_legal(graph: Graph, inputs: Mapping[str, Real], *, transposed: bool) -> 
                     to_memory(arguments[0], transposed=transposed), shape, transposed=transposed
                 )
             case ops.OnCpu(op=op):
-                values[node.name] = ir_reference.execute(op, *arguments)
+                values[node.name] = on_cpu(op, arguments, transposed=transposed)
             case ops.ChannelSlice(first=first, count=count):
                 values[node.name] = arguments[0][:, :, first : first + count]
             case _:
@@ -145,7 +154,7 @@ class Machine:
                 self.write(layer.output.offset, np.concatenate(parts))
             case LayerType.CUSTOM if layer.cpu is not None:
                 maps = [self.map_of(tensor) for tensor in layer.inputs]
-                values = ir_reference.execute(layer.cpu, *maps)
+                values = on_cpu(layer.cpu, maps, transposed=transposed)
                 plain = layer.output.is_plain
                 memory: Any = values.reshape(-1) if plain else to_memory(values, transposed=transposed)
                 self.write(layer.output.offset, memory, size=layer.output.type.value)

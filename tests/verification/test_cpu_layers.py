@@ -122,9 +122,13 @@ def large_maps() -> Graph:
     nodes = (
         Node("x", ops.Input(Shape(45, 43, 24))),
         Node("swish", ops.Unary(ops.Swish(1.0)), ("x",)),
+        Node("swish of x", ops.Unary(ops.Swish(2.0)), ("x",)),
         Node("mish", ops.Unary(ops.Mish()), ("swish",)),
         Node("mean", ops.Reduce(ops.Reduction.MEAN, (Axis.HEIGHT, Axis.WIDTH)), ("mish",)),
-        Node("product", ops.Binary(ops.BinaryOp.MULTIPLY), ("mish", "mean")),
+        Node("mean of swish", ops.AveragePool2d(Window(Pair(45, 43))), ("swish of x",)),
+        Node("scale", ops.Unary(ops.Softsign()), ("mean of swish",)),
+        Node("scaled", ops.Binary(ops.BinaryOp.MULTIPLY), ("mish", "scale")),
+        Node("product", ops.Binary(ops.BinaryOp.MULTIPLY), ("scaled", "mean")),
         Node("scores", COPY, ("product",)),
         Node("classes", ops.ArgMax(Axis.CHANNELS, 1, values=False), ("scores",)),
     )
@@ -145,6 +149,66 @@ def test_threads_of_a_generated_network_give_the_same_bits(tmp_path: Path, threa
     for one, other, third in zip(*(each.run(inputs).outputs for each in (alone, shared, without_block)), strict=True):
         np.testing.assert_array_equal(one, other)
         np.testing.assert_array_equal(one, third)
+
+
+def functions_that_follow_each_other(*, apart: bool) -> Graph:
+    """On maps of 1 to 17 channels. apart: each map between two functions has another reader, and means are outputs."""
+    nodes, outputs, between = list[Node](), list[str](), list[str]()
+    for channels in range(1, 18):
+        height, width = 3 + channels % 3, 1 + 20 * channels // 17
+        x, factors, pixels = (f"{name}{channels}" for name in ("x", "factors", "pixels"))
+        inner = [
+            f"{name}{channels}"
+            for name in ("swish", "sum", "product", "square", "gelu", "mean of gelu", "hard", "mean of hard")
+        ]
+        swish, total, product, square, gelu, mean, hard, other_mean = inner
+        scaled, excited, factor = (f"{name}{channels}" for name in ("scaled", "excited", "factor"))
+        nodes += [
+            Node(x, ops.Input(Shape(height, width, channels))),
+            Node(factors, ops.Input(Shape(1, 1, channels))),
+            Node(pixels, ops.Input(Shape(height, width, 1))),
+            Node(swish, ops.Unary(ops.Swish(1.0)), (x,)),
+            Node(total, ops.Binary(ops.BinaryOp.MAXIMUM), (x, swish)),
+            Node(product, ops.Binary(ops.BinaryOp.MULTIPLY), (factors, total)),
+            Node(square, ops.Binary(ops.BinaryOp.MULTIPLY), (total, product)),
+            Node(scaled, ops.Binary(ops.BinaryOp.DIVIDE), (square, pixels)),
+            Node(f"{scaled}, copied", COPY, (scaled,)),
+            Node(gelu, ops.Unary(ops.Gelu(False)), (x,)),
+            Node(mean, ops.AveragePool2d(Window(Pair(height, width))), (gelu,)),
+            Node(factor, ops.Unary(ops.Sigmoid()), (mean,)),
+            Node(excited, ops.Binary(ops.BinaryOp.MULTIPLY), (gelu, factor)),
+            Node(f"{excited}, copied", COPY, (excited,)),
+            Node(hard, ops.Unary(ops.HardSwish()), (x,)),
+            Node(other_mean, ops.AveragePool2d(Window(Pair(height, width))), (hard,)),
+            Node(f"{other_mean}, too", ops.Unary(ops.Absolute()), (other_mean,)),
+        ]
+        outputs += [f"{scaled}, copied", f"{excited}, copied", f"{other_mean}, too"]
+        between += inner
+    readers = [Node(f"{name} once more", ops.Unary(ops.Absolute()), (name,)) for name in between] if apart else []
+    means = [name for name in between if name.startswith("mean")] if apart else []
+    return Graph((*nodes, *readers), (*outputs, *means, *(node.name for node in readers)))
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_functions_in_pieces_give_the_bits_of_functions_one_after_the_other(tmp_path: Path, transposed: bool) -> None:
+    graphs, random = (
+        [functions_that_follow_each_other(apart=apart) for apart in (False, True)],
+        np.random.default_rng(5),
+    )
+    inputs = {
+        node.name: random.normal(size=(2, *graphs[0].shape(node.name))).astype(np.float16).astype(np.float32)
+        for node in graphs[0].inputs
+    }
+    for name, values in inputs.items():
+        values[1].flat[0] = 0.0 if name.startswith("pixels") else 60000.0  # then there are NaN and infinity
+    one, other = (
+        network(graph, tmp_path / str(number), transpose_weight=transposed) for number, graph in enumerate(graphs)
+    )
+    assert sum(isinstance(layer.cpu, ops.InPieces) for layer in one.program.layers) == 2 * 17 + 2
+    assert not any(isinstance(layer.cpu, ops.InPieces) for layer in other.program.layers)
+    assert audit(tmp_path / "0" / f"{NAME}_gen.cpp", None).findings == ()
+    for mine, theirs in zip(one.run(inputs).outputs, other.run(inputs).outputs, strict=False):
+        np.testing.assert_array_equal(mine, theirs)
 
 
 UNPOOLED = {

@@ -6,48 +6,89 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from cnn_convertor.codegen.cpp import literal
+from cnn_convertor.codegen.cpp import bool_literal, literal
 from cnn_convertor.devices.dv700.operators import Argument, CpuKernelCall, kernel_call
 from cnn_convertor.devices.dv700.program import ElementType, Layer, Program, StoredArray, Tensor
-from cnn_convertor.ir.ops import Op
+from cnn_convertor.ir.ops import AveragePool2d, InPieces, Op
 
 _FOLDER = Path(__file__).parent
 _NAMESPACE = "dv700_cpu"  # of the headers; NAME_cpu.h puts them into its own, since each network has its own version
 _ORDER = "order.h"  # NAME_cpu.h says the order of its maps itself
 _THREADS, _ONE_THREAD = "threads.h", "one_thread.h"  # the second in place of the first needs no <thread>
 MAXIMIZER = "Maximize"  # works on a block of the device
+AVERAGE = "piece.Average"  # of a map that is taken in pieces
 _TAKES_A_LIST = {"Concat"}  # functions of any number of maps
 
 
 class KernelView(NamedTuple):
     """A call, as C++. maps: the declarations of what it works on. arguments: all of them, separated by commas.
 
-    reads_weights: whether it reads the weight buffer, too.
+    reads_weights: whether it reads the weight buffer, too. steps: the calls for each piece, if it takes a map in pieces.
+    functions: all that it needs.
     """
 
     function: str
     maps: tuple[str, ...]
     arguments: str
     reads_weights: bool = False
+    steps: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
 
 
 def kernel_view(program: Program, layer: Layer) -> KernelView:
     """The call that does the work of a layer on the CPU, or lets the device's maximizer do it."""
     assert layer.cpu is not None
-    call = kernel_call(layer.cpu)
     names = ["x"] if len(layer.inputs) == 1 else [f"x{position}" for position in range(len(layer.inputs))]
     maps = tuple(map(_declared, (*names, "y"), (*layer.inputs, layer.output)))
     if maximizes(layer):
-        return KernelView(MAXIMIZER, maps, f"x, y, {layer.inputs[0].offset}, {layer.output.offset}")
+        arguments = f"x, y, {layer.inputs[0].offset}, {layer.output.offset}"
+        return KernelView(MAXIMIZER, maps, arguments, functions=(MAXIMIZER,))
+    call = kernel_call(layer.cpu)
+    if isinstance(layer.cpu, InPieces):
+        of_elements = (step.op for step in layer.cpu.steps if not isinstance(step.op, AveragePool2d))
+        functions = (call.function, *(kernel_call(op).function for op in of_elements))
+        arguments, steps = _in_pieces(layer.cpu, names, "y")
+        return KernelView(call.function, maps, arguments, False, steps, functions)
     arrays = [f"w{position}" for position in range(len(layer.constants))]
     offsets = [program.arrays_offset + array.offset for array in layer.constants]
     maps = (*map(_declared_array, arrays, offsets, layer.constants), *maps)
-    return KernelView(call.function, maps, _arguments(call, names, arrays, "y"), bool(arrays))
+    arguments = _arguments(call, names, arrays, "y")
+    return KernelView(call.function, maps, arguments, bool(arrays), functions=(call.function,))
+
+
+class _Pieces(NamedTuple):
+    """arguments: of InPieces before what it does for a piece. steps: that, a call for each."""
+
+    arguments: str
+    steps: tuple[str, ...]
+
+
+def _in_pieces(op: InPieces, inputs: Sequence[str], output: str) -> _Pieces:
+    """A result between two steps has the room of one that no later step reads, or another one; the last is the output."""
+    places, steps, rooms = [f"piece.Of({name})" for name in inputs], list[str](), 0
+    for number, (inner, reads) in enumerate(op.steps, 1):
+        read = [places[place] for place in reads]
+        later = {place for _, others in op.steps[number:] for place in others}
+        replaced = [places[place] for place in reads if place >= len(inputs) and place not in later]
+        if number > len(op.steps) - (2 if op.keeps_map else 1):
+            part = "Of" if not op.keeps_map else "First" if number < len(op.steps) else "Rest"
+            places.append(f"piece.{part}({output})")
+        else:
+            places.append([*replaced, f"piece.Room({rooms})"][0])
+            rooms += not replaced
+        of_all = CpuKernelCall(AVERAGE, (inner.factor or 0.0,)) if isinstance(inner, AveragePool2d) else None
+        call = of_all or kernel_call(inner)
+        steps.append(f"{call.function}({_arguments(call, read, (), places[-1])})")
+    has_sums = bool_literal(isinstance(op.steps[-1].op, AveragePool2d))
+    return _Pieces(f"{inputs[0]}, {rooms}, {has_sums}", tuple(steps))
 
 
 def call_text(op: Op, inputs: Sequence[str], arrays: Sequence[str], output: str) -> str:
     """The call that does an operator's work, as C++. inputs, arrays, output: the names of maps and of constants."""
     call = kernel_call(op)
+    if isinstance(op, InPieces):
+        pieces = _in_pieces(op, inputs, output)
+        return f"{call.function}({pieces.arguments}, [&](Piece &piece) {{ {'; '.join(pieces.steps)}; }})"
     return f"{call.function}({_arguments(call, inputs, arrays, output)})"
 
 

@@ -8,46 +8,16 @@
 #include <cstddef>
 
 #include "block.h"
+#include "in_pieces.h"
 #include "tensor.h"
 #include "values.h"
 #include "window.h"
 
 namespace dv700_cpu {
 
-struct Sum {
-  template <class V>
-  V operator()(V x, V y) const { return x + y; }
-};
-
-// The average of so many elements, or a factor of the sum.
-struct Averaged {
-  float factor, count;
-  template <class V>
-  V operator()(V sum) const { return factor != 0.0f ? sum * Each<V>(factor) : sum / Each<V>(count); }
-};
-
 // The average of the whole map, or a factor of the sum: eight channels at a time, without a copy of the map.
 inline void AverageOfAll(const Tensor &x, const Tensor &y, float factor) {
-  const std::size_t pixels = static_cast<std::size_t>(x.height) * static_cast<std::size_t>(x.width);
-  const std::size_t channels = static_cast<std::size_t>(x.channels), chunk = static_cast<std::size_t>(x.Together(0));
-  Values to(y);
-  Share(y.threads, (channels + chunk - 1) / chunk, pixels * chunk, [&](std::size_t first, std::size_t last) {
-    for (std::size_t i = first; i < last; ++i) {
-      const int c = static_cast<int>(i * chunk);
-      const std::size_t together = static_cast<std::size_t>(x.Together(c));
-      const Elements from(x, i * chunk * pixels);
-      float *sums = to.At(0, 0, c);
-      if (together == 8) {
-        Eight total = Values::Row(sums).Get(0);
-        for (std::size_t pixel = 0; pixel < pixels; ++pixel) total = Apply(Sum{}, total, from.Get(8 * pixel));
-        Values::Row(sums).Set(0, total);
-      } else {
-        for (std::size_t j = 0; j < pixels * together; ++j) sums[j % together] += from.GetOne(j);
-      }
-      Transform(Values::Row(sums), Values::Row(sums), together, Averaged{factor, static_cast<float>(pixels)});
-    }
-  });
-  to.Write(y);
+  InPieces(x, 0, true, [&](Piece &piece) { piece.Average(piece.Of(x), piece.Of(y), factor); });
 }
 
 // counted: rows above, below, left and right of the map that count as zeros. factor: of the sums; 0: 1 / (what counts).

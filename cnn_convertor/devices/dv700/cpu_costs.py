@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 from cnn_convertor.devices.dv700.operators import CpuKernelCall, kernel_call
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.program import Layer
-from cnn_convertor.devices.intervals import Interval, larger
+from cnn_convertor.devices.intervals import Interval, larger, total
 from cnn_convertor.ir import ops
-from cnn_convertor.ir.ops import Pair, Window
+from cnn_convertor.ir.ops import Pair, Shape, Window
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -40,14 +40,14 @@ class Cycles(NamedTuple):
 
 
 class CpuWork(NamedTuple):
-    """What a layer does on the CPU. function: a key of the tables. units: most often elements of the output."""
+    """What a function of a layer does on the CPU. function: a key of the tables. units: most often elements of the output."""
 
     function: str
     units: int
 
 
 class CpuEstimate(NamedTuple):
-    """What a layer on the CPU costs. nbytes: of the maps that it reads and writes, and of constants."""
+    """What a layer on the CPU costs. function: or several. nbytes: of the maps that it reads and writes, and of constants."""
 
     function: str
     units: int
@@ -62,26 +62,40 @@ def cycles(processor: str) -> Mapping[str, Cycles]:
     return {name: Cycles(*row) for name, row in tomllib.loads(text)["cycles"].items()}
 
 
-def work_of(layer: Layer) -> CpuWork | None:
-    """What a generated function does for a layer; None for others, which the runtime or the firmware does."""
-    op, size = layer.cpu, layer.output.shape.size
-    match op:
+def works_of(layer: Layer) -> tuple[CpuWork, ...]:
+    """What the generated functions of a layer do, in order; nothing for others, which the runtime or the firmware does."""
+    shapes = [tensor.shape for tensor in layer.inputs]
+    match layer.cpu:
         case None:
-            return None
-        case ops.AveragePool2d(window=window) if window == Window(Pair(*layer.inputs[0].shape[:2])):
-            return CpuWork("GlobalAverage", layer.inputs[0].shape.size)
+            return ()
+        case ops.InPieces(steps=steps):
+            works = []
+            for op, reads in steps:
+                inputs = [shapes[number] for number in reads]
+                shapes.append(op.output_shape(*inputs))
+                works.append(_work(op, inputs, shapes[-1].size))
+            return tuple(works)
+        case op:
+            return (_work(op, shapes, layer.output.shape.size),)
+
+
+def _work(op: ops.Op, inputs: Sequence[Shape], size: int) -> CpuWork:
+    """size: of the output."""
+    match op:
+        case ops.AveragePool2d(window=window) if window == Window(Pair(*inputs[0][:2])):
+            return CpuWork("GlobalAverage", inputs[0].size)
         case ops.MaxPool2d(window=window) | ops.AveragePool2d(window=window):
             return CpuWork(_name(op), size * window.kernel.height * window.kernel.width)
         case ops.Dense(weight=weight):
             return CpuWork(_name(op), weight.size)
         case ops.MatMul():
-            return CpuWork(_name(op), size * op.left.size_in(layer.inputs[0].shape).width)
+            return CpuWork(_name(op), size * op.left.size_in(inputs[0]).width)
         case ops.Resize(interpolation=ops.Interpolation.NEAREST):
             return CpuWork("Nearest", size)
         case ops.Reduce() | ops.ArgMax():
-            return CpuWork(_name(op), layer.inputs[0].shape.size)
+            return CpuWork(_name(op), inputs[0].size)
         case ops.DetectionOutput() | ops.DetectionInBoxes():
-            return CpuWork(_name(op), layer.inputs[1].shape.size)
+            return CpuWork(_name(op), inputs[1].size)
         case _:
             return CpuWork(_name(op), size)
 
@@ -101,21 +115,28 @@ def _workers(units: int, threads: int, cores: int) -> int:
 
 def estimate_on_cpu(layer: Layer, profile: Profile, threads: int = 1) -> CpuEstimate | None:
     """The cost of a layer on the CPU of a device; None where nothing is known of it. threads: as `Program.cpu_threads`."""
-    work = work_of(layer)
-    if work is None:
+    works = works_of(layer)
+    if not works:
         return None
     nbytes = sum(tensor.nbytes for tensor in (*layer.inputs, layer.output))
     nbytes += sum(array.nbytes for array in layer.constants)
-    cores = profile.cpu_cores.value
+    name, units = ", ".join(work.function for work in works), sum(work.units for work in works)
+    compute = total(_compute_usec(work, profile, threads) for work in works)
+    if all(work.function in profile.functions for work in works):  # their times have what they wait for memory
+        return CpuEstimate(name, units, nbytes, compute)
+    memory = nbytes / profile.bandwidth.value
+    return CpuEstimate(name, units, nbytes, Interval(larger(compute, memory).low, (compute + memory).high))
+
+
+def _compute_usec(work: CpuWork, profile: Profile, threads: int) -> Interval:
+    """The time of a function's work without its memory, or as a board has measured it."""
+    cores, clock = profile.cpu_cores.value, profile.cpu_freq.value
     fewest, most = (_workers(work.units, threads, int(end)) for end in (cores.low, cores.high))
     if (measured := profile.functions.get(work.function)) is not None:
         usec = measured * work.units / 1e3
-        return CpuEstimate(*work, nbytes, Interval(usec / most, usec / fewest))
+        return Interval(usec / most, usec / fewest)
     known, new = cycles(profile.cpu.value)[work.function]
-    clock = profile.cpu_freq.value
-    compute = Interval(
+    return Interval(
         known * work.units / clock.high / most,
         (known * work.units + (new - known) * min(work.units, _VALUES)) / clock.low / fewest,
     )
-    memory = nbytes / profile.bandwidth.value
-    return CpuEstimate(*work, nbytes, Interval(larger(compute, memory).low, (compute + memory).high))

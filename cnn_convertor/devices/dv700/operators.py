@@ -207,6 +207,7 @@ OPERATORS: Mapping[type, Operator] = {
         _CPU, "detection output", None, "DetectionOutput", lambda op: _detection_output(op.detection),
         lambda op: ((op.boxes, ElementType.FLOAT),),
     ),
+    ops.InPieces: Operator(_CPU, "functions in pieces", None, "InPieces"),
     ops.OnCpu: Operator(_CPU, "function", LayerType.CUSTOM),
     ops.Custom: Operator(Executor.FIRMWARE, "custom", LayerType.CUSTOM),
 }  # fmt: skip
@@ -229,6 +230,8 @@ def describe(op: Op) -> str:
     match op:
         case ops.OnCpu(op=inner):
             return describe(inner)
+        case ops.InPieces(steps=steps):
+            return ", ".join(describe(step.op) for step in steps)
         case ops.Unary(function=function) | ops.Activation(function=function):
             return words_of(type(function))
         case ops.Binary(operation=operation):

@@ -13,9 +13,12 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <tuple>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "dmp_network.h"
 #include "threads.h"
@@ -107,6 +110,14 @@ struct IsVector : std::false_type {};
 template <class T>
 struct IsVector<std::vector<T>> : std::true_type {};
 
+// A map as the argument of a call: whole, or what a piece has of it or for it.
+enum class Cut { WHOLE, OF, FIRST, REST, ROOM };
+struct MapArgument {
+  Cut cut;
+  std::optional<dv700_cpu::Tensor> map;
+  std::size_t room = 0;
+};
+
 // Reads the arguments of a call, by their types: structs as Name{fields}, lists as {items}, maps by their names.
 class Arguments {
  public:
@@ -120,7 +131,14 @@ class Arguments {
  private:
   template <class T>
   T read_word(const std::string &word) {
-    if constexpr (std::is_same_v<T, dv700_cpu::Tensor>) {
+    if constexpr (std::is_same_v<T, MapArgument>) {
+      static const std::map<std::string, Cut> cuts = {
+          {"piece.Of", Cut::OF}, {"piece.First", Cut::FIRST}, {"piece.Rest", Cut::REST}, {"piece.Room", Cut::ROOM}};
+      const auto known = cuts.find(word);
+      if (known == cuts.end()) return {Cut::WHOLE, read_word<dv700_cpu::Tensor>(word)};
+      if (known->second == Cut::ROOM) return {Cut::ROOM, std::nullopt, number<std::size_t>(words_.next())};
+      return {known->second, read_word<dv700_cpu::Tensor>(words_.next())};
+    } else if constexpr (std::is_same_v<T, dv700_cpu::Tensor>) {
       const auto map = maps_.find(word);
       if (map == maps_.end()) refuse("no map is called \"" + word + "\"");
       return map->second;
@@ -161,13 +179,32 @@ class Arguments {
   const std::map<std::string, dv700_cpu::Tensor> &maps_;
 };
 
-using Call = std::function<void()>;
+using Call = std::function<void(dv700_cpu::Piece *)>;
+
+template <class T>
+using Stored = std::conditional_t<std::is_same_v<T, dv700_cpu::Tensor>, MapArgument, T>;
+
+template <class T>
+const T &given(const T &value, dv700_cpu::Piece *) {
+  return value;
+}
+inline dv700_cpu::Tensor given(const MapArgument &argument, dv700_cpu::Piece *piece) {
+  if (argument.cut != Cut::WHOLE && !piece) refuse("a piece is used outside of its call");
+  switch (argument.cut) {
+    case Cut::OF: return piece->Of(*argument.map);
+    case Cut::FIRST: return piece->First(*argument.map);
+    case Cut::REST: return piece->Rest(*argument.map);
+    case Cut::ROOM: return piece->Room(argument.room);
+    default: return *argument.map;
+  }
+}
 
 template <class... Parameters>
 Call bound(void (*function)(Parameters...), Arguments arguments) {
   // In braces, so that the arguments are read in their order.
-  return [function, values = std::tuple<std::decay_t<Parameters>...>{arguments.read<std::decay_t<Parameters>>()...}] {
-    std::apply(function, values);
+  return [function, values = std::tuple<Stored<std::decay_t<Parameters>>...>{
+                        arguments.read<Stored<std::decay_t<Parameters>>>()...}](dv700_cpu::Piece *piece) {
+    std::apply([&](const auto &...each) { function(given(each, piece)...); }, values);
   };
 }
 
@@ -195,7 +232,27 @@ struct Maximizer {
   }
 };
 
-inline void run_call(fpga_layer &, void *call, uint8_t *) { (*static_cast<Call *>(call))(); }
+// Calls that take a map in pieces: Average, and InPieces with what it does for each.
+inline Call average(Words &words, const std::map<std::string, dv700_cpu::Tensor> &maps) {
+  Arguments arguments(words, maps);
+  const auto from = arguments.read<MapArgument>(), to = arguments.read<MapArgument>();
+  const auto factor = arguments.read<float>();
+  return [=](dv700_cpu::Piece *piece) { piece->Average(given(from, piece), given(to, piece), factor); };
+}
+
+inline Call in_pieces(Words &words, const std::map<std::string, dv700_cpu::Tensor> &maps, std::vector<Call> steps) {
+  Arguments arguments(words, maps);
+  const auto map = arguments.read<dv700_cpu::Tensor>();
+  const auto rooms = arguments.read<std::size_t>();
+  const auto has_sums = arguments.read<bool>();
+  return [=](dv700_cpu::Piece *) {
+    dv700_cpu::InPieces(map, rooms, has_sums, [&](dv700_cpu::Piece &piece) {
+      for (const Call &step : steps) step(&piece);
+    });
+  };
+}
+
+inline void run_call(fpga_layer &, void *call, uint8_t *) { (*static_cast<Call *>(call))(nullptr); }
 
 }  // namespace program
 
@@ -268,9 +325,16 @@ class ProgramNetwork : public CDMP_Network {
     } else if (word == "Bytes") {
       words.expect("y");
       bytes_ = std::make_unique<dv700_cpu::Bytes>(map<dv700_cpu::Bytes, dv700_cpu::ByteFormat>(words));
+    } else if (word == "step") {
+      const std::string function = words.next();
+      steps_.push_back(function == "piece.Average" ? program::average(words, maps_)
+                                                   : program::call_of(function, words, maps_));
+      words.expect(";");
     } else if (word == "call") {
       const std::string function = words.next();
-      calls_.push_back(function == "Maximize" ? maximize(words) : program::call_of(function, words, maps_));
+      calls_.push_back(function == "Maximize"   ? maximize(words)
+                       : function == "InPieces" ? program::in_pieces(words, maps_, std::exchange(steps_, {}))
+                                                : program::call_of(function, words, maps_));
       words.expect(";");
       layer.custom_proc_ptr = program::run_call;
       layer.custom_param = &calls_.back();
@@ -312,7 +376,7 @@ class ProgramNetwork : public CDMP_Network {
     block.context = ctx_;
     block.memory = io_mem_;
     if (!bytes_) program::refuse("a map of bytes is missing");
-    return [&block, x = maps_.at("x"), y = *bytes_, input, output] { dv700_cpu::Maximize(block, x, y, input, output); };
+    return [&block, x = maps_.at("x"), y = *bytes_, input, output](dv700_cpu::Piece *) { dv700_cpu::Maximize(block, x, y, input, output); };
   }
 
   // Assigns a value to the field that a word names.
@@ -356,6 +420,7 @@ class ProgramNetwork : public CDMP_Network {
   std::size_t run_ = 0;          // of its command
   std::map<std::string, dv700_cpu::Tensor> maps_;  // of its call
   std::unique_ptr<dv700_cpu::Bytes> bytes_;
+  std::vector<program::Call> steps_;  // of its call, for each piece of a map
   std::deque<program::Call> calls_;
   std::deque<program::Maximizer> maximizers_;
   std::deque<std::vector<fpga_layer *>> sources_;

@@ -8,7 +8,7 @@ import pytest
 
 from cnn_convertor.board.function_calls import cases
 from cnn_convertor.codegen.kernels import all_kernels
-from cnn_convertor.devices.dv700.cpu_costs import CpuWork, cycles, estimate_on_cpu, work_of
+from cnn_convertor.devices.dv700.cpu_costs import CpuWork, cycles, estimate_on_cpu, works_of
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.estimate import changes, cpu_estimates
 from cnn_convertor.devices.dv700.profile import PROCESSORS, Figure
@@ -41,8 +41,8 @@ def test_each_operator_on_the_cpu_has_an_estimate(name: str) -> None:
     op, shapes = EXAMPLES[name].op, [Shape(*x) for x in EXAMPLES[name].inputs if isinstance(x, tuple)]
     assert isinstance(op, ops.OnCpu)
     if len(shapes) == len(EXAMPLES[name].inputs):
-        work = work_of(on_cpu(op.op, op.op.output_shape(*shapes), *shapes))
-        assert work is not None and work.function in cycles("cortex-a53") and work.units > 0
+        (work,) = works_of(on_cpu(op.op, op.op.output_shape(*shapes), *shapes))
+        assert work.function in cycles("cortex-a53") and work.units > 0
 
 
 MAP = Shape(6, 5, 16)
@@ -63,7 +63,7 @@ POOL = Window(Pair(3, 2))
     ],
 )
 def test_work_is_counted_in_units_of_the_function(op: ops.Op, inputs: list[Shape], work: CpuWork) -> None:
-    assert work_of(on_cpu(op, op.output_shape(*inputs), *inputs)) == work
+    assert works_of(on_cpu(op, op.output_shape(*inputs), *inputs)) == (work,)
 
 
 def test_a_layer_takes_its_cycles_and_waits_for_memory() -> None:

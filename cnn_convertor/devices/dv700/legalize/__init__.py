@@ -10,6 +10,7 @@ from cnn_convertor.devices.dv700.legalize.clamp_strides import clamp_strides
 from cnn_convertor.devices.dv700.legalize.decompose_conv import Rule
 from cnn_convertor.devices.dv700.legalize.drop_taps import drop_taps
 from cnn_convertor.devices.dv700.legalize.fit_limits import fit_pixels, refold_pixels, split_channels
+from cnn_convertor.devices.dv700.legalize.in_pieces import in_pieces
 from cnn_convertor.devices.dv700.legalize.maximizers import classes_in_bytes
 from cnn_convertor.devices.dv700.legalize.memory_views import (
     channel_slices,
@@ -75,6 +76,14 @@ def legalization(
         each_node(sdk_softmax),
         "the runtime has each softmax",
         "before reshapes become views: it makes some",
+    )
+    pieces = settling(
+        "in-pieces",
+        in_pieces,
+        "no map between two functions of elements is written for one reader",
+        "last: it is known what the CPU does, and which maps are outputs",
+        requires=(HAS_LAYERS,),
+        also=(HAS_LAYERS,),
     )
     divided = settled_by(lambda graph, node: split_channels(graph, node, limits, transposed=transposed))
     return (
@@ -243,8 +252,9 @@ def legalization(
             "classes-in-bytes",
             lambda graph: classes_in_bytes(graph, device),
             "the maximizer has each arg max that it can have",
-            "last: no layer reads an output that has none so far",
+            "when no layer reads an output that has none so far",
             requires=(HAS_LAYERS,),
             also=(HAS_LAYERS,),
         ),
+        *((pieces,) if fusion is not Fusion.NONE else ()),
     )

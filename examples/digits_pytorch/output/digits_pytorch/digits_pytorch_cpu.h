@@ -766,25 +766,6 @@ void Unary(const Tensor &x, const Tensor &y, F f) {
   }
 }
 
-// How a window moves. top, left: padding.
-struct Window {
-  int kernel_height, kernel_width, stride_height, stride_width, dilation_height, dilation_width, top, left;
-  int Size() const { return kernel_height * kernel_width; }
-};
-
-// Calls f(h, w) for the places of the window at (y, x) that lie in a map of height x width.
-template <class F>
-void ForWindow(const Window &window, int y, int x, int height, int width, F f) {
-  for (int i = 0; i < window.kernel_height; ++i) {
-    const int h = y * window.stride_height - window.top + i * window.dilation_height;
-    if (h < 0 || h >= height) continue;
-    for (int j = 0; j < window.kernel_width; ++j) {
-      const int w = x * window.stride_width - window.left + j * window.dilation_width;
-      if (w >= 0 && w < width) f(h, w);
-    }
-  }
-}
-
 struct Sum {
   template <class V>
   V operator()(V x, V y) const { return x + y; }
@@ -797,57 +778,82 @@ struct Averaged {
   V operator()(V sum) const { return factor != 0.0f ? sum * Each<V>(factor) : sum / Each<V>(count); }
 };
 
-// The average of the whole map, or a factor of the sum: eight channels at a time, without a copy of the map.
-inline void AverageOfAll(const Tensor &x, const Tensor &y, float factor) {
-  const std::size_t pixels = static_cast<std::size_t>(x.height) * static_cast<std::size_t>(x.width);
-  const std::size_t channels = static_cast<std::size_t>(x.channels), chunk = static_cast<std::size_t>(x.Together(0));
-  Values to(y);
-  Share(y.threads, (channels + chunk - 1) / chunk, pixels * chunk, [&](std::size_t first, std::size_t last) {
-    for (std::size_t i = first; i < last; ++i) {
-      const int c = static_cast<int>(i * chunk);
-      const std::size_t together = static_cast<std::size_t>(x.Together(c));
-      const Elements from(x, i * chunk * pixels);
-      float *sums = to.At(0, 0, c);
-      if (together == 8) {
-        Eight total = Values::Row(sums).Get(0);
-        for (std::size_t pixel = 0; pixel < pixels; ++pixel) total = Apply(Sum{}, total, from.Get(8 * pixel));
-        Values::Row(sums).Set(0, total);
-      } else {
-        for (std::size_t j = 0; j < pixels * together; ++j) sums[j % together] += from.GetOne(j);
-      }
-      Transform(Values::Row(sums), Values::Row(sums), together, Averaged{factor, static_cast<float>(pixels)});
+// Pixels that lie one after the other, of channels that lie together.
+class Piece {
+ public:
+  // rooms: for maps between two functions.
+  Piece(const Tensor &map, std::size_t rooms) : map_(map), rooms_(rooms * Most(map) * Together(map)), sums_(Together(map)) {}
+
+  static std::size_t Together(const Tensor &map) { return static_cast<std::size_t>(map.Together(0)); }
+  static std::size_t Pixels(const Tensor &map) { return map.Size() / static_cast<std::size_t>(map.channels); }
+  // How many pixels a piece has, but for the last one of its channels.
+  static std::size_t Most(const Tensor &map) { return std::max(2048 / Together(map), static_cast<std::size_t>(1)); }
+
+  void MoveTo(std::size_t channel, std::size_t pixel) {
+    channel_ = channel;
+    pixel_ = pixel;
+    pixels_ = std::min(Most(map_), Pixels(map_) - pixel);
+    together_ = static_cast<std::size_t>(map_.Together(static_cast<int>(channel)));
+  }
+
+  // What belongs to the piece of a map that lies like the whole one, or repeats its pixels, its channels or both.
+  Tensor Of(const Tensor &t) const {
+    const bool has_channels = t.channels == map_.channels, has_pixels = Pixels(t) == Pixels(map_);
+    const std::size_t together = has_channels ? together_ : 1, pixels = has_pixels ? pixels_ : 1;
+    const std::size_t before = (has_channels ? channel_ * Pixels(t) : 0) + (has_pixels ? pixel_ * together : 0);
+    return Part(Elements(t, before), pixels, together);
+  }
+
+  // The same where t begins with a map that lies like the whole one, and of the number for each channel that follows it.
+  Tensor First(const Tensor &t) const {
+    return Part(Elements(t, channel_ * Pixels(map_) + pixel_ * together_), pixels_, together_);
+  }
+  Tensor Rest(const Tensor &t) const { return Part(Elements(t, map_.Size() + channel_), 1, together_); }
+
+  Tensor Room(std::size_t number) {
+    float *const room = rooms_.data() + number * Most(map_) * Together(map_);
+    return Part(Elements(reinterpret_cast<uint8_t *>(room), false), pixels_, together_);
+  }
+
+  // Adds the pixels of a piece to those of the same channels before it. The last piece gives y = the average, or a factor of the sum.
+  void Average(const Tensor &x, const Tensor &y, float factor) {
+    const Elements from(x, 0), sums(reinterpret_cast<uint8_t *>(sums_.data()), false);
+    if (pixel_ == 0) std::fill(sums_.begin(), sums_.end(), 0.0f);
+    if (together_ == 8) {
+      Eight total = sums.Get(0);
+      for (std::size_t i = 0; i < 8 * pixels_; i += 8) total = Apply(Sum{}, total, from.Get(i));
+      sums.Set(0, total);
+    } else {
+      for (std::size_t i = 0; i < pixels_ * together_; ++i) sums_[i % together_] += from.GetOne(i);
+    }
+    const std::size_t all = Pixels(map_);
+    if (pixel_ + pixels_ == all) Transform(sums, Elements(y, 0), together_, Averaged{factor, static_cast<float>(all)});
+  }
+
+ private:
+  static Tensor Part(Elements first, std::size_t pixels, std::size_t together) {
+    const Format format = first.is_half ? kHalf : together > 8 ? kFloatPlain : kFloat;
+    return Tensor(Memory(first.At(0)), 0, 1, static_cast<int>(pixels), static_cast<int>(together), format);
+  }
+
+  const Tensor &map_;
+  std::size_t channel_ = 0, pixel_ = 0, together_ = 0, pixels_ = 0;
+  std::vector<float> rooms_, sums_;
+};
+
+// Calls f(piece) for all pieces of a map, each thread with rooms of its own. has_sums: whether one thread has all pixels of a
+// channel, in their order.
+template <class Function>
+void InPieces(const Tensor &map, std::size_t rooms, bool has_sums, const Function &f) {
+  const std::size_t most = Piece::Most(map), together = Piece::Together(map), pieces = (Piece::Pixels(map) + most - 1) / most;
+  const std::size_t chunks = (static_cast<std::size_t>(map.channels) + together - 1) / together, each = has_sums ? pieces : 1;
+  Share(map.threads, chunks * pieces / each, each * most * together, [&](std::size_t first, std::size_t last) {
+    Piece piece(map, rooms);
+    for (std::size_t i = first * each; i < last * each; ++i) {
+      piece.MoveTo(i / pieces * together, i % pieces * most);
+      f(piece);
     }
   });
-  to.Write(y);
-}
-
-// counted: rows above, below, left and right of the map that count as zeros. factor: of the sums; 0: 1 / (what counts).
-struct Counted {
-  int top, bottom, left, right;
-};
-inline void AveragePool(const Tensor &x, const Tensor &y, const Window &window, const Counted &counted, float factor) {
-  const bool is_whole = window.kernel_height == x.height && window.kernel_width == x.width && window.top + window.left == 0;
-  const bool is_one = y.height * y.width == 1 && window.dilation_height * window.dilation_width == 1;
-  if (is_whole && is_one) return AverageOfAll(x, y, factor);
-  const Window inside = {window.kernel_height,   window.kernel_width,   window.stride_height,
-                         window.stride_width,    window.dilation_height, window.dilation_width,
-                         window.top - counted.top, window.left - counted.left};
-  Values from = Values::Of(x), to(y);
-  const int rows = x.height, columns = x.width, width = y.width;
-  const int all_rows = rows + counted.top + counted.bottom, all_columns = columns + counted.left + counted.right;
-  const std::size_t channels = static_cast<std::size_t>(y.channels);
-  float *const first = from.At(0, 0, 0), *const result = to.At(0, 0, 0);
-  // Copies, which what is written cannot change.
-  y.ForPixels(y.channels * window.Size(), [=](int h, int w) {
-    const Elements sums = Values::Row(result + static_cast<std::size_t>(h * width + w) * channels);
-    int count = 0;
-    ForWindow(window, h, w, rows, columns, [=](int i, int j) {
-      Transform(sums, Values::Row(first + static_cast<std::size_t>(i * columns + j) * channels), sums, channels, Sum{});
-    });
-    ForWindow(inside, h, w, all_rows, all_columns, [&](int, int) { ++count; });
-    Transform(sums, sums, channels, Averaged{factor, static_cast<float>(std::max(count, 1))});
-  });
-  to.Write(y);
 }
 
 struct AddWeighted {
@@ -1121,85 +1127,82 @@ inline void Layer_0(fpga_layer &, void *, uint8_t *io) {
 // "silu" (Swish)
 inline void Layer_2(fpga_layer &, void *, uint8_t *io) {
   const Tensor x(io, 0, 4, 4, 16, kHalf);
-  const Tensor y(io, 1024, 4, 4, 16, kHalf);
+  const Tensor y(io, 1088, 4, 4, 16, kHalf);
   Unary(x, y, Swish{1.0f});
 }
 
 // "hardswish" (HardSwish)
-inline void Layer_4(fpga_layer &, void *, uint8_t *io) {
-  const Tensor x(io, 1536, 4, 4, 16, kHalf);
-  const Tensor y(io, 0, 4, 4, 16, kFloat);
-  Unary(x, y, HardSwish{});
-}
-
 // "mean" (ReduceMean)
-inline void Layer_5(fpga_layer &, void *, uint8_t *io) {
-  const Tensor x(io, 0, 4, 4, 16, kFloat);
-  const Tensor y(io, 1536, 1, 1, 16, kFloat);
-  AveragePool(x, y, Window{4, 4, 1, 1, 1, 1, 0, 0}, Counted{0, 0, 0, 0}, 0.0f);
+inline void Layer_4(fpga_layer &, void *, uint8_t *io) {
+  const Tensor x(io, 1600, 4, 4, 16, kHalf);
+  const Tensor y(io, 0, 1, 1, 272, kFloat);
+  InPieces(x, 0, true, [&](Piece &piece) {
+    Unary(piece.Of(x), piece.First(y), HardSwish{});
+    piece.Average(piece.First(y), piece.Rest(y), 0.0f);
+  });
 }
 
 // "conv2d_2" (Conv)
 // "relu" (Relu)
-inline void Layer_6(fpga_layer &, void *memory, uint8_t *io) {
+inline void Layer_5(fpga_layer &, void *memory, uint8_t *io) {
   uint8_t *const weights = dmp_dv_mem_map(static_cast<dmp_dv_mem>(memory));
   if (!weights) return static_cast<void>(std::memset(io + 1600, 0xFF, 16));  // NaN
   const Tensor w0(weights, 12848, 1, 1, 64, kHalf);
   const Tensor w1(weights, 12976, 1, 1, 4, kHalf);
-  const Tensor x(io, 1536, 1, 1, 16, kFloat);
+  const Tensor x(io, 1024, 1, 1, 16, kFloat);
   const Tensor y(io, 1600, 1, 1, 4, kFloat);
   Dense(x, w0, w1, y);
 }
 
 // "conv2d_2" (Conv)
 // "relu" (Relu)
-inline void Layer_7(fpga_layer &, void *, uint8_t *io) {
+inline void Layer_6(fpga_layer &, void *, uint8_t *io) {
   const Tensor x(io, 1600, 1, 1, 4, kFloat);
-  const Tensor y(io, 1616, 1, 1, 4, kFloat);
+  const Tensor y(io, 1664, 1, 1, 4, kFloat);
   Unary(x, y, Clip{0.0f, INFINITY});
 }
 
 // "conv2d_3" (Conv)
 // "hardsigmoid" (HardSigmoid)
-inline void Layer_8(fpga_layer &, void *memory, uint8_t *io) {
+inline void Layer_7(fpga_layer &, void *memory, uint8_t *io) {
   uint8_t *const weights = dmp_dv_mem_map(static_cast<dmp_dv_mem>(memory));
-  if (!weights) return static_cast<void>(std::memset(io + 1536, 0xFF, 64));  // NaN
+  if (!weights) return static_cast<void>(std::memset(io + 1600, 0xFF, 64));  // NaN
   const Tensor w0(weights, 12992, 1, 1, 64, kHalf);
   const Tensor w1(weights, 13120, 1, 1, 16, kHalf);
-  const Tensor x(io, 1616, 1, 1, 4, kFloat);
-  const Tensor y(io, 1536, 1, 1, 16, kFloat);
+  const Tensor x(io, 1664, 1, 1, 4, kFloat);
+  const Tensor y(io, 1600, 1, 1, 16, kFloat);
   Dense(x, w0, w1, y);
 }
 
 // "conv2d_3" (Conv)
 // "hardsigmoid" (HardSigmoid)
-inline void Layer_9(fpga_layer &, void *, uint8_t *io) {
-  const Tensor x(io, 1536, 1, 1, 16, kFloat);
-  const Tensor y(io, 1600, 1, 1, 16, kFloat);
+inline void Layer_8(fpga_layer &, void *, uint8_t *io) {
+  const Tensor x(io, 1600, 1, 1, 16, kFloat);
+  const Tensor y(io, 1664, 1, 1, 16, kFloat);
   Unary(x, y, Clip{0.0f, 6.0f});
 }
 
 // "hardsigmoid" (HardSigmoid)
-inline void Layer_10(fpga_layer &, void *memory, uint8_t *io) {
+inline void Layer_9(fpga_layer &, void *memory, uint8_t *io) {
   uint8_t *const weights = dmp_dv_mem_map(static_cast<dmp_dv_mem>(memory));
-  if (!weights) return static_cast<void>(std::memset(io + 2048, 0xFF, 64));  // NaN
+  if (!weights) return static_cast<void>(std::memset(io + 2112, 0xFF, 64));  // NaN
   const Tensor w0(weights, 13152, 1, 1, 16, kHalf);
   const Tensor w1(weights, 13184, 1, 1, 16, kHalf);
-  const Tensor x(io, 1600, 1, 1, 16, kFloat);
-  const Tensor y(io, 2048, 1, 1, 16, kFloat);
+  const Tensor x(io, 1664, 1, 1, 16, kFloat);
+  const Tensor y(io, 2112, 1, 1, 16, kFloat);
   Scale(x, w0, w1, y);
 }
 
 // "mul" (Mul)
-inline void Layer_11(fpga_layer &, void *, uint8_t *io) {
+inline void Layer_10(fpga_layer &, void *, uint8_t *io) {
   const Tensor x0(io, 0, 4, 4, 16, kFloat);
-  const Tensor x1(io, 2048, 1, 1, 16, kFloat);
-  const Tensor y(io, 1536, 4, 4, 16, kHalf);
+  const Tensor x1(io, 2112, 1, 1, 16, kFloat);
+  const Tensor y(io, 1600, 4, 4, 16, kHalf);
   Binary(x0, x1, y, Multiply{});
 }
 
 // "gelu" (Gelu)
-inline void Layer_15(fpga_layer &, void *, uint8_t *io) {
+inline void Layer_14(fpga_layer &, void *, uint8_t *io) {
   const Tensor x(io, 512, 4, 4, 8, kHalf);
   const Tensor y(io, 1536, 4, 4, 8, kHalf);
   Unary(x, y, Gelu{false});
@@ -1207,14 +1210,14 @@ inline void Layer_15(fpga_layer &, void *, uint8_t *io) {
 
 // "transpose" (Transpose)
 // "view_1" (Reshape)
-inline void Layer_17(fpga_layer &, void *, uint8_t *io) {
+inline void Layer_16(fpga_layer &, void *, uint8_t *io) {
   const Tensor x(io, 1536, 4, 4, 24, kHalf);
   const Tensor y(io, 0, 1, 1, 384, kFloat);
   TransposeReshape(x, y, {2, 12, 4, 4}, {1, 0, 2, 3}, true);
 }
 
 // "linear" (Gemm)
-inline void Layer_18(fpga_layer &, void *memory, uint8_t *io) {
+inline void Layer_17(fpga_layer &, void *memory, uint8_t *io) {
   uint8_t *const weights = dmp_dv_mem_map(static_cast<dmp_dv_mem>(memory));
   if (!weights) return static_cast<void>(std::memset(io + 1536, 0xFF, 40));  // NaN
   const Tensor w0(weights, 13216, 1, 1, 3840, kHalf);
@@ -1225,7 +1228,7 @@ inline void Layer_18(fpga_layer &, void *memory, uint8_t *io) {
 }
 
 // "digit" (Softmax)
-inline void Layer_19(fpga_layer &, void *, uint8_t *io) {
+inline void Layer_18(fpga_layer &, void *, uint8_t *io) {
   const Tensor x(io, 1536, 1, 1, 10, kFloat);
   const Tensor y(io, 0, 1, 1, 10, kFloat);
   Softmax(x, y, Axes{false, false, true});

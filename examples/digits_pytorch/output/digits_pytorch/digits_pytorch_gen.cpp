@@ -17,7 +17,7 @@ bool Cdigits_pytorch::Initialize() {
   if (!ReserveMemory(20916, 2304)) {
     return false;
   }
-  set_num_layers(20);
+  set_num_layers(19);
   set_num_output_layers(1);
   Layer_0();
   Layer_1();
@@ -38,7 +38,6 @@ bool Cdigits_pytorch::Initialize() {
   Layer_16();
   Layer_17();
   Layer_18();
-  Layer_19();
   return true;
 }
 
@@ -134,13 +133,13 @@ void Cdigits_pytorch::Layer_1() {
 
 // Layer_2: swish, on the CPU
 //   "silu" (Swish)
-//   4x4x16 at 0 -> 4x4x16 at 1024
+//   4x4x16 at 0 -> 4x4x16 at 1088
 void Cdigits_pytorch::Layer_2() {
   fpga_layer &layer = get_layer(2);
   layer.name = "silu";
   layer.type = LT_CUSTOM;
   layer.input_offs = 0;                             // bytes
-  layer.output_offs = 1024;                         // bytes
+  layer.output_offs = 1088;                         // bytes
   layer.output_size = 512;                          // bytes
   layer.input_dim[0] = 4;                           // W
   layer.input_dim[1] = 4;                           // H
@@ -158,7 +157,7 @@ void Cdigits_pytorch::Layer_2() {
 
 // Layer_3: convolution block
 //   "getitem_3" (Conv)
-//   4x4x16 at 1024 -> 4x4x16 at 1536
+//   4x4x16 at 1088 -> 4x4x16 at 1600
 void Cdigits_pytorch::Layer_3() {
   fpga_layer &layer = get_layer(3);
   dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
@@ -176,9 +175,9 @@ void Cdigits_pytorch::Layer_3() {
   cmd.c = 16;
   cmd.input_circular_offset = 0x8000;               // 0x8000: maps lie in HWC order
   cmd.input_buf.mem = io_mem_;
-  cmd.input_buf.offs = 1024;
+  cmd.input_buf.offs = 1088;
   cmd.output_buf.mem = io_mem_;
-  cmd.output_buf.offs = 1536;
+  cmd.output_buf.offs = 1600;
   cmd.eltwise_buf.mem = nullptr;
   cmd.eltwise_buf.offs = 0;
   cmd.output_mode = 0;
@@ -206,8 +205,8 @@ void Cdigits_pytorch::Layer_3() {
 
   layer.name = "getitem_3";
   layer.type = LT_CONV;
-  layer.input_offs = 1024;                          // bytes
-  layer.output_offs = 1536;                         // bytes
+  layer.input_offs = 1088;                          // bytes
+  layer.output_offs = 1600;                         // bytes
   layer.output_size = 512;                          // bytes
   layer.input_dim[0] = 4;                           // W
   layer.input_dim[1] = 4;                           // H
@@ -222,61 +221,38 @@ void Cdigits_pytorch::Layer_3() {
   layer.is_input_hw_layout = false;
 }
 
-// Layer_4: hard swish, on the CPU
+// Layer_4: hard swish, average pool 4x4, on the CPU
 //   "hardswish" (HardSwish)
-//   4x4x16 at 1536 -> 4x4x16 at 0
+//   "mean" (ReduceMean)
+//   4x4x16 at 1600 -> 272 at 0
 void Cdigits_pytorch::Layer_4() {
   fpga_layer &layer = get_layer(4);
-  layer.name = "hardswish";
+  layer.name = "hardswish/with its average";
   layer.type = LT_CUSTOM;
-  layer.input_offs = 1536;                          // bytes
+  layer.input_offs = 1600;                          // bytes
   layer.output_offs = 0;                            // bytes
-  layer.output_size = 1024;                         // bytes
+  layer.output_size = 1088;                         // bytes
   layer.input_dim[0] = 4;                           // W
   layer.input_dim[1] = 4;                           // H
   layer.input_dim[2] = 16;                          // C
   layer.input_dim_size = 3;
-  layer.output_dim[0] = 4;                          // W
-  layer.output_dim[1] = 4;                          // H
-  layer.output_dim[2] = 16;                         // C
-  layer.output_dim_size = 3;
+  layer.output_dim[0] = 272;                        // C
+  layer.output_dim_size = 1;
   layer.is_output = false;
   layer.is_f32_output = true;
   layer.is_input_hw_layout = true;
   layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_4;
 }
 
-// Layer_5: average pool 4x4, on the CPU
-//   "mean" (ReduceMean)
-//   4x4x16 at 0 -> 16 at 1536
-void Cdigits_pytorch::Layer_5() {
-  fpga_layer &layer = get_layer(5);
-  layer.name = "mean/reduced/map";
-  layer.type = LT_CUSTOM;
-  layer.input_offs = 0;                             // bytes
-  layer.output_offs = 1536;                         // bytes
-  layer.output_size = 64;                           // bytes
-  layer.input_dim[0] = 4;                           // W
-  layer.input_dim[1] = 4;                           // H
-  layer.input_dim[2] = 16;                          // C
-  layer.input_dim_size = 3;
-  layer.output_dim[0] = 16;                         // C
-  layer.output_dim_size = 1;
-  layer.is_output = false;
-  layer.is_f32_output = true;
-  layer.is_input_hw_layout = false;
-  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_5;
-}
-
-// Layer_6: fully connected, on the CPU
+// Layer_5: fully connected, on the CPU
 //   "conv2d_2" (Conv)
 //   "relu" (Relu)
-//   16 at 1536 -> 4 at 1600
-void Cdigits_pytorch::Layer_6() {
-  fpga_layer &layer = get_layer(6);
+//   16 at 1024 -> 4 at 1600
+void Cdigits_pytorch::Layer_5() {
+  fpga_layer &layer = get_layer(5);
   layer.name = "relu/linear";
   layer.type = LT_CUSTOM;
-  layer.input_offs = 1536;                          // bytes
+  layer.input_offs = 1024;                          // bytes
   layer.output_offs = 1600;                         // bytes
   layer.output_size = 16;                           // bytes
   layer.input_dim[0] = 16;                          // C
@@ -286,20 +262,20 @@ void Cdigits_pytorch::Layer_6() {
   layer.is_output = false;
   layer.is_f32_output = true;
   layer.is_input_hw_layout = false;
-  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_6;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_5;
   layer.custom_param = weights_mem_;
 }
 
-// Layer_7: clip, on the CPU
+// Layer_6: clip, on the CPU
 //   "conv2d_2" (Conv)
 //   "relu" (Relu)
-//   4 at 1600 -> 4 at 1616
-void Cdigits_pytorch::Layer_7() {
-  fpga_layer &layer = get_layer(7);
+//   4 at 1600 -> 4 at 1664
+void Cdigits_pytorch::Layer_6() {
+  fpga_layer &layer = get_layer(6);
   layer.name = "relu";
   layer.type = LT_CUSTOM;
   layer.input_offs = 1600;                          // bytes
-  layer.output_offs = 1616;                         // bytes
+  layer.output_offs = 1664;                         // bytes
   layer.output_size = 16;                           // bytes
   layer.input_dim[0] = 4;                           // C
   layer.input_dim_size = 1;
@@ -308,19 +284,19 @@ void Cdigits_pytorch::Layer_7() {
   layer.is_output = false;
   layer.is_f32_output = true;
   layer.is_input_hw_layout = false;
-  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_7;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_6;
 }
 
-// Layer_8: fully connected, on the CPU
+// Layer_7: fully connected, on the CPU
 //   "conv2d_3" (Conv)
 //   "hardsigmoid" (HardSigmoid)
-//   4 at 1616 -> 16 at 1536
-void Cdigits_pytorch::Layer_8() {
-  fpga_layer &layer = get_layer(8);
+//   4 at 1664 -> 16 at 1600
+void Cdigits_pytorch::Layer_7() {
+  fpga_layer &layer = get_layer(7);
   layer.name = "hardsigmoid/clipped/linear";
   layer.type = LT_CUSTOM;
-  layer.input_offs = 1616;                          // bytes
-  layer.output_offs = 1536;                         // bytes
+  layer.input_offs = 1664;                          // bytes
+  layer.output_offs = 1600;                         // bytes
   layer.output_size = 64;                           // bytes
   layer.input_dim[0] = 4;                           // C
   layer.input_dim_size = 1;
@@ -329,20 +305,40 @@ void Cdigits_pytorch::Layer_8() {
   layer.is_output = false;
   layer.is_f32_output = true;
   layer.is_input_hw_layout = false;
-  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_8;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_7;
   layer.custom_param = weights_mem_;
 }
 
-// Layer_9: clip, on the CPU
+// Layer_8: clip, on the CPU
 //   "conv2d_3" (Conv)
 //   "hardsigmoid" (HardSigmoid)
-//   16 at 1536 -> 16 at 1600
-void Cdigits_pytorch::Layer_9() {
-  fpga_layer &layer = get_layer(9);
+//   16 at 1600 -> 16 at 1664
+void Cdigits_pytorch::Layer_8() {
+  fpga_layer &layer = get_layer(8);
   layer.name = "hardsigmoid/clipped";
   layer.type = LT_CUSTOM;
-  layer.input_offs = 1536;                          // bytes
-  layer.output_offs = 1600;                         // bytes
+  layer.input_offs = 1600;                          // bytes
+  layer.output_offs = 1664;                         // bytes
+  layer.output_size = 64;                           // bytes
+  layer.input_dim[0] = 16;                          // C
+  layer.input_dim_size = 1;
+  layer.output_dim[0] = 16;                         // C
+  layer.output_dim_size = 1;
+  layer.is_output = false;
+  layer.is_f32_output = true;
+  layer.is_input_hw_layout = false;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_8;
+}
+
+// Layer_9: scale, on the CPU
+//   "hardsigmoid" (HardSigmoid)
+//   16 at 1664 -> 16 at 2112
+void Cdigits_pytorch::Layer_9() {
+  fpga_layer &layer = get_layer(9);
+  layer.name = "hardsigmoid";
+  layer.type = LT_CUSTOM;
+  layer.input_offs = 1664;                          // bytes
+  layer.output_offs = 2112;                         // bytes
   layer.output_size = 64;                           // bytes
   layer.input_dim[0] = 16;                          // C
   layer.input_dim_size = 1;
@@ -352,38 +348,18 @@ void Cdigits_pytorch::Layer_9() {
   layer.is_f32_output = true;
   layer.is_input_hw_layout = false;
   layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_9;
-}
-
-// Layer_10: scale, on the CPU
-//   "hardsigmoid" (HardSigmoid)
-//   16 at 1600 -> 16 at 2048
-void Cdigits_pytorch::Layer_10() {
-  fpga_layer &layer = get_layer(10);
-  layer.name = "hardsigmoid";
-  layer.type = LT_CUSTOM;
-  layer.input_offs = 1600;                          // bytes
-  layer.output_offs = 2048;                         // bytes
-  layer.output_size = 64;                           // bytes
-  layer.input_dim[0] = 16;                          // C
-  layer.input_dim_size = 1;
-  layer.output_dim[0] = 16;                         // C
-  layer.output_dim_size = 1;
-  layer.is_output = false;
-  layer.is_f32_output = true;
-  layer.is_input_hw_layout = false;
-  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_10;
   layer.custom_param = weights_mem_;
 }
 
-// Layer_11: x * y, on the CPU
+// Layer_10: x * y, on the CPU
 //   "mul" (Mul)
-//   4x4x16 at 0, 16 at 2048 -> 4x4x16 at 1536
-void Cdigits_pytorch::Layer_11() {
-  fpga_layer &layer = get_layer(11);
+//   4x4x16 at 0, 16 at 2112 -> 4x4x16 at 1600
+void Cdigits_pytorch::Layer_10() {
+  fpga_layer &layer = get_layer(10);
   layer.name = "mul";
   layer.type = LT_CUSTOM;
   layer.input_offs = 0;                             // bytes
-  layer.output_offs = 1536;                         // bytes
+  layer.output_offs = 1600;                         // bytes
   layer.output_size = 512;                          // bytes
   layer.input_dim[0] = 4;                           // W
   layer.input_dim[1] = 4;                           // H
@@ -396,15 +372,15 @@ void Cdigits_pytorch::Layer_11() {
   layer.is_output = false;
   layer.is_f32_output = false;
   layer.is_input_hw_layout = false;
-  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_11;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_10;
 }
 
-// Layer_12: convolution block
+// Layer_11: convolution block
 //   "getitem_6" (Conv)
 //   "add" (Add)
-//   4x4x16 at 1536, 4x4x16 at 1024 -> 4x4x16 at 0
-void Cdigits_pytorch::Layer_12() {
-  fpga_layer &layer = get_layer(12);
+//   4x4x16 at 1600, 4x4x16 at 1088 -> 4x4x16 at 0
+void Cdigits_pytorch::Layer_11() {
+  fpga_layer &layer = get_layer(11);
   dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
   conf.header.size = sizeof(conf);
   conf.header.device_type = DMP_DV_DEV_CONV;
@@ -420,11 +396,11 @@ void Cdigits_pytorch::Layer_12() {
   cmd.c = 16;
   cmd.input_circular_offset = 0x8000;               // 0x8000: maps lie in HWC order
   cmd.input_buf.mem = io_mem_;
-  cmd.input_buf.offs = 1536;
+  cmd.input_buf.offs = 1600;
   cmd.output_buf.mem = io_mem_;
   cmd.output_buf.offs = 0;
   cmd.eltwise_buf.mem = io_mem_;
-  cmd.eltwise_buf.offs = 1024;
+  cmd.eltwise_buf.offs = 1088;
   cmd.output_mode = 1;                              // adds eltwise_buf
 
   // "getitem_6" (Conv)
@@ -451,7 +427,7 @@ void Cdigits_pytorch::Layer_12() {
 
   layer.name = "add";
   layer.type = LT_CONV;
-  layer.input_offs = 1536;                          // bytes
+  layer.input_offs = 1600;                          // bytes
   layer.output_offs = 0;                            // bytes
   layer.output_size = 512;                          // bytes
   layer.input_dim[0] = 4;                           // W
@@ -467,11 +443,11 @@ void Cdigits_pytorch::Layer_12() {
   layer.is_input_hw_layout = false;
 }
 
-// Layer_13: convolution block
+// Layer_12: convolution block
 //   "conv2d_5" (Conv)
 //   4x4x16 at 0 -> 4x4x8 at 512
-void Cdigits_pytorch::Layer_13() {
-  fpga_layer &layer = get_layer(13);
+void Cdigits_pytorch::Layer_12() {
+  fpga_layer &layer = get_layer(12);
   dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
   conf.header.size = sizeof(conf);
   conf.header.device_type = DMP_DV_DEV_CONV;
@@ -533,12 +509,12 @@ void Cdigits_pytorch::Layer_13() {
   layer.is_input_hw_layout = true;
 }
 
-// Layer_14: convolution block
+// Layer_13: convolution block
 //   "conv2d_6" (Conv)
 //   "prelu" (PRelu)
 //   4x4x16 at 0 -> 4x4x16 at 1792
-void Cdigits_pytorch::Layer_14() {
-  fpga_layer &layer = get_layer(14);
+void Cdigits_pytorch::Layer_13() {
+  fpga_layer &layer = get_layer(13);
   dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
   conf.header.size = sizeof(conf);
   conf.header.device_type = DMP_DV_DEV_CONV;
@@ -601,11 +577,11 @@ void Cdigits_pytorch::Layer_14() {
   layer.is_input_hw_layout = true;
 }
 
-// Layer_15: gelu, on the CPU
+// Layer_14: gelu, on the CPU
 //   "gelu" (Gelu)
 //   4x4x8 at 512 -> 4x4x8 at 1536
-void Cdigits_pytorch::Layer_15() {
-  fpga_layer &layer = get_layer(15);
+void Cdigits_pytorch::Layer_14() {
+  fpga_layer &layer = get_layer(14);
   layer.name = "gelu";
   layer.type = LT_CUSTOM;
   layer.input_offs = 512;                           // bytes
@@ -622,14 +598,14 @@ void Cdigits_pytorch::Layer_15() {
   layer.is_output = false;
   layer.is_f32_output = false;
   layer.is_input_hw_layout = true;
-  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_15;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_14;
 }
 
-// Layer_16: concatenation, in place
+// Layer_15: concatenation, in place
 //   "cat_1" (Concat)
 //   4x4x8 at 1536, 4x4x16 at 1792 -> 4x4x24 at 1536
-void Cdigits_pytorch::Layer_16() {
-  fpga_layer &layer = get_layer(16);
+void Cdigits_pytorch::Layer_15() {
+  fpga_layer &layer = get_layer(15);
   layer.name = "cat_1";
   layer.type = LT_CONCAT;
   layer.input_offs = 1536;                          // bytes
@@ -646,18 +622,18 @@ void Cdigits_pytorch::Layer_16() {
   layer.is_output = false;
   layer.is_f32_output = false;
   layer.is_input_hw_layout = true;
-  inputs_of_layer_16_[0] = &get_layer(15);
-  inputs_of_layer_16_[1] = &get_layer(14);
+  inputs_of_layer_15_[0] = &get_layer(14);
+  inputs_of_layer_15_[1] = &get_layer(13);
   layer.input_layer_num = 2;
-  layer.input_layers = inputs_of_layer_16_;
+  layer.input_layers = inputs_of_layer_15_;
 }
 
-// Layer_17: transpose, on the CPU
+// Layer_16: transpose, on the CPU
 //   "transpose" (Transpose)
 //   "view_1" (Reshape)
 //   4x4x24 at 1536 -> 384 at 0
-void Cdigits_pytorch::Layer_17() {
-  fpga_layer &layer = get_layer(17);
+void Cdigits_pytorch::Layer_16() {
+  fpga_layer &layer = get_layer(16);
   layer.name = "view_1";
   layer.type = LT_CUSTOM;
   layer.input_offs = 1536;                          // bytes
@@ -672,14 +648,14 @@ void Cdigits_pytorch::Layer_17() {
   layer.is_output = false;
   layer.is_f32_output = true;
   layer.is_input_hw_layout = false;
-  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_17;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_16;
 }
 
-// Layer_18: fully connected, on the CPU
+// Layer_17: fully connected, on the CPU
 //   "linear" (Gemm)
 //   384 at 0 -> 10 at 1536
-void Cdigits_pytorch::Layer_18() {
-  fpga_layer &layer = get_layer(18);
+void Cdigits_pytorch::Layer_17() {
+  fpga_layer &layer = get_layer(17);
   layer.name = "linear";
   layer.type = LT_CUSTOM;
   layer.input_offs = 0;                             // bytes
@@ -692,15 +668,15 @@ void Cdigits_pytorch::Layer_18() {
   layer.is_output = false;
   layer.is_f32_output = true;
   layer.is_input_hw_layout = false;
-  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_18;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_17;
   layer.custom_param = weights_mem_;
 }
 
-// Layer_19: softmax, on the CPU
+// Layer_18: softmax, on the CPU
 //   "digit" (Softmax)
 //   10 at 1536 -> 10 at 0
-void Cdigits_pytorch::Layer_19() {
-  fpga_layer &layer = get_layer(19);
+void Cdigits_pytorch::Layer_18() {
+  fpga_layer &layer = get_layer(18);
   layer.name = "digit";
   layer.type = LT_CUSTOM;
   layer.input_offs = 1536;                          // bytes
@@ -713,6 +689,6 @@ void Cdigits_pytorch::Layer_19() {
   layer.is_output = true;
   layer.is_f32_output = true;
   layer.is_input_hw_layout = false;
-  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_19;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_18;
   output_layers_[0] = &layer;
 }

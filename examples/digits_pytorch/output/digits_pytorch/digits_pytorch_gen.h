@@ -123,9 +123,8 @@ class Cdigits_pytorch : public CDMP_Network {
   void Layer_16();
   void Layer_17();
   void Layer_18();
-  void Layer_19();
 
-  fpga_layer *inputs_of_layer_16_[2];
+  fpga_layer *inputs_of_layer_15_[2];
 };
 
 #endif  // CDIGITS_PYTORCH_GEN_H
