@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from cnn_convertor.memory.budget import WORK, Budget
 from cnn_convertor.memory.buffer import Buffer
-from cnn_convertor.memory.searching import Piece, SearchStatus, search_blocks
+from cnn_convertor.memory.search_state import Piece
+from cnn_convertor.memory.searching import SearchStatus, search_blocks
 from cnn_convertor.memory.validity import check
 
 NODES = 2_000  # node limit of the complete search: about a second
@@ -242,7 +243,8 @@ def _completely(
     pieces = [[Piece(p.at, p.size, p.first, p.last) for p in b.pieces] for b in real]
     unit = math.gcd(*(n for those in pieces for p in those for n in (p.at, p.size)))  # divides all ends
     size, failed = _end(blocks, offsets), bound - unit  # failed: the largest capacity without a plan
-    capacity = max(bound, enough)  # try the bound first, then bisect
+    capacity = max(bound, enough)  # try the bound first, then repair, then bisect
+    repaired = False
     while failed + unit < size > enough and nodes > 0 and not budget.is_spent:
         part = budget.part(2)
         result = search_blocks(pieces, capacity, limit=(nodes + 1) // 2, budget=part)
@@ -251,11 +253,16 @@ def _completely(
         match result.status:
             case SearchStatus.FOUND:
                 offsets = {b.name: 0 for b in blocks} | dict(zip((b.name for b in real), result.offsets, strict=True))
-                size = _end(blocks, offsets)
             case SearchStatus.IMPOSSIBLE:
                 bound, failed = capacity + unit, capacity
             case SearchStatus.GAVE_UP:
                 failed = capacity
+        if not repaired and result.status is not SearchStatus.FOUND:
+            repaired = True
+            part = budget.part(2)
+            offsets = _repaired(blocks, offsets, max(bound, enough), part)
+            budget.take_back(part)
+        size = _end(blocks, offsets)
         capacity = failed + max(1, (size - failed) // unit // 2) * unit
     return offsets, bound
 
@@ -276,12 +283,8 @@ def _greedily(blocks: Sequence[Block], bound: int, budget: Budget) -> dict[str, 
             best = offsets
     if _end(blocks, best) <= bound:
         return best
-    if (plan_from_ends := _from_both_ends(sorted(blocks, key=lambda b: b.first), bound, budget)) is not None:
-        return plan_from_ends
-    part = budget.part(4)
-    repaired = _repaired(blocks, best, bound, part)
-    budget.take_back(part)
-    return repaired
+    plan_from_ends = _from_both_ends(sorted(blocks, key=lambda b: b.first), bound, budget)
+    return best if plan_from_ends is None else plan_from_ends
 
 
 def _first_fit(blocks: Sequence[Block], budget: Budget) -> dict[str, int]:

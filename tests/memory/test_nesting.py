@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cnn_convertor.memory import Buffer, Peak, plan
-from cnn_convertor.memory.searching import Piece, SearchStatus, search_blocks
+from cnn_convertor.memory.search_state import Piece
+from cnn_convertor.memory.searching import SearchStatus, search_blocks
 from cnn_convertor.memory.validity import check
 from reference.planning_reference import Part, clashes, needed, smallest_nested
 

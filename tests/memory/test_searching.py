@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from cnn_convertor.memory import Buffer, plan
-from cnn_convertor.memory.searching import Piece, Result, SearchStatus, search_blocks
+from cnn_convertor.memory.search_state import Piece
+from cnn_convertor.memory.searching import Result, SearchStatus, search_blocks
 from cnn_convertor.memory.validity import check
 from reference.planning_reference import Life, smallest
 
@@ -111,6 +112,18 @@ def test_cut_memory_is_reassembled(seed: int) -> None:
     lives = planted(random.Random(seed), 60, height=1024, steps=64)
     made = plan(buffers_of(lives), alignment=1)
     assert made.size == made.lower_bound == 1024
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_hundred_buffers_are_reassembled_within_the_limit_of_a_conversion(seed: int) -> None:
+    lives = planted(random.Random(seed), 200, height=1 << 20, steps=256)
+    assert plan(buffers_of(lives), alignment=1).proven
+
+
+def test_the_search_does_not_begin_with_fewer_nodes_than_buffers() -> None:
+    lives = planted(random.Random(0), 60, height=1024, steps=64)
+    assert search(lives, 1024, limit=len(lives) - 1) == Result(SearchStatus.GAVE_UP, (), 0)
+    assert search(lives, 1024, limit=len(lives)).nodes > 0
 
 
 @pytest.mark.slow
