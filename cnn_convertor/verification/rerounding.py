@@ -13,6 +13,7 @@ from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.program import ElementType, Layer, Program, Run, StoredArray
 from cnn_convertor.emulation.execution import Maps
 from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.ops import Relu
 
 _FEW: Final = 8  # numbers whose chances do not make up for each other
 
@@ -35,13 +36,17 @@ def rerounded(values: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
 
 
 def with_rerounded_weights(program: Program, draw: int = 0) -> Program:
-    """A program with FP16 weights, whose weights are rounded stochastically. draw: the number of a trial."""
+    """A program with FP16 weights; they and the numbers in registers are rounded stochastically. draw: the number of a trial."""
     count = draw << 24
 
     def new(layer: Layer) -> Layer:
         return replace(layer, runs=tuple(map(of_run, layer.runs)), constants=tuple(map(of_array, layer.constants)))
 
     def of_run(run: Run) -> Run:
+        if run.pooling is not None:
+            run = replace(run, pooling=replace(run.pooling, factor=number(run.pooling.factor)))
+        if isinstance(run.activation, Relu):
+            run = replace(run, activation=Relu(number(run.activation.slope)))
         if run.convolution is None:
             return run
         weights = run.convolution.weights
@@ -52,6 +57,9 @@ def with_rerounded_weights(program: Program, draw: int = 0) -> Program:
 
     def of_array(array: StoredArray) -> StoredArray:
         return replace(array, values=constant(array.values)) if array.type is ElementType.HALF else array
+
+    def number(value: float) -> float:
+        return float(rerounded(np.array([value], np.float32), 0)[0])
 
     def constant(values: Constant) -> Constant:
         nonlocal count

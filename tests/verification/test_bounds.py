@@ -237,6 +237,20 @@ def test_a_map_that_one_weight_decides_may_lose_more(tmp_path: Path) -> None:
 
 
 @needs_compiler
+def test_a_factor_in_a_register_may_decide_what_is_left_of_a_difference(tmp_path: Path) -> None:
+    """1.0709 x - 1.07 x: the rounding of the factor is in all values, and no weight is."""
+    make = Maker()
+    make.add("image", ops.Input(Shape(8, 8, 4)))
+    one = ops.Window(ops.Pair(1, 1))
+    make.add("first", ops.AveragePool2d(one, factor=1.0709), "image")
+    make.add("second", ops.AveragePool2d(one, factor=-1.07), "image")
+    make.add("sum", ops.Add(), "first", "second")
+    made = Graph(tuple(make.nodes), ("sum",))
+    result = verified(made, made, tmp_path)
+    assert not result.wrong_maps
+
+
+@needs_compiler
 @pytest.mark.slow
 def test_logits_are_judged_where_a_layer_of_keras_ends_in_a_softmax(tmp_path: Path) -> None:
     """The framework has only the probabilities."""
