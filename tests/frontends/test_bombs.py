@@ -128,6 +128,14 @@ def test_constants_that_are_computed_again_and_again() -> None:
     assert code_of(targets.onnx_model, network([start, *chain, node("Add", "x c60", "y")], constants)) == "DV302"
 
 
+@pytest.mark.parametrize("form", ["x.{} = 1", "[{}]", "title.{} = 1", "[device]\nub_size.{} = 1"])
+def test_a_key_of_many_parts_in_a_device_file(form: str) -> None:
+    """Python's reader of TOML takes the square of their number."""
+    assert code_of(targets.device_toml, form.format(".".join("a" * 400_000)).encode()) == "DV150"
+    for count in (900, 5_000):
+        assert code_of(targets.device_toml, form.format(".".join("a" * count)).encode()) == "DV150"
+
+
 def test_functions_that_take_long_count_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compute_budget, "TIMES", 1)
     start, constants = node("Expand", "a b", "c0"), {"a": ONE, "b": np.array([1 << 15])}

@@ -22,11 +22,12 @@ else:
 
 DEFAULT_DEVICE = "dv700"
 NAMES = (DEFAULT_DEVICE, "zia-c2", "zia-c3", "dv740")
-LARGEST_FILE = 10_000_000  # bytes
+LARGEST_FILES = {".toml": 1 << 16, ".json": 10_000_000}  # bytes; reading TOML takes the square of a key's length
+_DEEPEST = 20  # tables and lists in each other
 _FOLDER = Path(__file__).parent / "boards"
 _HINT = "docs/devices.md describes device files"
 _READERS: Mapping[str, Callable[[str], Any]] = {
-    ".toml": tomllib.loads,
+    ".toml": lambda text: _shallow(tomllib.loads(text)),
     ".json": lambda text: json_files.parse(text, objects=_without_repeats),
 }
 
@@ -65,7 +66,8 @@ def _decoded(path: Path) -> Any:
     """The values in a file. Raises UsageError."""
     where = Origin(str(path))
     try:
-        return _READERS[path.suffix.lower()](contents(path, LARGEST_FILE).decode())
+        suffix = path.suffix.lower()
+        return _READERS[suffix](contents(path, LARGEST_FILES[suffix]).decode())
     except OSError as error:
         problem = f"the device file cannot be read: {error.strerror}"
         hint = "paths are relative to the ini file; for --device, to the current folder"
@@ -74,6 +76,17 @@ def _decoded(path: Path) -> Any:
         raise UsageError.of("DV150", f"this is not a device file: {error}", where) from None
     except (ValueError, RecursionError) as error:
         raise UsageError.of("DV150", f"this is not {path.suffix[1:].upper()}: {error}", where, _HINT) from None
+
+
+def _shallow(values: dict[str, Any]) -> dict[str, Any]:
+    """The same. Raises ValueError where tables are in tables so often that no message could show one."""
+    level: list[Any] = [values]
+    for _ in range(_DEEPEST):
+        tables = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
+        level = [value for table in tables for value in table]
+    if level:
+        raise ValueError(f"it has more than {_DEEPEST} tables and lists in each other")
+    return values
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
