@@ -18,6 +18,8 @@ _IGNORED = {
     "type_definition", "union_specifier", "using_declaration",
 }  # fmt: skip
 _LONGEST = 1 << 16  # characters of a statement without lists of numbers
+_LONGEST_LINE = 1 << 18  # characters; patterns take memory for each
+_SHORTEST = 8  # characters of a statement, on average of a long source: each takes memory
 _DEEPEST = 20  # namespaces in namespaces
 _OPEN_ANGLE = re.compile(r"(?<!<)<(?![<=])[^;{}<>]*(?=[;{}<])")  # opens a template or compares: each way takes memory
 _MOST_OPEN_ANGLES = 10_000
@@ -56,6 +58,8 @@ class Definitions:
 def definitions(text: str, file: str) -> Definitions:
     """Raises ModelError for a text that is not C++."""
     source = Definitions(file)
+    if max(map(len, text.split("\n"))) > _LONGEST_LINE:
+        raise _refusal(f"a line of more than {_LONGEST_LINE:,} characters", file, 0)
     _collect(_parsed(Preprocessor(source.refuse).run(text), file), source)
     return source
 
@@ -86,6 +90,8 @@ def _parsed(text: str, file: str) -> Node:
         at, calls = offset, calls + 1
         return calls > 200 + offset // 8
 
+    if sum(map(text.count, ";{}")) > _LONGEST + len(text) // _SHORTEST:
+        raise _refusal(f"statements of fewer than {_SHORTEST} characters on average", file, 0)
     for piece in re.finditer(r"[^;{}]+", text):
         if piece.end() - piece.start() > _LONGEST and re.search(r"[^\w\s,.+-]", piece[0]):
             row = text.count("\n", 0, piece.start())

@@ -331,7 +331,12 @@ def test_dense_cpp_is_not_refused(piece: str) -> None:
     read(f"{PLAIN}\nvoid other() {{ {body} }}")
 
 
-TOO_MUCH = [("x = a<b<c; " * 10_000, "more than 10,000 comparisons"), (f"x = {'~' * 70_000}1;", "more than 65,536")]
+TOO_MUCH = [
+    ("x = a<b<c; " * 10_000, "more than 10,000 comparisons"),
+    (f"x = {'~' * 70_000}1;", "more than 65,536"),
+    (";" * 80_000, "statements of fewer than 8 characters"),
+    ("1" * 300_000, "a line of more than 262,144"),
+]
 
 
 @pytest.mark.parametrize(("statements", "why"), TOO_MUCH)
