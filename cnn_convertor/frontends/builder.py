@@ -10,9 +10,7 @@ from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem, Se
 from cnn_convertor.ir.graph import Graph, Node, shape_of
 from cnn_convertor.ir.ops import Input, Op, Shape
 
-MOST_NODES: Final = (
-    6_000  # the largest network of the libraries has 4,000; a small file can list 50,000 layers, or parts of one
-)
+MOST_NODES: Final = 6_000  # networks of the libraries have up to 4,000, with parts; a small file can list 50,000
 GUESS = Shape(256, 256, 3)  # for an input of unknown size: large enough for most windows after it
 
 
