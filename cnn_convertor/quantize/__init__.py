@@ -7,6 +7,7 @@ most 63,488 different finite values.
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,21 +27,21 @@ _VALUES: Real = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.f
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Palette:
-    """The entries of a palette, and the entry of each FP16 number.
-
-    centers: (256,); entry 0 is 0.0, used entries follow in ascending order, unused entries are 0.0
-    index: (65536,) uint8: FP16 bit pattern -> entry; 0 for both zeros and NaN. `palette.index[half.view(np.uint16)]` encodes
-        a layer.
-    """
+    """The entries of a palette: (256,). Entry 0 is 0.0, used entries follow in ascending order, unused entries are 0.0."""
 
     centers: NDArray[np.float16]
-    index: NDArray[np.uint8]
 
     def __post_init__(self) -> None:
-        assert self.centers.shape == (FREE + 1,) and self.index.shape == (1 << 16,)
-        assert self.centers[0] == 0 and self.index[0] == self.index[0x8000] == 0
+        assert self.centers.shape == (FREE + 1,) and self.centers[0] == 0
         self.centers.setflags(write=False)
-        self.index.setflags(write=False)
+
+    @property
+    def index(self) -> NDArray[np.uint8]:
+        """The entry of each FP16 bit pattern, (65536,); 0 for both zeros and NaN.
+
+        `palette.index[half.view(np.uint16)]` encodes a layer. Each number has the nearest center; ties go to the lower one.
+        """
+        return _index_of(self.centers.tobytes())
 
     def __repr__(self) -> str:
         return f"Palette({np.count_nonzero(self.centers)} values)"
@@ -139,15 +140,23 @@ def _distinct(counted: Counted) -> Line:
 
 
 def palette_of(centers: Real) -> Palette:
-    """The palette of centers, rounded to FP16. Each number maps to the nearest center; ties go to the lower one."""
+    """The palette of centers, rounded to FP16."""
     used = np.unique(centers.astype(np.float16).astype(np.float64))  # some numpy releases sort FP16 wrongly
     used = used[used != 0]
     entries = np.zeros(FREE + 1, np.float16)
     entries[1 : 1 + used.size] = used
+    return Palette(entries)
 
+
+@lru_cache(maxsize=4)  # those of layers in work: all of a network's would take 64 KB a layer
+def _index_of(centers: bytes) -> NDArray[np.uint8]:
+    """Palette.index of centers."""
+    entries = np.frombuffer(centers, np.float16).astype(np.float64)
+    used = entries[entries != 0]
     negative = int(np.count_nonzero(used < 0))
     ascending = np.insert(used, negative, 0)
     entry = np.insert(np.arange(1, 1 + used.size), negative, 0).astype(np.uint8)
     index = entry[np.searchsorted((ascending[:-1] + ascending[1:]) / 2, _VALUES)]
     index[np.isnan(_VALUES)] = 0
-    return Palette(entries, index)
+    index.setflags(write=False)
+    return index

@@ -117,8 +117,10 @@ def _decoded(plain: Weights, stored: Weights) -> Weights:
     """The FP16 weights with the values and the bias of the stored ones."""
     if stored.choice is None or stored.choice.palette is None:
         return plain
-    centers, index = stored.choice.palette.centers, stored.choice.palette.index
-    kernels = stored.stored_kernels.map_rows(lambda w: centers[index[to_half(w).view(np.uint16)]].astype(np.float32))
+    palette = stored.choice.palette
+    kernels = stored.stored_kernels.map_rows(
+        lambda w: palette.centers[palette.index[to_half(w).view(np.uint16)]].astype(np.float32)
+    )
     return replace(plain, kernels=kernels, bias=stored.stored_bias)
 
 
