@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -161,7 +162,7 @@ class Graph:
                 else:
                     for source in first.inputs:
                         readers[source] += 1
-        return Graph(tuple(draft.values()), self.outputs)
+        return self._with(draft.values())
 
     def expand(self, rule: Callable[[Graph, Node], Iterable[Node] | None]) -> Graph:
         """Replace nodes: rule(graph, node) -> equivalent nodes, the last with its name, or None to keep it."""
@@ -170,7 +171,7 @@ class Graph:
             nodes_of = rule(self, node)
             nodes.extend((node,) if nodes_of is None else nodes_of)
             assert nodes[-1].name == node.name
-        return Graph(tuple(nodes), self.outputs)
+        return self._with(nodes)
 
     def bypass(self, names: Iterable[str]) -> Graph:
         """Remove nodes with one input; users and outputs read that input instead."""
@@ -191,7 +192,13 @@ class Graph:
         for node in reversed(self.nodes):
             if node.name in needed:
                 needed.update(node.inputs)
-        return Graph(tuple(n for n in self.nodes if n.name in needed or isinstance(n.op, Input)), self.outputs)
+        return self._with(n for n in self.nodes if n.name in needed or isinstance(n.op, Input))
+
+    def _with(self, nodes: Iterable[Node]) -> Graph:
+        """The graph of other nodes; this one if they are its own, as most passes leave them: shapes take time."""
+        nodes = tuple(nodes)
+        is_same = len(nodes) == len(self.nodes) and all(map(operator.is_, nodes, self.nodes))
+        return self if is_same else Graph(nodes, self.outputs)
 
     def line(self, node: Node) -> str:
         """A node of the graph as text: its name, operator, inputs and shape."""
