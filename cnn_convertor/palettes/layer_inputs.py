@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial as bind
 from itertools import accumulate
 from pathlib import Path
@@ -13,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.encode.half import to_half
-from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Tensor
+from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Run, Tensor
 from cnn_convertor.devices.dv700.weights.palettes import convolutions_of
 from cnn_convertor.emulation.execution import Maps, as_maps, count_of, from_memory, to_memory
 from cnn_convertor.emulation.network import EmulatedNetwork
-from cnn_convertor.ir.constant import ALL
-from cnn_convertor.ir.ops import Shape
+from cnn_convertor.ir.constant import ALL, Constant
+from cnn_convertor.ir.ops import PRelu, Shape
 from cnn_convertor.palettes.gradients import error_powers
 from cnn_convertor.palettes.kernel_windows import Windows
 from cnn_convertor.progress import Progress, silent
@@ -66,11 +67,15 @@ class LayerInputs(NamedTuple):
 
 
 class SamplesPart(NamedTuple):
-    """Samples for some networks, as a value for any process: input name -> (N, H, W, C). whole: the number of all samples."""
+    """Samples for some networks, as a value for any process: input name -> (N, H, W, C). whole: the number of all samples.
+
+    constants: the files of those of the first network, which other processes lack.
+    """
 
     networks: tuple[EmulatedNetwork, ...]
     inputs: Mapping[str, Maps]
     whole: int
+    constants: tuple[Path, ...] = ()
 
     def layers(self) -> Iterator[tuple[Maps, ...]]:
         """The maps of each network."""
@@ -98,7 +103,8 @@ def measure(
     """What each convolution reads, by its index, if it lies in memory and is finite. folder: for some of the inputs."""
     sums: dict[int, list[Real]] = {}
     files: dict[int, list[Path]] = {}
-    measured = each_part(_measured, (network,), samples, bind(progress, "calibrate: measure"), on)
+    stored = _stored(network.program, folder)
+    measured = each_part(_measured, (network,), samples, bind(progress, "calibrate: measure"), on, stored)
     for number, (count, layers) in enumerate(measured):
         share = count / samples.count
         for index, means, square, kept, counts in layers:
@@ -139,15 +145,16 @@ def each_part(
     samples: Samples,
     progress: Callable[[int, int], None],
     on: Workers,
+    constants: tuple[Path, ...] = (),
 ) -> Iterator[T]:
     """The results of work on each part of the samples, in their order.
 
-    progress: called with the number of finished samples and of all samples.
+    progress: called with the number of finished samples and of all samples. constants: as in `SamplesPart`.
     """
     each = parts(networks[0].program, samples)
-    files = tuple(path for network in networks for path in network.files)
+    files = (*(path for network in networks for path in network.files), *constants)
     items = [
-        Item(SamplesPart(networks, inputs, samples.count), part_name(i, len(each)), files)
+        Item(SamplesPart(networks, inputs, samples.count, constants), part_name(i, len(each)), files)
         for i, inputs in enumerate(each)
     ]
     ends = [0, *accumulate(count_of(inputs) for inputs in each)]
@@ -166,13 +173,51 @@ def _measured(part: SamplesPart) -> Outcome[tuple[int, list[_Measured]]]:
 
 
 def _each_layer(part: SamplesPart, layers: tuple[Maps, ...]) -> Iterator[_Measured]:
-    program = part.networks[0].program
+    program = _with_stored(part.networks[0].program, part.constants)
     read = [_read(program, layer, layers, part.inputs) if layer.runs else () for layer in program.layers]
     owners = [number for number, layer in enumerate(program.layers) for _ in convolutions_of(layer)]
     for index, powers in error_powers(program, layers, read):
         first = program.layers[owners[index]].runs[0].convolution
         assert first is not None
         yield _measured_layer(index, first, read[owners[index]][0], powers, part.whole)
+
+
+def _stored(program: Program, folder: Path) -> tuple[Path, ...]:
+    """The files of a program's constants, in the order of its runs."""
+    paths: list[Path] = []
+
+    def store(constant: Constant) -> Constant:
+        paths.append(folder / f"constant-{len(paths)}.npy")
+        np.save(paths[-1], constant.load())
+        return constant
+
+    _with_constants(program, store)
+    return tuple(paths)
+
+
+def _with_stored(program: Program, paths: Iterable[Path]) -> Program:
+    """The program with the constants of the files."""
+    remaining = iter(paths)
+
+    def restore(constant: Constant) -> Constant:
+        path = next(remaining)
+        return Constant(constant.shape, lambda rows: np.load(path)[rows])
+
+    return _with_constants(program, restore)
+
+
+def _with_constants(program: Program, new: Callable[[Constant], Constant]) -> Program:
+    def convolution(it: Convolution) -> Convolution:
+        bias = None if it.weights.bias is None else new(it.weights.bias)
+        return replace(it, weights=replace(it.weights, kernels=new(it.weights.kernels), bias=bias))
+
+    def run(it: Run) -> Run:
+        activation = it.activation
+        if isinstance(activation, PRelu):
+            activation = replace(activation, slopes=new(activation.slopes))
+        return replace(it, convolution=it.convolution and convolution(it.convolution), activation=activation)
+
+    return replace(program, layers=tuple(replace(it, runs=tuple(map(run, it.runs))) for it in program.layers))
 
 
 def _measured_layer(index: int, convolution: Convolution, maps: Maps, powers: Real, samples: int) -> _Measured:

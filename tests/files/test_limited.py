@@ -27,5 +27,5 @@ def test_a_device_without_an_end_is_too_large(tmp_path: Path) -> None:
         contents(Path("/dev/zero"), 1 << 20)
     link = tmp_path / "device.toml"
     link.symlink_to("/dev/zero")
-    with pytest.raises(UsageError, match="DV150: this is not a device file: it has more than 10,000,000 bytes"):
+    with pytest.raises(UsageError, match="DV150: this is not a device file: it has more than 65,536 bytes"):
         device_file.read_profile(str(link), tmp_path)

@@ -187,7 +187,7 @@ def test_a_network_with_unpoolings_is_verified(network: Config, transposed: bool
     assert set(outputs(result)) == {"last", *MAXIMA}
     assert min(outputs(result).values()) > 55 and result.first_jump is None
     compared = {layer.comparison.name for layer in result.layers}
-    assert {"a_relu", "ya", "b_relu", "poolb", "yb"} <= compared
+    assert {"a_relu", "ya", "b_relu", "yb"} <= compared  # "poolb" has two outputs
 
 
 @pytest.mark.slow

@@ -66,7 +66,14 @@ def _average_beside(graph: Graph, node: Node) -> Node | None:
         both = (node.name, user.name)
         are_parts = any(isinstance(graph[reader].op, ops.Concat) for name in both for reader in graph.users(name))
         are_floats = all(element_type(graph, name) is ElementType.FLOAT for name in both)
-        if _averages_all(user, shape) and are_floats and not are_parts and not any(map(graph.is_output, both)):
+        is_alone = user.inputs == (node.name,)  # other inputs may come later
+        if (
+            is_alone
+            and _averages_all(user, shape)
+            and are_floats
+            and not are_parts
+            and not any(map(graph.is_output, both))
+        ):
             return user
     return None
 
