@@ -24,7 +24,7 @@ def test_readers_and_planners(name: str) -> None:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_commands(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layering, "MOST_POINTS", 100)  # a picture has as many bends as the arrows' lengths
-    growth = growth_of(NETWORKS[name], 12)
+    growth = growth_of(NETWORKS[name], 24)  # with fewer, it shows where a search begins
     assert growth.of_lines <= MOST, growth
 
 
