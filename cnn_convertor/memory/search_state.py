@@ -31,9 +31,9 @@ class Piece(NamedTuple):
 class Table:
     """The pieces in order of time, and the sections: steps with a maximal set of live pieces.
 
-    inside: (piece, section), whether it is live there; live: the same, (section, piece). meets: (piece, piece), whether both are live at some step and belong
-    to different blocks. load: bytes per section. block: per piece. family: piece -> all pieces of its block, for blocks of
-    several pieces. unit: divides all offsets.
+    inside: (piece, section), whether it is live there; live: the same, (section, piece). meets: (piece, piece), whether both
+    are live at some step and belong to different blocks. load: bytes per section. block: per piece. family: piece -> all
+    pieces of its block, for blocks of several pieces. unit: divides all offsets.
     """
 
     def __init__(self, blocks: Sequence[Sequence[Piece]]) -> None:
@@ -127,9 +127,8 @@ class Crowd:
         self.buffers, self.ends = buffers[order], ends[order]
         self.floors, self._sizes = state.floors[self.buffers], table.sizes[self.buffers]
         self.here = inside[:, self.buffers]
-        bytes_of_first = np.zeros(
-            (len(sections), len(ends) + 1), np.int64
-        )  # of no buffer, of the first, of the first two, ...
+        # Of no buffer, of the first, of the first two, ...
+        bytes_of_first = np.zeros((len(sections), len(ends) + 1), np.int64)
         np.cumsum(self.here * self._sizes, axis=1, out=bytes_of_first[:, 1:])
         self._above = self._ending_above(self.floors)
         tight = (bytes_of_first[:, self._above] > capacity - self.floors) & self.here
@@ -163,9 +162,8 @@ class Crowd:
         np.minimum.accumulate(np.where(fits, self.ends, self._capacity), axis=1, out=rests[:, 1:])
         floors = np.where(self._tight_here, rests[:, self._above[self.tight]], 0)
         raised = []
-        behind: dict[
-            int, tuple[Numbers, list[Choices]]
-        ] = {}  # per section: its buffers, and the choices behind the first n
+        # Per section: its buffers, and the choices behind the first n.
+        behind: dict[int, tuple[Numbers, list[Choices]]] = {}
         for row, section, floor in zip(
             self.tight.tolist(), floors.argmax(axis=0).tolist(), floors.max(axis=0).tolist(), strict=True
         ):

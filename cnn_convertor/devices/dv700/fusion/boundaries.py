@@ -12,9 +12,7 @@ from cnn_convertor.devices.dv700.fusion.partition import Selection
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Concat, Dense
 
-_MOST_NAMES = (
-    6  # in a sentence; with all of them, the sentences of a map's readers would grow as the square of their count
-)
+_MOST_NAMES = 6  # in a sentence: with all, the sentences of a map's readers would grow as the square of their count
 _CHEAPER = "another choice moves fewer bytes of feature maps"
 
 

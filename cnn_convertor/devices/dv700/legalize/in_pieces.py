@@ -15,8 +15,9 @@ from cnn_convertor.ir.ops import Order, Pair, PieceStep, Shape, Window
 def in_pieces(graph: Graph) -> Graph:
     """The graph with one node for functions that follow each other, the last one perhaps an average of the whole map.
 
-    That saves the time to write and read the maps between them, and costs none. A map that others read, too, is written, and
-    then its average beside it.
+    That saves the time to write and read the maps between them where the cache cannot hold them. Where it can, as on a PC, the
+    pieces took 1.5 to 14 % longer; no board has measured it. A map that others read, too, is written, and then its average
+    beside it.
     """
     while (joined := _with_joined_functions(graph)) != graph:
         graph = joined  # a map with two readers has one once these are joined
@@ -66,14 +67,8 @@ def _average_beside(graph: Graph, node: Node) -> Node | None:
         both = (node.name, user.name)
         are_parts = any(isinstance(graph[reader].op, ops.Concat) for name in both for reader in graph.users(name))
         are_floats = all(element_type(graph, name) is ElementType.FLOAT for name in both)
-        is_alone = user.inputs == (node.name,)  # other inputs may come later
-        if (
-            is_alone
-            and _averages_all(user, shape)
-            and are_floats
-            and not are_parts
-            and not any(map(graph.is_output, both))
-        ):
+        fits = user.inputs == (node.name,) and _averages_all(user, shape)  # other inputs may come later
+        if fits and are_floats and not are_parts and not any(map(graph.is_output, both)):
             return user
     return None
 
