@@ -8,12 +8,12 @@ from cnn_convertor.devices.dv700.commands import is_view, joins_run, layer_type,
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.forms import forms_of
 from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
-from cnn_convertor.devices.dv700.fusion.tiling import PoolGeometry, PoolKind, RunGeometry
+from cnn_convertor.devices.dv700.fusion.tiling import RunGeometry
 from cnn_convertor.devices.dv700.fusion.ub_fit import geometry, why_alone, why_apart
 from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK
 from cnn_convertor.devices.dv700.program import LayerType, Run
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Add, AveragePool2d, Conv2d, Dense, MaxPool2d, Pair, PRelu, Upsample, Window
+from cnn_convertor.ir.ops import Add, AveragePool2d, Conv2d, Dense, MaxPool2d, PRelu, Upsample
 
 Path: TypeAlias = tuple[Node, ...]  # each node reads the one before it; an addition, as either of its inputs
 
@@ -55,29 +55,13 @@ class FusionRules:
         adds = any(isinstance(node.op, Add) for path in branches for node in path)
         return self._conflict(sized, adds=adds) or self._excluded(sized, adds=adds)
 
-    def fit(self, branches: Sequence[Path]) -> bool:
-        """Whether branches without additions fit the unified buffer together, whatever forms their command has."""
+    def may_share(self, branches: Sequence[Path]) -> bool:
+        """Whether some command contains the branches, perhaps with more beside them. More never need less of the unified buffer."""
         sized = self._sizes(branches)
-        return sized is not None and not self._conflict(sized, adds=False)
-
-    def forms_of_neighbors(self, writer: Path, reader: Path, *, in_branches: bool) -> frozenset[Form] | None:
-        """The forms of a command of two runs; None if no command can contain the two.
-
-        in_branches: whether it may have other branches before theirs.
-        """
-        if _has_stray_slopes(writer) or _has_stray_slopes(reader):
-            return None
-        first, second = self._size(writer), self._size(reader)
-        height, width, _ = shape = first.run.input
-        whole_map = Window(Pair(height, width), Pair(height, width))
-        # Another branch, of one value.
-        least = RunGeometry(1, external=True, pool=PoolGeometry(PoolKind.MAX, whole_map))
-        together = (first.inner, second.last)
-        commands = (together, (least, *together)) if in_branches else (together,)
-        fits = (why_apart(shape, runs, self.limits) is None for runs in commands)
-        if first.why_alone or second.why_alone or not any(fits):
-            return None
-        return frozenset(forms_of([[first.run, second.run]], adds=False, limits=self.limits))
+        if sized is None or self._conflict(sized, adds=False):
+            return False
+        forms = forms_of([[one.run for one in runs] for runs in sized], adds=False, limits=self.limits)
+        return set(forms) - {Form.CHANNEL_SPLIT} <= self.allowed  # other branches can mix channels
 
     def slices(self, path: Path) -> int | None:
         """The least number of branches, each with a slice of the channels, that do the work of a path in a single command.

@@ -11,6 +11,7 @@ Bytes of feature maps count first, then the number of commands, then the number 
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -102,14 +103,33 @@ class FusionPlanner:
                 for group in self._groups(node):
                     groups.append(PathGroup(group, node))
                     grouped |= {path[-1].name for path in group}
-        for node in self.graph.nodes:
-            if node.name in self.rules.on_device and node.name not in grouped and self._next(node) is None:
-                groups += self._cut(node)
+        for root in self._roots():
+            if root.name not in grouped:
+                groups += self._cut(root)
         return groups
+
+    def least_map_bytes(self) -> int:
+        """A lower bound on the bytes of feature maps: no choice of commands moves less.
+
+        The best cut of each tree, as if each branch could share a command with the neighbor that suits it best. Which groups
+        of branches exclude each other, and that a group has at most 32 runs, is left out.
+        """
+        least = {root.name: self.best[root.name].map_bytes for root in self._roots()}
+        for concat in self.graph.nodes:
+            if isinstance(concat.op, Concat) and joins_in_place(self.graph, concat):
+                for one, other in pairwise(map(self._branch, concat.inputs)):
+                    if one and other and self._head(one) == self._head(other) and self.rules.may_share([one, other]):
+                        for branch in (one, other):
+                            least[branch[-1].name] = min(least[branch[-1].name], self.cost(branch).map_bytes)
+        return sum(least.values())
 
     def cost(self, path: Path) -> Cost:
         """The cost of a command with one branch."""
         return self.device.cost(self.graph, path, 1)
+
+    def _roots(self) -> list[Node]:
+        """The last node of each tree."""
+        return [n for n in self.graph.nodes if n.name in self.rules.on_device and self._next(n) is None]
 
     def _before(self, node: Node) -> list[Node]:
         """The nodes before this one that could share its command."""

@@ -48,7 +48,7 @@ CASES = {
     "slices read the input for each": (SLICES, Fusion.FULL, 4608, MapTraffic((4 + 4) * MAP, (4 + 4) * MAP)),
     "an addition is the only run": (SUM, Fusion.FULL, 655_360, MapTraffic(5 * MAP, 5 * MAP)),
     "slices need a convolution": (NO_CONVOLUTION, Fusion.FULL, 8192, MapTraffic(14 * MAP, 14 * MAP)),
-    "one of two, not both": (EITHER, Fusion.FULL, 6000, MapTraffic(25 * MAP // 4, 17 * MAP // 4)),
+    "one of two, not both": (EITHER, Fusion.FULL, 6000, MapTraffic(25 * MAP // 4, 25 * MAP // 4)),
 }
 
 
