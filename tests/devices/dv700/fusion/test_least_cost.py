@@ -127,7 +127,8 @@ def by_brute_force(network: Graph, fusion: Fusion, limits: Limits) -> Cost:
     possible_in = FusionRules(
         network, fusion, DV700._replace(limits=limits)
     )  # only to be asked what one command can do
-    device = [node for node in network.nodes if not isinstance(node.op, ops.Input | ops.Concat | ops.Reshape)]
+    not_on_device = ops.Input | ops.Concat | ops.Reshape | ops.ChannelSlice
+    device = [node for node in network.nodes if not isinstance(node.op, not_on_device)]
     edges = [(network[name], node) for node in device for name in node.inputs if possible_in.joins(network[name], node)]
     concats = [node for node in network.nodes if isinstance(node.op, ops.Concat)]
     slices: dict[tuple[tuple[str, ...], ...], int] = {}
