@@ -29,6 +29,9 @@ SAMPLES = 4  # random images, where none are given
 MOST_PIXELS: Final = 1 << 25  # of an image: a PNG of a megabyte could have 2^30, the limit of OpenCV itself
 PART = 256  # samples that one process, or a worker of a cluster, runs at a time
 _MARKER = re.compile(rb"\xff[^\x00\x01\xd0-\xd8\xff]")  # of JPEG: an end, or the begin of a segment with a length
+# The starts of these: OpenCV goes by the content, and would read formats of FP32, which take four times the memory.
+_STARTS: Final = (b"BM", b"\xff\xd8", b"P2", b"P3", b"P5", b"P6", b"\x89PNG", b"II*\0", b"MM\0*", b"RIFF")
+_NO_SAMPLES: Final = "this is not an image, a .npy or a .npz file"
 _LIMIT: Final = "OPENCV_IO_MAX_IMAGE_PIXELS"
 _COARSEST = 8  # random images have blocks of up to this many pixels
 
@@ -220,7 +223,7 @@ def read_samples(
         return Samples({name: _fitted(path, name, _load(path), shape, axes.get(name, ""))}, path.name, {})
     if suffix in IMAGES:
         return Samples({name: read_image(path, shape, preparation)[None]}, path.name, {})
-    raise _unfit(path, "this is not an image, a .npy or a .npz file")
+    raise _unfit(path, _NO_SAMPLES)
 
 
 def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
@@ -234,6 +237,9 @@ def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
         raise UsageError.of("DV711", problem, Origin(str(path)), hint) from error
     if shape.channels not in (1, 3):
         raise _unfit(path, f"an image has 1 or 3 channels, the network's input {shape.channels}", "give a .npy file")
+    data = path.read_bytes()
+    if not data.startswith(_STARTS):
+        raise _unfit(path, _NO_SAMPLES)
     try:
         pixels = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE if shape.channels == 1 else cv2.IMREAD_COLOR)
     except cv2.error as error:
@@ -241,7 +247,7 @@ def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
         raise _unfit(path, f"OpenCV cannot read the image: {error.err or error.msg}", hint) from None
     if pixels is None:
         raise _unfit(path, "OpenCV cannot read the image", _AGAIN)
-    if _is_cut_off(path.read_bytes()):
+    if _is_cut_off(data):
         raise _unfit(path, "the JPEG file ends before its image does", _AGAIN)
     if not preparation.is_given:
         problem = "the ini file has neither mean nor scale, so the network's input is pixels from 0 to 255"

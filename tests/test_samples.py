@@ -204,7 +204,7 @@ def test_a_folder_is_all_its_images_and_arrays_in_the_order_of_their_names(tmp_p
     ("name", "content", "message"),
     [
         ("a.txt", b"x", "not an image, a .npy or"),
-        ("a.png", b"x", "OpenCV cannot read"),
+        ("a.png", b"x", "this is not an image"),
         ("a.npy", b"x", r"not a \.npy file"),
         ("none", None, "no such file"),
         ("folder", b"", "no images or arrays"),
@@ -339,6 +339,13 @@ def test_an_image_of_too_many_pixels_is_refused(tmp_path: Path) -> None:
     read = f"from cnn_convertor.samples import *; read_image(Path({str(path)!r}), Shape(4, 4, 1), Preparation())"
     done = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=False)
     assert "DV707" in done.stderr and "OPENCV_IO_MAX_IMAGE_PIXELS" in done.stderr
+
+
+def test_an_image_in_the_form_of_another_format_is_refused(tmp_path: Path) -> None:
+    """OpenCV would read it, as FP32."""
+    (tmp_path / "a.png").write_bytes(b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 4 +X 4\n" + bytes([9, 9, 9, 129] * 16))
+    with pytest.raises(UsageError, match="DV707: this is not an image"):
+        read_samples(tmp_path / "a.png", {"a": Shape(4, 4, 3)}, COLOR)
 
 
 def test_an_image_of_absurd_size_is_refused(tmp_path: Path) -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
+
+from cnn_convertor.budget import Budget
 
 Residual: TypeAlias = dict[int, dict[int, int]]  # node -> node -> what the edge has left
+
+_READER: Final = 3  # steps of the budget for a reader of a value, each time that changes are counted
 
 
 class SideCosts(NamedTuple):
@@ -70,15 +74,20 @@ def grouped_sides(tasks: Sequence[SideCosts], exchanges: Sequence[Exchange], pri
     """As `cheapest_sides`, but without those tasks on the second side that save no change where values are exchanged together.
 
     Of all exchanges that depend on each other, in any order of the tasks, at least so many changes are left as there are on a
-    path. The tasks are in an order in which each reads what earlier ones write.
+    path. The tasks are in an order in which each reads what earlier ones write. When the budget is spent, the others stay there.
     """
     sides = cheapest_sides(tasks, exchanges, price)
     chosen = {number for number, task in enumerate(tasks) if sides[number] and task.first is not None}
+    changes, readers = _changes(sides, exchanges), sum(len(each.readers) for each in exchanges)
+    budget = Budget.of("sides")
     for group in _groups(chosen, exchanges):
+        if budget.is_spent:
+            break
+        budget.spend(_READER * readers)
         without = [side and number not in group for number, side in enumerate(sides)]
-        saved = price * (_changes(without, exchanges) - _changes(sides, exchanges))
-        if saved < sum((tasks[number].second or 0) - (tasks[number].first or 0) for number in group):
-            sides = without
+        left = _changes(without, exchanges)
+        if price * (left - changes) < sum((tasks[number].second or 0) - (tasks[number].first or 0) for number in group):
+            sides, changes = without, left
     return sides
 
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final
 
+from cnn_convertor.budget import SHARES, Budget
 from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem, SettingsError, UnsupportedError
 from cnn_convertor.ir.graph import Graph, Node, shape_of
 from cnn_convertor.ir.ops import Input, Op, Shape
 
-MOST_NODES: Final = 6_000  # networks of the libraries have up to 4,000, with parts; a small file can list 50,000
+_NODE: Final = 16_000  # steps of the budget for a layer or part of one: what all of a conversion does with it
 GUESS = Shape(256, 256, 3)  # for an input of unknown size: large enough for most windows after it
 
 
@@ -59,6 +60,7 @@ class Builder:
     """
 
     def __init__(self) -> None:
+        self._budget = Budget.of("layers")
         self._nodes: list[Node] = []
         self._shapes: dict[str, Shape] = {}
         self._alike: dict[str, int] = {}  # name -> the last number that made it unique
@@ -73,11 +75,12 @@ class Builder:
     def add(self, name: str, op: Op, inputs: Sequence[str], origin: Origin) -> str:
         """Append a node; returns its name, made unique.
 
-        Raises ModelError when the inputs do not fit, and an error that ends the reading for more than MOST_NODES.
+        Raises ModelError when the inputs do not fit, and an error that ends the reading when the budget is spent.
         """
-        if len(self._nodes) == MOST_NODES:
-            problem = f"the network has more than {MOST_NODES:,} layers and parts of layers"
+        if self._budget.is_spent:
+            problem = f"the network has more than {SHARES['layers'] // _NODE:,} layers and parts of layers"
             raise ConvertorError.of("DV304", problem, origin, "convert its parts one by one")
+        self._budget.spend(_NODE)
         unique = name
         while unique in self._shapes:
             self._alike[name] = self._alike.get(name, 1) + 1

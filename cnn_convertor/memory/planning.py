@@ -12,14 +12,14 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.memory.budget import WORK, Budget
+from cnn_convertor.budget import SHARES, Budget
 from cnn_convertor.memory.buffer import Buffer
 from cnn_convertor.memory.search_state import Piece
 from cnn_convertor.memory.searching import SearchStatus, search_blocks
 from cnn_convertor.memory.validity import check
 
 NODES = 2_000  # node limit of the complete search: about a second
-_NODES_OF_WORK = 20_000  # for which half the work of a conversion is the budget; for more, in proportion
+_NODES_OF_WORK = 20_000  # for which half the share of a conversion is the budget; for more, in proportion
 _REPAIRS = 20  # repair rounds of a greedy plan per order
 _LOOK = 300  # steps of looking for a free offset, beside one for each pair of pieces
 _STEPS = 32  # steps with a birth, looked at together when a free offset is searched
@@ -118,7 +118,7 @@ def plan(
     nesting = Nesting(rounded, alignment)
     blocks = nesting.blocks
     peak = find_peak(nesting.pieces)
-    budget = budget or Budget(WORK // 2 * max(1, nodes // _NODES_OF_WORK))
+    budget = budget or Budget(SHARES["memory"] // 2 * max(1, nodes // _NODES_OF_WORK))
     offsets = _greedily(blocks, max(peak.size, enough), budget)
     size, bound = _end(blocks, offsets), peak.size
     if size > max(bound, enough):
@@ -272,9 +272,10 @@ def _completely(
 
 def _greedily(blocks: Sequence[Block], bound: int, budget: Budget) -> dict[str, int]:
     """The best greedy plan; stops at the first one that reaches the bound."""
-    first = Budget(max(WORK, budget.left))  # also when nothing is left for improvements
+    least = max(SHARES["memory"], budget.left)  # also when nothing is left for improvements
+    first = Budget(least)
     best = _first_fit(sorted(blocks, key=_ORDERS[0]), first)
-    budget.spend(max(WORK, budget.left) - first.left)
+    budget.spend(least - first.left)
     for order in _ORDERS[1:]:
         if _end(blocks, best) <= bound or budget.is_spent:
             return best

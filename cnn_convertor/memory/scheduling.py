@@ -11,7 +11,7 @@ from functools import reduce
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
-from cnn_convertor.memory.budget import Budget
+from cnn_convertor.budget import Budget
 
 Tasks: TypeAlias = int  # a set of tasks: bit i is the task at position i
 NODES = 5_000  # limit of the exact search, in sets of done tasks
@@ -52,7 +52,7 @@ def schedule(
     result does not depend on the machine; beyond that, a beam search tries to improve the order. Both end when the budget is spent. Where more than READY tasks
     can run next, as in a map of hundreds of tiles, the given order is kept.
     """
-    needs = _Needs(tasks, sizes, inputs, kept, before, budget or Budget())
+    needs = _Needs(tasks, sizes, inputs, kept, before, budget or Budget.of("memory"))
     same = tuple(range(len(tasks)))
     peak = needs.peak(same)
     if peak == needs.least:
@@ -84,7 +84,7 @@ def grouped(
     sides: of each task; empty for one that is on both. The others are as for `schedule`. None where no task keeps the limit, or
     where the budget is spent.
     """
-    needs = _Needs(tasks, sizes, inputs, kept, before, budget or Budget())
+    needs = _Needs(tasks, sizes, inputs, kept, before, budget or Budget.of("memory"))
     state, side, order = _State(0, needs.first, needs.start), "", list[int]()
     while state.done != needs.all:
         needs.budget.spend(_TRY * state.ready.bit_count())

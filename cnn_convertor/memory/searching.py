@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from cnn_convertor.memory.budget import Budget
+from cnn_convertor.budget import Budget
 from cnn_convertor.memory.search_state import PLACED, Choices, Crowd, Flags, Numbers, Piece, SearchState, Table
 
 NOTHING = -1  # the choice to leave the floor of a section empty

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from graphlib import TopologicalSorter
 from typing import Final, NamedTuple, TypeAlias
 
+from cnn_convertor.budget import SHARES
 from cnn_convertor.errors import UsageError
 
 Point: TypeAlias = tuple[float, float]
-MOST_POINTS: Final = 40_000  # boxes, and layers that arrows pass by: seconds of work, and more than anybody can read
+_POINT: Final = 1_000  # steps of the budget for a box, and for each layer that an arrow passes by
 _DUMMY = 1.0  # width of an arrow that passes by, in boxes; with less, the library places boxes too close at times
 
 
@@ -23,17 +24,16 @@ class Layering(NamedTuple):
 def layered(count: int, arrows: Sequence[tuple[int, int]]) -> Layering:
     """Place nodes 0 to count - 1 so that arrows lead down.
 
-    Raises UsageError without the library, and for graphs that need more than MOST_POINTS.
+    Raises UsageError without the library, and for graphs that need more than the budget.
     """
     try:
         import fast_sugiyama  # noqa: F401  # only whether it can be imported
     except ImportError:
         hint = "pip install fast-sugiyama (the extra `pictures`), in a Python of version 3.11 or later"
         raise UsageError.of("DV160", "the library that lays out networks is not installed", hint=hint) from None
-    if (needed := count + _passed(count, arrows)) > MOST_POINTS:
-        problem = (
-            f"the network is too large to draw: its steps and arrows need {needed:,} points, of at most {MOST_POINTS:,}"
-        )
+    needed, most = count + _passed(count, arrows), SHARES["picture"] // _POINT
+    if needed > most:
+        problem = f"the network is too large to draw: its steps and arrows need {needed:,} points, of at most {most:,}"
         raise UsageError.of("DV164", problem, hint="draw a part of it, with `outputs` or `inputs` in the ini file")
     positions: dict[int, Point] = {}
     routes: dict[tuple[int, int], tuple[Point, ...]] = {}

@@ -31,7 +31,7 @@ HANGS: Final = 120  # seconds after which libFuzzer ends a process that does not
 MOST_MEMORY: Final = 4 << 30  # bytes of the process, the fuzzer's own included
 LONGEST: Final = 1 << 20  # bytes of an input with a repeated part
 SAVE: Final = 5  # seconds between two notes of the figures
-COUNTS: Final = 100  # one of so many mutations of ours repeats a part
+COUNTS: Final = 20  # one of so many mutations of ours repeats a part
 SECONDS: Final = 10  # of processor time for an input with a repeated part, at least
 
 

@@ -27,7 +27,7 @@ from development.fuzz.mutation import (
 
 Numbered: TypeAlias = Callable[[int], Any]  # number of a copy -> the copy
 
-TIMES: Final = (100, 300, 1_000, 3_000, 10_000, 100_000)
+TIMES: Final = {100: 16, 300: 8, 1_000: 4, 3_000: 2, 10_000: 1, 100_000: 1}  # and how often each comes: few take long
 QUOTED: Final = re.compile(r'"[^"\n]*"|\w+')
 QUOTED_IN_JSON: Final = re.compile(r'"[^"\\]+"|\b[1-9][0-9]*\b(?!\.)')  # texts without escapes, and integers
 _MARK: Final = "the copies stand here"
@@ -148,7 +148,8 @@ def repeat_archive(data: bytes, random: Random) -> bytes:
 
 def _times(size: int, random: Random) -> int:
     """As often as an input has room for."""
-    return min(random.choice(TIMES), LONGEST // max(size, 1))
+    times = random.choices(list(TIMES), list(TIMES.values()))[0]
+    return min(times, LONGEST // max(size, 1))
 
 
 _REPEATED: Final[Mapping[Mutator, Callable[[bytes, Random], bytes]]] = {

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor import cli, convert
+from cnn_convertor.budget import SHARES
 from cnn_convertor.cli.console import Console
 from cnn_convertor.cli.overview import report_on
 from cnn_convertor.config import Config
@@ -21,7 +22,6 @@ from cnn_convertor.conversion.inspection import inspect
 from cnn_convertor.errors import ConvertorWarning
 from cnn_convertor.files.codec import from_values, to_json, to_values
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.report import layering
 from cnn_convertor.report.page import html_page
 from cnn_convertor.report.values import SCHEMA, Report
 from examples.caffemodel import write
@@ -248,7 +248,7 @@ def test_a_network_that_is_too_large_to_draw_has_a_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("fast_sugiyama")
-    monkeypatch.setattr(layering, "MOST_POINTS", 2)
+    monkeypatch.setitem(SHARES, "picture", 2_000)
     page = tmp_path / "net.html"
     assert cli.main(["report", str(EXAMPLE), "--html", str(page)]) == 0
     assert "no picture of the network: the network is too large to draw" in page.read_text()

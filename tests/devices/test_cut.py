@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from cnn_convertor.budget import SHARES
 from cnn_convertor.devices.cut import Exchange, SideCosts, cheapest_sides, grouped_sides
 
 
@@ -115,3 +116,12 @@ def test_memory_grows_no_faster_than_the_readers_of_a_value() -> None:
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert chosen == [True, *[False] * 1_500] and most < 50 << 20
+
+
+def test_a_spent_budget_leaves_the_cheapest_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the first side, the third task reads two values of the other; on the way from them to the last one, sides change once."""
+    tasks = [SideCosts(None, 0), SideCosts(None, 0), SideCosts(1, 2), SideCosts(0, None)]
+    exchanges = [Exchange(0, (2,)), Exchange(1, (2,)), Exchange(2, (3,))]
+    assert grouped_sides(tasks, exchanges, price=3) == [True, True, False, False]
+    monkeypatch.setitem(SHARES, "sides", 0)
+    assert grouped_sides(tasks, exchanges, price=3) == [True, True, True, False]

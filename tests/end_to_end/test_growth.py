@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cnn_convertor.report import layering
+from cnn_convertor.budget import SHARES
 from development.growth.growing import READERS, network_rows
 from development.growth.measuring import MOST, growth_of
 
@@ -23,7 +23,7 @@ def test_readers_and_planners(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_commands(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layering, "MOST_POINTS", 100)  # a picture has as many bends as the arrows' lengths
+    monkeypatch.setitem(SHARES, "picture", 100_000)  # a picture has as many bends as the arrows' lengths
     growth = growth_of(NETWORKS[name], 24)  # with fewer, it shows where a search begins
     assert growth.of_lines <= MOST, growth
 

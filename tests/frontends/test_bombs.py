@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cnn_convertor.budget import SHARES
 from cnn_convertor.errors import ConvertorError
-from cnn_convertor.frontends import builder
 from cnn_convertor.frontends.model_file import ModelFile
-from cnn_convertor.frontends.onnx import compute_budget, tensors
+from cnn_convertor.frontends.onnx import tensors
 from cnn_convertor.frontends.wire import Field, WireType
 from development.fuzz import targets
 from development.fuzz.mutation import message
@@ -137,7 +137,7 @@ def test_a_key_of_many_parts_in_a_device_file(form: str) -> None:
 
 
 def test_functions_that_take_long_count_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compute_budget, "TIMES", 1)
+    monkeypatch.setitem(SHARES, "constants", 300_000)
     start, constants = node("Expand", "a b", "c0"), {"a": ONE, "b": np.array([1 << 15])}
     for type, code in (("Tanh", ""), ("Erf", "DV302")):
         chain = [node(type, f"c{k}", f"c{k + 1}") for k in range(8)]
@@ -159,7 +159,7 @@ def test_products_of_large_matrices() -> None:
 
 @pytest.mark.parametrize("make", [networks.split, networks.chain, networks.fan])
 def test_more_layers_than_networks_have(make: Callable[[int], bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builder, "MOST_NODES", 50)
+    monkeypatch.setitem(SHARES, "layers", 50 * 16_000)
     assert code_of(targets.onnx_model, make(40)) == ""
     assert code_of(targets.onnx_model, make(100)) == "DV304"
 

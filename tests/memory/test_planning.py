@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cnn_convertor.memory import Budget, Buffer, Peak, Plan, plan, planning
+from cnn_convertor.budget import SHARES, Budget
+from cnn_convertor.memory import Buffer, Peak, Plan, plan
 from cnn_convertor.memory.validity import check
 
 
@@ -216,7 +217,7 @@ def test_a_budget_that_ends_within_an_order_ends_its_work_and_not_the_plan(
     monkeypatch: pytest.MonkeyPatch, nested: bool
 ) -> None:
     """Random lives, some with a part that lives longer, and one buffer that never lives."""
-    monkeypatch.setattr(planning, "WORK", 20_000)
+    monkeypatch.setitem(SHARES, "memory", 20_000)
     numbers = random.Random(1)
     buffers = [Buffer("never", 16, 3, 2)]
     for i in range(300):

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
+from cnn_convertor.budget import SHARES, Budget
 from cnn_convertor.errors import ModelError, Origin
 
 Json: TypeAlias = Any  # what json.loads gives; every use checks it
 FUNCTIONAL = ("Functional", "Model")
 SEQUENTIAL = "Sequential"
-MOST_CALLS = (
-    20_000  # of layers; nested models that are each called twice double the number; no real network has as many
-)
+_CALL = 4_800  # steps of the budget for a call of a layer; nested models that are each called twice double their number
 LOOKED_AT = 300  # calls behind one whose axes or channels they show
 MAKE_FUNCTIONAL = (
     "make a functional model of it, with its weights loaded: x = keras.Input(shape=(height, width, channels)); "
@@ -361,6 +360,7 @@ class _Flattener:
     def __init__(self, file: str) -> None:
         self._fail = _Parser(file).fail
         self.calls: list[LayerCall] = []
+        self._budget = Budget.of("layers")
 
     def call(self, layer: KerasLayer, inputs: Sequence[LayerOutput], arguments: Arguments) -> Sequence[LayerOutput]:
         """The outputs of a call of a layer or nested model, whose layers inherit the arguments that are not tensors.
@@ -370,8 +370,9 @@ class _Flattener:
         if layer.is_model and not layer.is_operation:
             call = self._sequential if layer.type == SEQUENTIAL else self._functional
             return call(layer, inputs, arguments)
-        if len(self.calls) == MOST_CALLS:
-            self._fail(f"its layers are called more than {MOST_CALLS:,} times")
+        self._budget.spend(_CALL)
+        if self._budget.left < 0:
+            self._fail(f"its layers are called more than {SHARES['layers'] // _CALL:,} times")
         self.calls.append(LayerCall(layer, tuple(inputs), len(self.calls), arguments))
         return [LayerOutput(len(self.calls) - 1)]
 

@@ -106,11 +106,11 @@ def fold(node: OnnxNode, inputs: Sequence[Stored | None], opset: int, budget: Co
     try:
         budget.spend(sum(x.cost for x in different.values()))
         results = computed(budget)
-        budget.spend(DEAR.get(node.type, 1) * sum(values.size for values in results))
+        budget.spend_elements(DEAR.get(node.type, 1) * sum(values.size for values in results))
     except TooMuchError:
         problem = "the constants up to this node take too long to compute"
         raise UnsupportedError.of("DV302", problem, node.where, SIMPLIFY) from None
-    return [Stored.computed(output(at), values, math.ceil(before - budget.left)) for at, values in enumerate(results)]
+    return [Stored.computed(output(at), values, before - budget.left) for at, values in enumerate(results)]
 
 
 # --- element by element --------------------------------------------------------------------------------------------------

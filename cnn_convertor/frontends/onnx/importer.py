@@ -86,7 +86,7 @@ class _Importer:
         self._size = options.size
         self._builder = Builder()
         self._values: dict[str, Value] = dict(model.initializers)
-        self._budget = ComputeBudget.of(model.held())
+        self._budget = ComputeBudget.for_arrays(model.held())
         self._uncomputed: dict[str, ConvertorError] = {}  # constants, and why they cannot be computed
         self._names = frozenset(name for node in model.nodes for name in node.outputs)
         self._softmax_axes = _softmax_axes(model)

@@ -23,13 +23,13 @@ class Stored:
     """An array of numbers that do not depend on the network's input.
 
     dtype: bfloat16 is read as float32. read: (start, stop) -> these elements, in row-major order.
-    cost: elements that are computed for each use.
+    cost: steps of the budget for each use.
     """
 
     dims: Dims
     dtype: np.dtype[Any]
     read: Callable[[int, int], Numbers]
-    cost: int = 0
+    cost: float = 0
 
     @staticmethod
     def of(values: Numbers) -> Stored:
@@ -38,10 +38,10 @@ class Stored:
         return Stored(values.shape, values.dtype, lambda start, stop: flat[start:stop])
 
     @staticmethod
-    def computed(function: Callable[[], Numbers], values: Numbers | None = None, cost: int = 0) -> Stored:
+    def computed(function: Callable[[], Numbers], values: Numbers | None = None, cost: float = 0) -> Stored:
         """What the function gives. A large result is computed again for each use, so that memory holds one at a time.
 
-        values: the result, where it is known. cost: elements that the function computes.
+        values: the result, where it is known. cost: steps of the budget that it takes.
         """
         values = function() if values is None else values
         if values.size <= SMALL:

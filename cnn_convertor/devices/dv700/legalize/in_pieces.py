@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK
 from cnn_convertor.devices.dv700.memory.placement import element_type, is_plain
@@ -10,6 +11,8 @@ from cnn_convertor.devices.dv700.program import ElementType
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Order, Pair, PieceStep, Shape, Window
+
+_MOST_STEPS: Final = 32  # of one node: each that joins looks at those before it, and no known network has half as many
 
 
 def in_pieces(graph: Graph) -> Graph:
@@ -78,7 +81,8 @@ def _joins(graph: Graph, before: Node, node: Node) -> bool:
     shape = graph.shape(before.name)
     takes = (_is_of_elements(node) and graph.shape(node.name) == shape) or _averages_all(node, shape)
     is_between = graph.is_private(before.name) and _is_of_elements(before)
-    return is_between and takes and all(_has_pieces(graph, each, shape) for each in (before, node))
+    is_short = len(_steps(before)) + len(_steps(node)) <= _MOST_STEPS
+    return is_between and takes and is_short and all(_has_pieces(graph, each, shape) for each in (before, node))
 
 
 def _has_pieces(graph: Graph, node: Node, shape: Shape) -> bool:

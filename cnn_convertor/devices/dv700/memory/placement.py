@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypedDict
 
+from cnn_convertor.budget import Budget
 from cnn_convertor.devices.dv700.commands import Command, buffer_owner, buffer_users, is_view, joins_in_place
 from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
 from cnn_convertor.devices.dv700.program import ElementType, LayerType
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import ArraySoftmax, ChannelSlice, Concat, Custom, OnCpu
-from cnn_convertor.memory import NODES, Budget, Buffer, Plan, Task, grouped, plan, schedule
+from cnn_convertor.memory import NODES, Buffer, Plan, Task, grouped, plan, schedule
 
 ALIGNMENT = 16  # bytes
 
@@ -68,7 +69,7 @@ def schedule_and_allocate(graph: Graph, steps: Sequence[Command]) -> MemorySched
     A concatenation in place becomes a copy on the CPU where that makes the plan smaller. A plan that is proven smallest cannot
     gain from it, since at no single step does a copy need fewer bytes.
     """
-    commands, budget = tuple(steps), Budget()
+    commands, budget = tuple(steps), Budget.of("memory")
     part = budget.part(2)
     ordered = _in_best_order(graph, commands, part)
     budget.take_back(part)
