@@ -19,11 +19,6 @@ class MapTraffic(NamedTuple):
     moved: int
     least: int
 
-    @property
-    def gap(self) -> float:
-        """How much more they move than the lower bound, as a share of it."""
-        return self.moved / self.least - 1 if self.least else 0.0
-
 
 def map_traffic(legal: Graph, graph: Graph, steps: Sequence[Command], *, fusion: Fusion, device: Device) -> MapTraffic:
     """legal: the graph before it was partitioned into the steps; graph: the one with a node for the map of each."""

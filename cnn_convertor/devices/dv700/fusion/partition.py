@@ -9,7 +9,7 @@ with a slice of the channels: then the maps between fit the unified buffer, and 
 Bytes of feature maps count first, then the number of commands, then the number of runs.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -98,11 +98,10 @@ class FusionPlanner:
         """The groups of paths with the least total cost, in no order."""
         groups: list[PathGroup] = []
         grouped: set[str] = set()
-        for node in self.graph.nodes:
-            if isinstance(node.op, Concat):
-                for group in self._groups(node):
-                    groups.append(PathGroup(group, node))
-                    grouped |= {path[-1].name for path in group}
+        for concat, branches in self._concats():
+            for group in self._groups(concat, branches):
+                groups.append(PathGroup(group, concat))
+                grouped |= {path[-1].name for path in group}
         for root in self._roots():
             if root.name not in grouped:
                 groups += self._cut(root)
@@ -115,12 +114,11 @@ class FusionPlanner:
         of branches exclude each other, and that a group has at most 32 runs, is left out.
         """
         least = {root.name: self.best[root.name].map_bytes for root in self._roots()}
-        for concat in self.graph.nodes:
-            if isinstance(concat.op, Concat) and joins_in_place(self.graph, concat):
-                for one, other in pairwise(map(self._branch, concat.inputs)):
-                    if one and other and self._head(one) == self._head(other) and self.rules.may_share([one, other]):
-                        for branch in (one, other):
-                            least[branch[-1].name] = min(least[branch[-1].name], self.cost(branch).map_bytes)
+        for _, branches in self._concats():
+            for one, other in pairwise(branches):
+                if one and other and self._head(one) == self._head(other) and self.rules.may_share([one, other]):
+                    for branch in (one, other):
+                        least[branch[-1].name] = min(least[branch[-1].name], self.cost(branch).map_bytes)
         return sum(least.values())
 
     def cost(self, path: Path) -> Cost:
@@ -180,11 +178,14 @@ class FusionPlanner:
 
     # --- branches ---
 
-    def _groups(self, concat: Node) -> list[tuple[Path, ...]]:
+    def _concats(self) -> Iterator[tuple[Node, list[Path | None]]]:
+        """The concatenations whose parts commands can write in place, with the branch to each part."""
+        for node in self.graph.nodes:
+            if isinstance(node.op, Concat) and joins_in_place(self.graph, node):
+                yield node, [self._branch(name) for name in node.inputs]
+
+    def _groups(self, concat: Node, branches: Sequence[Path | None]) -> list[tuple[Path, ...]]:
         """The branches to neighboring parts of a concatenation that share commands at the least cost."""
-        if not joins_in_place(self.graph, concat):
-            return []
-        branches = [self._branch(name) for name in concat.inputs]
         heads = [branch and self._head(branch) for branch in branches]
         costs, groups = [NOTHING], [list[tuple[Path, ...]]()]
         for end, name in enumerate(concat.inputs, 1):
