@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +26,25 @@ from cnn_convertor.verification.outputs import classes_of
 
 _LEAST_RISE: Final = 0.05  # of the accuracy
 _LEAST_SIGMAS: Final = 2.5  # of the samples that only one of both preparations classifies right
+_SAMPLES: Final = 256  # that the other preparations are tried on
 _CENTER: Final = 127.5
 _PIXELS: Final = 0.1  # scales from here on leave numbers of the size of pixels
 
 
 class _Other(NamedTuple):
-    """Another preparation. what: differs, for messages. line: that sets it in the ini file."""
+    """Another preparation. what: differs, for messages. lines: that set it in the ini file."""
 
     what: str
     preparation: Preparation
+    lines: str
+
+
+class _Change(NamedTuple):
+    """One way in which another preparation differs. what, line: as of it. of: what it changes of a Preparation."""
+
+    what: str
     line: str
+    of: Mapping[str, Any]
 
 
 def warn_of_preparation(
@@ -42,23 +52,31 @@ def warn_of_preparation(
 ) -> None:
     """Warn if the framework is markedly more accurate with another preparation. Only images are prepared, not arrays.
 
-    classes: the right one of each sample. reference: the framework's results with the preparation of the ini file.
+    One error can hide another, so changes are also tried together. The most accurate preparation is named; if several are,
+    that with the fewest changes. classes: the right one of each sample. reference: the framework's results with the
+    preparation of the ini file.
     """
     path = Path(given) if isinstance(given, str | os.PathLike) else None
     if path is None or not _has_only_images(path):
         return
-    shapes, before = shapes_of(graph), classes_of(graph, reference)
-    for other in _others(request.preparation, next(iter(shapes.values())).channels):
-        inputs = read_samples(path, shapes, other.preparation, axes_of(graph)).inputs
-        after = classes_of(graph, frameworks.run(request.model, graph, inputs))
+    pixels = read_samples(path, shapes_of(graph), Preparation(is_given=True), axes_of(graph))
+    ((name, images),) = pixels.inputs.items()  # a network with several inputs takes no images
+    images, classes = images[:_SAMPLES], classes[:_SAMPLES]
+    before = {output: found[:_SAMPLES] == classes for output, found in classes_of(graph, reference).items()}
+    best = dict[str, tuple[_Other, NDArray[np.bool_]]]()
+    for other in _others(request.preparation, images.shape[-1]):
+        ordered = images if other.preparation.channel_order == "RGB" else images[..., ::-1]
+        after = classes_of(graph, frameworks.run(request.model, graph, {name: other.preparation.apply(ordered)}))
         for output in before.keys() & after.keys():
-            right, otherwise = before[output] == classes, after[output] == classes
-            if _rises(right, otherwise):
-                problem = (
-                    f'{other.what}, the framework finds {otherwise.mean():.1%} of the classes of "{output}" instead of '
-                    f"{right.mean():.1%}: the ini file prepares images otherwise than the training did"
-                )
-                warn(Problem("DV726", problem, Origin(request.name), f"try {other.line} in [INPUT]"))
+            otherwise = after[output] == classes
+            if _rises(before[output], otherwise) and (output not in best or otherwise.sum() > best[output][1].sum()):
+                best[output] = other, otherwise
+    for output, (other, otherwise) in best.items():
+        problem = (
+            f'{other.what}, the framework finds {otherwise.mean():.1%} of the classes of "{output}" instead of '
+            f"{before[output].mean():.1%}: the ini file prepares images otherwise than the training did"
+        )
+        warn(Problem("DV726", problem, Origin(request.name), f"try {other.lines} in [INPUT]"))
 
 
 def _has_only_images(path: Path) -> bool:
@@ -67,18 +85,31 @@ def _has_only_images(path: Path) -> bool:
     return bool(suffixes) and suffixes <= IMAGES
 
 
-def _others(own: Preparation, channels: int) -> Iterator[_Other]:
-    order = own.channel_order[::-1]
+def _others(own: Preparation, channels: int) -> list[_Other]:
+    """Each change alone, then two, then all."""
+    changes = [*_changes(own, channels)]
+    counts = range(1, len(changes) + 1)
+    return [_with(own, chosen) for count in counts for chosen in combinations(changes, count)]
+
+
+def _with(own: Preparation, changes: Sequence[_Change]) -> _Other:
+    new = replace(own, is_given=True, **{key: value for change in changes for key, value in change.of.items()})
+    *first, last = [change.what for change in changes]
+    what = f"{', '.join(first)} and {last}" if first else last
+    return _Other(what, new, ", ".join(change.line for change in changes))
+
+
+def _changes(own: Preparation, channels: int) -> Iterator[_Change]:
     if channels > 1:
-        exchanged = replace(own, channel_order=order, is_given=True)
-        yield _Other("with red and blue exchanged", exchanged, f"channel_order = {order}")
+        order = own.channel_order[::-1]
+        yield _Change("with red and blue exchanged", f"channel_order = {order}", {"channel_order": order})
     if any(own.mean):
-        yield _Other("without the mean", replace(own, mean=(0.0,), is_given=True), "mean = 0")
+        yield _Change("without the mean", "mean = 0", {"mean": (0.0,)})
     else:
-        yield _Other(f"with a mean of {_CENTER}", replace(own, mean=(_CENTER,), is_given=True), f"mean = {_CENTER}")
+        yield _Change(f"with a mean of {_CENTER}", f"mean = {_CENTER}", {"mean": (_CENTER,)})
     small = float(np.abs(own.scale).max()) < _PIXELS
     scale, text = (1.0, "1") if small else (1 / 255, "0.00392157")
-    yield _Other(f"with a scale of {text}", replace(own, scale=scale, is_given=True), f"scale = {text}")
+    yield _Change(f"with a scale of {text}", f"scale = {text}", {"scale": scale})
 
 
 def _rises(right: NDArray[np.bool_], otherwise: NDArray[np.bool_]) -> bool:

@@ -38,6 +38,7 @@ _JUDGED: Final = 4  # samples: two runs more for each
 _JUDGED_OF_LARGE: Final = 1  # where maps have so many values that these decide
 _LARGE: Final = 1 << 20  # values of all maps of a sample
 _DRAWS: Final = 6  # of stochastic rounding, for maps that the first finds wrong
+_BEYOND_CHANCE: Final = 30.0  # dB below the limit: no further draw is that far from the first
 # dB that a right map may lose beyond the estimate, and the more, the fewer values decide it. Of 2,400 maps of random and
 # trained networks, none loses more than 3 with 25 values, 6.6 with 2, and no channel more than 7.5 with 6, 13 with 4.
 _OF_A_MAP: Final = (4.0, 9.0)
@@ -133,7 +134,10 @@ def judge_maps(
         return [*excesses_of(judged, _half_a_step(judged.reference) if is_rounded else None)]
 
     comparable, alone = drawn(0)
-    wrong = {each.name: each for each in comparable if excesses(each)}
+    found = {each.name: (each, excess) for each in comparable for excess in excesses(each)}
+    if certain := [excess for _, excess in found.values() if _is_certain(excess)]:
+        return Judgement(len(comparable), tuple(certain), alone)
+    wrong = {name: each for name, (each, _) in found.items()}
     for draw in range(1, _DRAWS) if wrong else ():
         again = {each.name: each.others for each in drawn(draw)[0]}
         wrong = {name: each._replace(others=each.others + again.get(name, ())) for name, each in wrong.items()}
@@ -331,6 +335,11 @@ def excesses_of(judged: JudgedMap, explained: float | None) -> Iterator[Excess]:
             what, reached, allowed = worst
             yield Excess(judged.name, f"{_INDEX[axis]} {what}", reached, allowed)
             return
+
+
+def _is_certain(excess: Excess) -> bool:
+    """Whether a whole map is so far from the framework's that chance cannot be the reason."""
+    return not excess.part and excess.sqnr < min(COMPARABLE_DB, excess.allowed - _BEYOND_CHANCE)
 
 
 def _worst_means(judged: JudgedMap, own: Powers) -> tuple[str, float, float] | None:

@@ -24,10 +24,11 @@ def rerounded(values: NDArray[np.float32], seed: int) -> NDArray[np.float32]:
     A number is replaced by its neighbor on the other side of the value with the probability that gives the difference the
     power of the rounding error, and always where chance would decide too much. Values that FP16 holds stay.
     """
-    half = to_half(values).astype(np.float32)
+    nearest = to_half(values)
+    half = nearest.astype(np.float32)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         error = values - half
-        bits = to_half(values).view(np.int16)
+        bits = nearest.view(np.int16)
         away = (np.abs(values) > np.abs(half)) * 2 - 1  # sign and magnitude: one more is farther from 0
         other = (bits + away.astype(np.int16)).view(np.float16).astype(np.float32)
         flips = np.random.default_rng(seed).random(values.shape) < np.square(error / (other - half))

@@ -9,15 +9,25 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cnn_convertor.config.request import Request
+from cnn_convertor.emulation.execution import Maps, count_of
 from cnn_convertor.errors import ConvertorWarning
+from cnn_convertor.frontends.frontend import Model
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.pipeline import read_whole
+from cnn_convertor.samples import axes_of, samples_of, shapes_of
+from cnn_convertor.trials import preparations
+from cnn_convertor.trials.preparations import warn_of_preparation
 from cnn_convertor.trials.verify import verify
+from cnn_convertor.verification import frameworks
+from cnn_convertor.verification.framework_maps import Reference
 from frontends.onnx.networks import Network, helper
 from verification.trials import config
 
 cv2 = pytest.importorskip("cv2", reason="OpenCV reads images")
 pytest.importorskip("onnxruntime", reason="onnxruntime computes the results")
-pytestmark = pytest.mark.usefixtures("compiler")
 
+RUN = frameworks.run
 make = helper.make_node
 SIZE = 8
 RIGHT: dict[str, Any] = {"mean": (100.0,), "scale": 1.0, "channel_order": "RGB"}
@@ -50,17 +60,26 @@ def network(path: Path) -> Path:
 
 
 def found(path: Path, **changes: Any) -> list[str]:
-    """What verify warns of when the ini file is wrong."""
-    chosen = config(network(path), output_folder=path, **(RIGHT | changes))
+    """The warnings of a wrong ini file."""
+    request = Request.of(config(network(path), output_folder=path, **(RIGHT | changes)))
+    graph, images = read_whole(request), folder_of(path)
+    inputs = samples_of(images, shapes_of(graph), request.preparation, axes_of(graph)).inputs
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvertorWarning)
-        result = verify(chosen, inputs=folder_of(path), labels=path / "labels")
-    assert result.passed, "both sides agree"
-    return [str(each.message) for each in caught if "DV726" in str(each.message)]
+        classes = np.loadtxt(path / "labels", np.intp)
+        warn_of_preparation(request, graph, images, classes, frameworks.run(request.model, graph, inputs))
+    return [str(each.message) for each in caught]
 
 
 def test_a_right_preparation_gives_no_warning(tmp_path: Path) -> None:
     assert not found(tmp_path)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_verify_passes_and_warns_since_both_sides_agree(tmp_path: Path) -> None:
+    chosen = config(network(tmp_path), output_folder=tmp_path, **(RIGHT | {"channel_order": "BGR"}))
+    with pytest.warns(ConvertorWarning, match="DV726"):
+        assert verify(chosen, inputs=folder_of(tmp_path), labels=tmp_path / "labels").passed
 
 
 @pytest.mark.parametrize(
@@ -70,11 +89,26 @@ def test_a_right_preparation_gives_no_warning(tmp_path: Path) -> None:
         ({"mean": (0.0,)}, "mean = 127.5"),
         ({"mean": (255.0,)}, "mean = 0"),
         ({"scale": 0.004}, "scale = 1"),
+        ({"channel_order": "BGR", "mean": (0.0,)}, "channel_order = RGB, mean = 127.5 in"),
+        ({"channel_order": "BGR", "mean": (255.0,), "scale": 0.004}, "channel_order = RGB, mean = 0, scale = 1 in"),
     ],
 )
 def test_a_wrong_preparation_is_named(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
     (message,) = found(tmp_path, **changes)
     assert said in message and "instead of" in message
+
+
+def test_only_the_first_images_are_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = list[int]()
+
+    def run(model: Model, graph: Graph, inputs: dict[str, Maps]) -> Reference:
+        counts.append(count_of(inputs))
+        return RUN(model, graph, inputs)
+
+    monkeypatch.setattr(preparations, "_SAMPLES", 20)
+    monkeypatch.setattr(frameworks, "run", run)
+    (message,) = found(tmp_path, channel_order="BGR")
+    assert counts == [30, *7 * [20]] and "finds 100.0%" in message
 
 
 def test_arrays_are_used_as_they_are(tmp_path: Path) -> None:
