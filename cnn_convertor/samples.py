@@ -214,6 +214,9 @@ def read_samples(
         files = sorted(file for file in path.iterdir() if file.suffix.lower() in IMAGES | ARRAYS)
         if not files:
             raise _unfit(path, "there are no images or arrays in the folder")
+        if not preparation.is_given and any(file.suffix.lower() in IMAGES for file in files):
+            _warn_of_pixels(path)  # once, not for each image
+            preparation = replace(preparation, is_given=True)
         return _joined(path, [read_samples(file, shapes, preparation, axes) for file in files])
     suffix = path.suffix.lower()
     if suffix == ".npz":
@@ -250,12 +253,7 @@ def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
     if _is_cut_off(data):
         raise _unfit(path, "the JPEG file ends before its image does", _AGAIN)
     if not preparation.is_given:
-        problem = "the ini file has neither mean nor scale, so the network's input is pixels from 0 to 255"
-        warn(
-            Problem(
-                "DV714", problem, Origin(str(path)), "set [INPUT] mean and scale to what the network was trained with"
-            )
-        )
+        _warn_of_pixels(path)
     if not preparation.fits(shape.channels):
         counts = " and ".join(f"{count} numbers of {name}" for name, count in preparation.counts.items())
         hint = "correct the ini file"
@@ -269,6 +267,13 @@ def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
     if shape.channels == 3 and preparation.channel_order == "RGB":
         pixels = pixels[:, :, ::-1]
     return preparation.apply(pixels.astype(np.float64))
+
+
+def _warn_of_pixels(path: Path) -> None:
+    problem = "the ini file has neither mean nor scale, so the network's input is pixels from 0 to 255"
+    warn(
+        Problem("DV714", problem, Origin(str(path)), "set [INPUT] mean and scale to what the network was trained with")
+    )
 
 
 def _is_cut_off(data: bytes) -> bool:

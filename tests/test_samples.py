@@ -119,6 +119,14 @@ def test_an_image_without_mean_and_scale_is_worth_a_warning(tmp_path: Path) -> N
     assert values.max() == 200
 
 
+def test_a_folder_of_images_without_mean_and_scale_is_worth_one_warning(tmp_path: Path) -> None:
+    for name in ("a.png", "b.png", "c.png"):
+        write_image(tmp_path / name, np.full((4, 4), 200, np.uint8))
+    with pytest.warns(ConvertorWarning, match="DV714") as caught:
+        values = read_samples(tmp_path, {"in": Shape(4, 4, 1)}, Preparation()).inputs["in"]
+    assert len(caught) == 1 and str(tmp_path) in str(caught[0].message) and len(values) == 3
+
+
 @pytest.mark.parametrize("given", [(4, 5, 3), (3, 4, 5), (2, 4, 5, 3), (2, 3, 4, 5)])
 def test_arrays_come_in_either_order_with_or_without_a_batch(given: tuple[int, ...], tmp_path: Path) -> None:
     batch = given if len(given) == 4 else (1, *given)

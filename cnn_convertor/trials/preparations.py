@@ -76,7 +76,7 @@ def warn_of_preparation(
             f'{other.what}, the framework finds {otherwise.mean():.1%} of the classes of "{output}" instead of '
             f"{before[output].mean():.1%}: the ini file prepares images otherwise than the training did"
         )
-        warn(Problem("DV726", problem, Origin(request.name), f"try {other.lines} in [INPUT]"))
+        warn(Problem("DV726", problem, Origin(request.name), f"{other.lines} in [INPUT]"))
 
 
 def _has_only_images(path: Path) -> bool:

@@ -95,7 +95,7 @@ def test_verify_passes_and_warns_since_both_sides_agree(tmp_path: Path) -> None:
 )
 def test_a_wrong_preparation_is_named(changes: dict[str, Any], said: str, tmp_path: Path) -> None:
     (message,) = found(tmp_path, **changes)
-    assert said in message and "instead of" in message
+    assert f"try: {said}" in message and "instead of" in message
 
 
 def test_only_the_first_images_are_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

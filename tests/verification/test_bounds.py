@@ -11,7 +11,7 @@ import pytest
 
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
-from cnn_convertor.devices.dv700.program import ElementType, StoredArray
+from cnn_convertor.devices.dv700.program import ElementType, Program, StoredArray
 from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -84,27 +84,42 @@ def verified(made: Graph, right: Graph, folder: Path, *, palette: bool = False) 
     return verify(chosen, graph=made, inputs=folder / "given.npz")
 
 
+@pytest.fixture
+def draws(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of the draws of stochastic rounding."""
+    numbers = list[int]()
+
+    def counted(program: Program, draw: int) -> Program:
+        numbers.append(draw)
+        return with_rerounded_weights(program, draw)
+
+    monkeypatch.setattr("cnn_convertor.trials.verify.with_rerounded_weights", counted)
+    return numbers
+
+
 @needs_compiler
 @pytest.mark.parametrize("palette", [False, True])
-def test_a_right_network_is_as_exact_as_fp16_allows(palette: bool, tmp_path: Path) -> None:
+def test_a_right_network_is_as_exact_as_fp16_allows(palette: bool, draws: list[int], tmp_path: Path) -> None:
     result = verified(graph(), graph(), tmp_path, palette=palette)
     assert result.passed and result.judged_maps >= 2
+    assert draws == [0]
 
 
 @needs_compiler
 @pytest.mark.parametrize("palette", [False, True])
 @pytest.mark.parametrize(("scale", "quiet"), [(0.0, 0.04), (0.95, 0.3), (1.02, 1.0)])
 def test_a_wrong_filter_is_found_though_the_outputs_have_enough(
-    scale: float, quiet: float, palette: bool, tmp_path: Path
+    scale: float, quiet: float, palette: bool, draws: list[int], tmp_path: Path
 ) -> None:
     result = verified(graph(scale, quiet=quiet), graph(quiet=quiet), tmp_path, palette=palette)
     assert not result.failed and not result.failed_fp16, "the threshold of the outputs does not find it"
     assert not result.passed and {each.layer for each in result.wrong_maps} <= {"conv", "pool"}
     assert result.wrong_maps[0].sqnr < result.wrong_maps[0].allowed
+    assert draws == [*range(6)], "chance could be the reason"
 
 
 @needs_compiler
-def test_exchanged_filters_are_found_in_their_own_map(tmp_path: Path) -> None:
+def test_exchanged_filters_are_found_in_their_own_map_at_once(draws: list[int], tmp_path: Path) -> None:
     """The map has the values of the right one at other places, which may be so around products of maps alone."""
     right = graph()
     conv = right["conv"]
@@ -113,6 +128,7 @@ def test_exchanged_filters_are_found_in_their_own_map(tmp_path: Path) -> None:
     wrong = Graph(tuple(exchanged if node.name == "conv" else node for node in right.nodes), right.outputs)
     result = verified(wrong, right, tmp_path)
     assert {each.layer for each in result.wrong_maps} & {"conv", "pool"}
+    assert draws == [0], "no chance makes such an error"
 
 
 @needs_compiler
