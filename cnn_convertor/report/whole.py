@@ -85,10 +85,15 @@ def _times(report: Report) -> dict[str, Any]:
 def with_boundaries(report: Report, boundaries: Sequence[Boundary]) -> Report:
     """The report with the reasons why commands end."""
     named = tuple(values.CommandBoundary(*each) for each in boundaries)
-    steps = (
-        step._replace(ends=tuple(f"{b.after}: {b.reason}" for b in named if b.before in step.layers))
-        for step in report.steps
-    )
+    starting: dict[str, list[int]] = {}
+    for number, boundary in enumerate(named):
+        starting.setdefault(boundary.before, []).append(number)
+
+    def ends(layers: Sequence[str]) -> Iterator[str]:
+        for number in sorted(number for layer in dict.fromkeys(layers) for number in starting.get(layer, ())):
+            yield f"{named[number].after}: {named[number].reason}"
+
+    steps = (step._replace(ends=tuple(ends(step.layers))) for step in report.steps)
     return replace(report, boundaries=named, steps=tuple(steps))
 
 

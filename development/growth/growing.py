@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from typing import Final
+from functools import partial, reduce
+from typing import Final, NamedTuple
 from warnings import catch_warnings, simplefilter
+
+import numpy as np
 
 from cnn_convertor.board.stored_results import read_results
 from cnn_convertor.cli.entry import main
@@ -17,7 +21,7 @@ from cnn_convertor.memory import plan, table
 from development.fuzz import targets
 from development.fuzz.file_seeds import board_results, sources
 from development.fuzz.mutation import SEPARATOR, message
-from development.growth.networks import NETWORKS, chain, refusals
+from development.growth.networks import NETWORKS, blocks, chain, refusals
 
 Run = Callable[[int], object]
 
@@ -50,6 +54,7 @@ def _command(make: Callable[[int], bytes], *arguments: str) -> Run:
             done.add(count)
             if arguments[0] in {"audit", "check"}:
                 _main("convert", "-q", str(folder / "net.ini"))
+        (folder / "first.ini").unlink(missing_ok=True)
         _main(*(argument.format(folder=folder) for argument in arguments))
 
     return run
@@ -69,6 +74,8 @@ _ANY_NETWORK: Final[dict[str, tuple[str, ...]]] = {
 _ONE_NETWORK: Final[dict[str, tuple[str, ...]]] = {  # their work is that of `convert`, and little more
     "passes": ("passes", "{folder}/net.ini"),
     "check": ("check", "{folder}/net.ini"),
+    "init": ("init", "{folder}/net.onnx", "-o", "{folder}/first.ini"),
+    "sweep": ("sweep", "{folder}/net.ini", "--vary", "fusion=full", "--csv", "{folder}/net.csv"),
 }
 
 
@@ -76,6 +83,8 @@ def network_rows() -> Iterator[tuple[str, Run]]:
     for name, make in NETWORKS.items():
         for command, arguments in (_ANY_NETWORK | (_ONE_NETWORK if make is chain else {})).items():
             yield f"{command} {name}", _command(make, *arguments)
+    for command in ("convert", "inspect", "report", "passes"):
+        yield f"{command} blocks", _command(blocks, *(_ANY_NETWORK | _ONE_NETWORK)[command])
     yield "inspect refusals", _command(refusals, *_ANY_NETWORK["inspect"])
 
 
@@ -208,9 +217,92 @@ def _plan(data: bytes) -> None:
     plan(table.load(targets.saved(data, "buffers.csv")), alignment=16, nodes=100)
 
 
+class _Form(NamedTuple):
+    """What an input of a reader can have many of. opening: what is not closed. entry: of the number i."""
+
+    target: Callable[[bytes], object]
+    start: str
+    opening: str
+    entry: str
+    end: str = ""
+
+
+def _json(target: Callable[[bytes], object], start: str, end: str = "}") -> _Form:
+    return _Form(target, start, "[", '"entry{i}": {{"a": ["{i}"]}}, ', f'"last": {{}}{end}')
+
+
+_FORMS: Final = {
+    "ini": _Form(targets.ini, _INI, "[", "key{i} = 1\n"),
+    "ini, sections": _Form(targets.ini, _INI, "(", "[SECTION{i}]\na = 1\n"),
+    "prototxt": _Form(targets.prototxt, _BLOB, "layer { ", "field{i}: 1\n"),
+    "prototxt, layers": _Form(targets.prototxt, _BLOB, '"', 'layer {{ name: "l{i}" type: "NoSuchType" }}\n'),
+    "keras": _json(targets.keras_structure, '{"config": {"class_name": "Sequential", "config": {', "}}}"),
+    "device.toml": _Form(targets.device_toml, "", "a = [", "key{i} = 1\n"),
+    "device.toml, tables": _Form(targets.device_toml, "", "{", "[table{i}.a]\n"),
+    "device.json": _json(targets.device_json, '{"format": "cnn-convertor board", "version": 1, "commands": [], "forms": {', "}}"),
+    "manifest": _json(targets.manifest, '{"network": "net", "schema": 1, "files": {', "}}"),
+    "journal": _json(targets.journal, '{"added": ["made"], '),
+    "cache": _json(targets.cached, "{"),
+    "report --compare": _json(targets.report, "{"),
+    "labels": _Form(targets.labels, "", '"', "{i}\n"),
+    "layout": _Form(targets.layout, "x:", " (", " x%1", "/1"),
+    "sweep --vary": _Form(targets.varied, "quantization_threshold=", '"', "{i},", "1"),
+    "layouts plan": _Form(targets.buffers, "id,lower,upper,size\n", '"', "b{i},{i},9999,16\n"),
+    "audit": _Form(lambda data: targets.sources(_source(data.decode())(1)), "", "void f() { (", "int a{i} = {i};\n"),
+}  # fmt: skip
+
+
+def _written(form: _Form, part: str, count: int) -> str:
+    """The form with many entries, blanks, letters in a name, or openings without an end."""
+    match part:
+        case "entries":
+            content = "".join(form.entry.format(i=i) for i in range(count))
+        case "blanks":
+            content = " " * 64 * count + form.entry.format(i=1) + "\t\n" * count + "x" + " " * 64 * count
+        case "a long name":
+            content = form.entry.format(i="e" * 64 * count)
+        case _:
+            content = form.opening * count
+    return form.start + content + form.end
+
+
+def _members(count: int) -> bytes:
+    """An archive of so many small arrays."""
+    stream = io.BytesIO()
+    np.savez(stream, *[np.ones(3, np.float32)] * count)
+    return stream.getvalue()
+
+
+def _header(count: int) -> bytes:
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1, " + b" " * 64 * count + b"3)}\n"
+    return b"\x93NUMPY\x02\0" + struct.pack("<I", len(header)) + header
+
+
 READERS: Final[Mapping[str, Run]] = {
-    "ini: blanks": _reads(targets.ini, lambda n: _INI + "quantization =" + " " * 64 * n + "x\n"),
-    "ini: unknown keys": _reads(targets.ini, lambda n: _INI + "".join(f"key{i} = 1\n" for i in range(n))),
+    **{
+        f"{name}: {part}": _reads(form.target, partial(_written, form, part))
+        for name, form in _FORMS.items()
+        for part in ("entries", "blanks", "a long name", "unclosed")
+    },
+    "onnx: unknown fields": _reads(targets.onnx_model, lambda n: chain(2) + message(99, b"x") * n),
+    "onnx: messages in messages": _reads(
+        targets.onnx_model, lambda n: reduce(lambda data, _: message(7, data), range(n), b"")
+    ),
+    "onnx: texts of the model": _reads(
+        targets.onnx_model, lambda n: chain(2) + message(14, message(1, b"a") + message(2, b"b")) * n
+    ),
+    "caffemodel: unknown layers": _reads(
+        targets.caffemodel, lambda n: b"".join(message(100, message(1, b"l%d" % i)) for i in range(n))
+    ),
+    "caffemodel: blobs": _reads(
+        targets.caffemodel, lambda n: message(100, message(1, b"c") + message(7, message(5, bytes(8))) * n)
+    ),
+    "keras-archive: members": _reads(targets.keras_archive, _members),
+    "samples: members": _reads(targets.samples, _members),
+    "array: blanks in the header": _reads(targets.array_file, _header),
+    "committed: lines": _reads(
+        targets.committed, lambda n: SEPARATOR.join((b"".join(b"  x = %d;\n" % i for i in range(n)), b"x" * n))
+    ),
     "ini: names of outputs": _reads(targets.ini, lambda n: _INI + f"outputs = {', '.join(map(str, range(n)))}\n"),
     "ini: lines without a key": _reads(targets.ini, lambda n: _INI + "x\n" * n),
     "prototxt: chain": _reads(targets.prototxt_to_device, _caffe_chain),
@@ -218,23 +310,17 @@ READERS: Final[Mapping[str, Run]] = {
     "caffemodel: axes": _reads(targets.caffemodel, _blob_of_axes),
     "journal: paths": _reads(targets.journal, lambda n: json.dumps({"added": [f"made/{i}" for i in range(n)]})),
     "prototxt: parts": _reads(targets.prototxt_to_device, _caffe_slice),
-    "prototxt: unclosed": _reads(targets.prototxt, lambda n: _BLOB + "layer { " * n),
     "prototxt: comments": _reads(targets.prototxt, lambda n: _BLOB + "# x\n" * n),
-    "prototxt: unknown fields": _reads(targets.prototxt, lambda n: _BLOB + "".join(f"field{i}: 1\n" for i in range(n))),
-    "prototxt: blanks": _reads(targets.prototxt, lambda n: _BLOB + " " * 64 * n + "x"),
     "keras: chain": _reads(targets.keras_to_device, _keras_chain),
     "keras: calls of one layer": _reads(targets.keras_to_device, _keras_calls),
     "keras: refusals": _reads(targets.keras_to_device, _keras_refusals),
     "keras: sum": _reads(targets.keras_to_device, _keras_sum),
-    "json: unclosed": _reads(targets.keras_structure, lambda n: "[" * n),
     "audit: headers": _reads(targets.sources, _source('#include "x.h"\n')),
     "audit: unclosed comments": _reads(targets.sources, _source("/* x\n")),
     "audit: unclosed functions": _reads(targets.sources, _source(_FUNCTION)),
     "audit: statements": _reads(targets.sources, _source(f"{_FUNCTION}  conf.x = 1;\n}}\n")),
-    "audit: unclosed parentheses": _reads(targets.sources, _source("(")),
     "report --compare: steps": _reads(targets.report, _report),
     "board results: layers": _reads(_stored, _board_results),
-    "device.toml: keys": _reads(targets.device_toml, lambda n: "".join(f"key{i} = 1\n" for i in range(n))),
     "device.json: commands": _reads(
         targets.device_json,
         lambda n: json.dumps(

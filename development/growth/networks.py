@@ -104,6 +104,39 @@ def changes_of_side(count: int) -> bytes:
     return _model(nodes, [before], _KERNEL)
 
 
+def blocks(count: int) -> bytes:
+    """What the passes work on: batch norms, scales, padding, functions, parts, transpositions, blocks with an average.
+
+    Half as many, since each has 14 nodes.
+    """
+    nodes, before = [], "x"
+    for i in range(count // 2):
+        nodes += [
+            _node("Pad", before, "pads", to=f"p{i}"),
+            helper.make_node("Conv", [f"p{i}", "k"], [f"c{i}"], name=f"c{i}", kernel_shape=[3, 3]),
+            _node("BatchNormalization", f"c{i}", *["four"] * 4, to=f"b{i}"),
+            _node("Mul", f"b{i}", "scale", to=f"m{i}"),
+            _node("Add", f"m{i}", "scale", to=f"a{i}"),
+            _node("Relu", f"a{i}", to=f"r{i}"),
+            _node("GlobalAveragePool", f"r{i}", to=f"g{i}"),
+            _node("Sigmoid", f"g{i}", to=f"s{i}"),
+            _node("Mul", f"r{i}", f"s{i}", to=f"e{i}"),
+            helper.make_node("Split", [f"e{i}"], [f"o{i}", f"t{i}"], name=f"o{i}", axis=1),
+            _node("Concat", f"t{i}", f"o{i}", to=f"k{i}", axis=1),
+            _node("Transpose", f"k{i}", to=f"h{i}", perm=[0, 2, 3, 1]),
+            _node("Transpose", f"h{i}", to=f"w{i}", perm=[0, 3, 1, 2]),
+            _node("Identity", f"w{i}", to=f"i{i}"),
+        ]
+        before = f"i{i}"
+    arrays = {
+        "k": np.full((4, 4, 3, 3), 0.03, np.float32),
+        "four": np.ones(4, np.float32),
+        "scale": np.full((1, 4, 1, 1), 0.5, np.float32),
+        "pads": np.array([0, 0, 1, 1, 0, 0, 1, 1]),
+    }
+    return _model(nodes, [before], arrays)
+
+
 def refusals(count: int) -> bytes:
     """Layers that no reader knows."""
     nodes = [_node("NoSuchType", "x", to=f"c{i}") for i in range(count)]
