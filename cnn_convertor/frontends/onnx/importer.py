@@ -231,8 +231,10 @@ class _Importer:
 
     def _named(self, name: str, value: OnnxTensor) -> str:
         """The node of an output. Where that belongs to another value, as behind a node that does nothing, it has one of its own."""
+        if value.node == name or self._builder.is_placeholder(value.node):
+            return value.node
         maker = next((node for node in self._model.nodes if name in node.outputs), None)
-        if value.node == name or maker is None or self._builder.is_placeholder(value.node):
+        if maker is None:
             return value.node
         return self._builder.add(name, Identity(), [value.node], maker.where)
 
