@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.config.request import Request
+from cnn_convertor.emulation.execution import Maps
 from cnn_convertor.errors import Origin, Problem, warn
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.samples import ARRAYS, IMAGES, Given, Preparation, axes_of, read_samples, shapes_of
@@ -26,7 +27,8 @@ from cnn_convertor.verification.outputs import classes_of
 
 _LEAST_RISE: Final = 0.05  # of the accuracy
 _LEAST_SIGMAS: Final = 2.5  # of the samples that only one of both preparations classifies right
-_SAMPLES: Final = 256  # that the other preparations are tried on
+_SAMPLES: Final = 256  # images that other preparations are tried on, at most
+_VALUES: Final = 1 << 26  # of them in all preparations: 256 MB
 _CENTER: Final = 127.5
 _PIXELS: Final = 0.1  # scales from here on leave numbers of the size of pixels
 
@@ -61,22 +63,29 @@ def warn_of_preparation(
         return
     pixels = read_samples(path, shapes_of(graph), Preparation(is_given=True), axes_of(graph))
     ((name, images),) = pixels.inputs.items()  # a network with several inputs takes no images
-    images, classes = images[:_SAMPLES], classes[:_SAMPLES]
-    before = {output: found[:_SAMPLES] == classes for output, found in classes_of(graph, reference).items()}
-    best = dict[str, tuple[_Other, NDArray[np.bool_]]]()
-    for other in _others(request.preparation, images.shape[-1]):
-        ordered = images if other.preparation.channel_order == "RGB" else images[..., ::-1]
-        after = classes_of(graph, frameworks.run(request.model, graph, {name: other.preparation.apply(ordered)}))
-        for output in before.keys() & after.keys():
-            otherwise = after[output] == classes
-            if _rises(before[output], otherwise) and (output not in best or otherwise.sum() > best[output][1].sum()):
-                best[output] = other, otherwise
-    for output, (other, otherwise) in best.items():
-        problem = (
-            f'{other.what}, the framework finds {otherwise.mean():.1%} of the classes of "{output}" instead of '
-            f"{before[output].mean():.1%}: the ini file prepares images otherwise than the training did"
-        )
-        warn(Problem("DV726", problem, Origin(request.name), f"{other.lines} in [INPUT]"))
+    others = _others(request.preparation, images.shape[-1])
+    count = min(_SAMPLES, max(1, _VALUES // (len(others) * images[0].size)))
+    images, classes = images[:count], classes[:count]
+    prepared = np.concatenate([_applied(other.preparation, images) for other in others])
+    found = classes_of(graph, frameworks.run(request.model, graph, {name: prepared}))
+    for output, own in classes_of(graph, reference).items():
+        if output not in found:
+            continue
+        right = own[:count] == classes
+        tried = zip(others, np.split(found[output] == np.tile(classes, len(others)), len(others)), strict=True)
+        better = [(other, otherwise) for other, otherwise in tried if _rises(right, otherwise)]
+        if better:
+            other, otherwise = max(better, key=lambda each: each[1].sum())
+            problem = (
+                f'{other.what}, the framework finds {otherwise.mean():.1%} of the classes of "{output}" instead of '
+                f"{right.mean():.1%}: the ini file prepares images otherwise than the training did"
+            )
+            warn(Problem("DV726", problem, Origin(request.name), f"{other.lines} in [INPUT]"))
+
+
+def _applied(preparation: Preparation, images: Maps) -> Maps:
+    """Images in RGB, or gray ones, (N, H, W, C) of 0..255, as the network's input."""
+    return preparation.apply(images if preparation.channel_order == "RGB" else images[..., ::-1])
 
 
 def _has_only_images(path: Path) -> bool:

@@ -98,17 +98,20 @@ def test_a_wrong_preparation_is_named(changes: dict[str, Any], said: str, tmp_pa
     assert f"try: {said}" in message and "instead of" in message
 
 
-def test_only_the_first_images_are_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("limit", "value"), [("_SAMPLES", 20), ("_VALUES", 7 * 20 * SIZE * SIZE * 3)])
+def test_only_the_first_images_are_tried_again(
+    limit: str, value: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     counts = list[int]()
 
     def run(model: Model, graph: Graph, inputs: dict[str, Maps]) -> Reference:
         counts.append(count_of(inputs))
         return RUN(model, graph, inputs)
 
-    monkeypatch.setattr(preparations, "_SAMPLES", 20)
+    monkeypatch.setattr(preparations, limit, value)
     monkeypatch.setattr(frameworks, "run", run)
     (message,) = found(tmp_path, channel_order="BGR")
-    assert counts == [30, *7 * [20]] and "finds 100.0%" in message
+    assert counts == [30, 7 * 20] and "finds 100.0%" in message
 
 
 def test_arrays_are_used_as_they_are(tmp_path: Path) -> None:
