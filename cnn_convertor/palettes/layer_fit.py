@@ -82,7 +82,7 @@ def _fitted(task: LayerTask) -> FittedLayer:
     middle = samples.means.mean(axis=0)
     weights = shape.columns(kernels)
     inputs = _Inputs.of(shape, samples, middle)
-    hessians, counts = damped(inputs.hessians), inputs.rows
+    hessians, counts = damped(inputs.hessians, inputs.columns.shape[1]), inputs.rows
     judge = _Inputs.of(shape, read_files(task.judged), middle)
     values = _values(task.own)
     best = Rounded(values, nearest(values, weights))

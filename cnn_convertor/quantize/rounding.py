@@ -22,7 +22,7 @@ Real = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 _BLOCK = 64  # columns whose errors reach the ones after them as one product of matrices
-_DAMPING = 0.03  # of the mean of a group's diagonal, that H gets on its diagonal: samples are few
+_DAMPING = 0.03  # of the mean of a group's diagonal, that H gets at least on its diagonal
 _LEAST = 1e-4  # of the mean of all diagonals, likewise: some inputs never vary
 _STEPS = 20  # of conjugate gradients
 _CONVERGED = 1e-6  # of the squared gradient at first
@@ -58,10 +58,14 @@ class Factors(NamedTuple):
         return importance
 
 
-def damped(hessians: Real) -> Real:
-    """The Hessians, made positive definite."""
+def damped(hessians: Real, places: int) -> Real:
+    """The Hessians, made positive definite.
+
+    places: the number of inputs that they are measured on. The fewer there are for each column, the less their covariances say of
+    other inputs.
+    """
     diagonal = np.diagonal(hessians, axis1=1, axis2=2).mean(axis=1)
-    added = _DAMPING * diagonal + _LEAST * diagonal.mean()
+    added = min(1.0, _DAMPING + hessians.shape[1] / places) * diagonal + _LEAST * diagonal.mean()
     added[added == 0] = 1.0
     result: Real = hessians + added[:, np.newaxis, np.newaxis] * np.eye(hessians.shape[1])
     return result

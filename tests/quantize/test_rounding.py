@@ -24,7 +24,7 @@ def problem(seed: int = 0) -> tuple[Real, Real, Real]:
     mixed = random.normal(size=(GROUPS, 200, 12)) @ random.normal(size=(GROUPS, 12, COLUMNS))
     inputs = mixed + 0.3 * random.normal(size=(GROUPS, 200, COLUMNS))
     values = np.unique(np.append(random.normal(size=14), 0.0).astype(np.float16).astype(np.float64))
-    return random.normal(size=(GROUPS, COLUMNS, ROWS)), damped(inputs.swapaxes(1, 2) @ inputs / 200), values
+    return random.normal(size=(GROUPS, COLUMNS, ROWS)), damped(inputs.swapaxes(1, 2) @ inputs / 200, 20000), values
 
 
 def noise(weights: Real, hessians: Real, rounded: Rounded) -> float:
@@ -116,8 +116,14 @@ def test_inputs_that_never_vary_do_no_harm() -> None:
     hessians = np.zeros((2, 4, 4))
     hessians[1, 0, 0] = 1.0
     values, weights = np.array([-1.0, 0.0, 1.0]), np.full((2, 4, 3), 0.8)
-    positive = damped(hessians)
+    positive = damped(hessians, 1000)
     rounded = descend(weights, positive, nearest_plane(weights, factors(positive), values), sweeps=2)
     made = refit(weights, positive, rounded, np.ones((1, 1, 1)))
     assert np.array_equal(made.weights, np.full((2, 4, 3), np.float16(0.8)))
-    np.testing.assert_array_equal(damped(np.zeros((2, 3, 3))), [np.eye(3)] * 2)
+    np.testing.assert_array_equal(damped(np.zeros((2, 3, 3)), 1000), [np.eye(3)] * 2)
+
+
+def test_covariances_of_few_places_count_less() -> None:
+    hessian = np.array([[[1.0, 0.5], [0.5, 1.0]]])
+    correlations = [each[0, 0, 1] / each[0, 0, 0] for each in (damped(hessian, places) for places in (1, 4, 40, 4000))]
+    assert correlations == sorted(correlations) and correlations[0] < 0.26 and correlations[-1] > 0.48
