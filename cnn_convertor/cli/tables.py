@@ -123,8 +123,7 @@ def calibration(network: str, result: CalibrationEffect, *, with_layers: bool) -
     if with_layers and result.layers:
         rows = [[each.name, *map(_decibels, (each.before, each.after, each.limit))] for each in result.layers]
         lines.append(Grid.of("layer alone", ("dB before", "dB after", "estimated limit"), rows))
-        worst = min(result.layers, key=lambda each: each.after)
-        lines.append(f'  FP16 weights probably pay most in "{worst.name}", which loses most by itself')
+        lines.append(f'  FP16 weights probably pay most in "{result.worst_layer}", which costs the outputs most')
     return lines
 
 

@@ -54,9 +54,9 @@ class Improvement(NamedTuple):
 
 
 class LayerImprovement(NamedTuple):
-    """SQNR of one layer's output in dB, when all others have FP16 weights: before and after calibration.
+    """SQNR of the outputs in dB if only this layer has a palette, before and after calibration, as gradients predict it.
 
-    It leaves out means, and its errors count as much as they do at the network's outputs.
+    It leaves out mean errors.
 
     limit: an estimate of what the best rounding would keep, if weights lay evenly between the palette's values.
     """

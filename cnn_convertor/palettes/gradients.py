@@ -1,7 +1,7 @@
 """What errors of a network's maps do at its outputs: squares of gradients, backward through the layers.
 
 The outputs are added up with random signs, several times. The squares of the sums' gradients are in the mean the power that
-independent errors have at all outputs.
+independent errors have at all outputs, as a part of the power of these.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _SIGNS = np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]
 def error_powers(program: Program, layers: Sequence[Maps], read: Sequence[Read]) -> Iterator[tuple[int, Real]]:
     """For each convolution that an output depends on, from the last to the first: its number, and what errors count.
 
-    These are of what it writes before pooling and activation: the power at the outputs of the square of an error, (N, H, W, M).
+    These are of what it writes before pooling and activation, (N, H, W, M): the part of the outputs' power that the square of an
+    error becomes. All values of all outputs count alike, as parts of the power of the values of their own output.
     program: with a command for each convolution. layers: what each layer wrote, (N, size) in memory order. read: the maps of
     each layer's inputs, for commands.
     """
@@ -48,10 +49,12 @@ def _gradients(program: Program, layers: Sequence[Maps], read: Sequence[Read]) -
     random = np.random.default_rng(zlib.crc32(layers[0].tobytes()))
     index = sum(len(convolutions_of(layer)) for layer in program.layers)
     arrived: dict[int, Real] = {}
-    for output in judged_layers(program):
+    judged = judged_layers(program)
+    values_of_all = sum(layers[output].shape[1] for output in judged)
+    for output in judged:
         maps = layers[output]
         signs = _SIGNS[:, np.newaxis, np.arange(maps.shape[1]) % _SIGNS.shape[1]] * _random_signs(random, maps.shape)
-        arrived[output] = signs.reshape(-1, maps.shape[1]) / (_size(maps) or 1.0)
+        arrived[output] = signs.reshape(-1, maps.shape[1]) / ((_size(maps) or 1.0) * math.sqrt(values_of_all))
     for number in reversed(range(len(program.layers))):
         layer = program.layers[number]
         index -= len(convolutions_of(layer))

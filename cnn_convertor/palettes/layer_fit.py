@@ -51,7 +51,8 @@ class LayerTask(NamedTuple):
 
 
 class FittedLayer(NamedTuple):
-    """entries: of the palette, uint8 (M, C, ky, kx). SQNR of the layer's output in dB, apart from its mean, on the samples that judge:
+    """entries: of the palette, uint8 (M, C, ky, kx). SQNR of the network's outputs in dB if only this layer has a palette, as their
+    gradients predict it, on the samples that judge, without the mean error:
 
     before: with its own palette, after: with this one.
     limit: an estimate of what the best rounding would keep, if weights lay evenly between the palette's values.
@@ -92,9 +93,8 @@ def _fitted(task: LayerTask) -> FittedLayer:
             best, noise = rounded, its
     palette = palette_of(best.values)
     entries = palette.index[shape.kernels(best.weights).astype(np.float16).view(np.uint16)]
-    signal = judge.power(weights)
-    limit = _limit(weights, hessians, best, counts) * judge.columns.shape[1]
-    return FittedLayer(palette, entries, *(decibels(signal, each) for each in (first, noise, limit)))
+    lost = first * judge.unit, noise * judge.unit, _limit(weights, hessians, best, counts) * inputs.unit
+    return FittedLayer(palette, entries, *(decibels(1, each) for each in lost))
 
 
 def _roundings(
@@ -199,11 +199,13 @@ class _Shape(NamedTuple):
 class _Inputs(NamedTuple):
     """What a layer reads, less its mean, and what its errors count there.
 
-    columns: (groups, places, columns). counts: of the square of an error of each row, (groups or 1, places, rows), 1 in the mean.
+    columns: (groups, places of all samples, columns). counts: of the square of an error of each row, (groups or 1, places, rows),
+    1 in the mean. unit: the part of the outputs' power that an error of 1 at all places of a sample becomes.
     """
 
     columns: Real
     counts: Real
+    unit: float
 
     @classmethod
     def of(cls, shape: _Shape, inputs: Kept, middle: Real) -> _Inputs:
@@ -211,7 +213,9 @@ class _Inputs(NamedTuple):
         counts = inputs.counts.reshape(columns.shape[1], -1).astype(np.float64)
         counts = counts.T[:, :, np.newaxis] if shape.is_depthwise else counts[np.newaxis]
         mean = float(counts.mean())
-        return cls(columns, counts / mean if mean > 0 and math.isfinite(mean) else np.ones_like(counts))
+        is_known = mean > 0 and math.isfinite(mean)
+        unit = mean * inputs.kept.shape[1] if is_known else 0.0
+        return cls(columns, counts / mean if is_known else np.ones_like(counts), unit)
 
     @property
     def hessians(self) -> Real:
@@ -231,8 +235,8 @@ class _Inputs(NamedTuple):
         return counts.astype(np.float32).astype(np.float64)[np.newaxis, np.newaxis]
 
     def power(self, weights: Real) -> float:
-        """Of what kernels (groups, columns, rows) make of the inputs."""
+        """Of what kernels (groups, columns, rows) make of the inputs: the mean over all places."""
         outputs = self.columns @ weights
         if len(self.counts) == 1:
             outputs = outputs.sum(axis=0, keepdims=True)
-        return float((np.square(outputs) * self.counts).sum())
+        return float((np.square(outputs) * self.counts).sum() / self.columns.shape[1])

@@ -87,7 +87,7 @@ class _Measured(NamedTuple):
     """What one convolution reads. number: its index.
 
     means: of the inputs of its kernel, (N, C, ky, kx). square: the mean of their squares, (C, ky, kx). kept: (N, places, C, ky * kx)
-    counts: what the square of an error of each output counts at the same places, (N, places, M).
+    counts: what the square of an error of each output counts at the same places and all that these stand for, (N, places, M).
     """
 
     number: int
@@ -119,8 +119,8 @@ def measure(
 class Kept(NamedTuple):
     """Inputs of a convolution. kept: FP16 inputs at some places of the kernel, (N, places, C, ky * kx).
 
-    means: over all places, (N, C, ky * kx). counts: what the square of an error of each output counts at the same places,
-    (N, places, M).
+    means: over all places, (N, C, ky * kx). counts: what the square of an error of each output counts at the same places and all
+    that these stand for, (N, places, M).
     """
 
     kept: Half
@@ -230,7 +230,8 @@ def _measured_layer(index: int, convolution: Convolution, maps: Maps, powers: Re
         means[..., y, x] = tap.mean(axis=(1, 2), dtype=np.float64)
         square[:, y, x] = np.square(tap).mean(axis=(0, 1, 2), dtype=np.float64)
         kept[..., y, x] = tap.reshape(len(maps), -1, maps.shape[3])[:, places]
-    counts = powers.reshape(len(powers), -1, powers.shape[3])[:, places].astype(np.float32)
+    everywhere = powers.reshape(len(powers), -1, powers.shape[3])
+    counts = (everywhere[:, places] * (everywhere.shape[1] / places.size)).astype(np.float32)
     return _Measured(index, means, square, kept.reshape(*kept.shape[:3], -1), counts)
 
 

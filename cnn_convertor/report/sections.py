@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.errors import assert_never
 from cnn_convertor.report.summary import decibels
-from cnn_convertor.report.values import Magnitudes, ModelLayer, PassChange, Report, Step, StoredWeights
+from cnn_convertor.report.values import (
+    CalibrationEffect,
+    Magnitudes,
+    ModelLayer,
+    PassChange,
+    Report,
+    Step,
+    StoredWeights,
+)
 from cnn_convertor.verification.on_board import BoardLayer
 from cnn_convertor.verification.results import LayerResult
 
@@ -44,7 +52,7 @@ _NUMBERS: Final = (
         "commands",
         "CPU layers",
     ),
-    *("ms", "traffic", "weights", "I/O buffer"),
+    *("ms", "traffic", "weights", "I/O buffer", "dB before", "dB after", "estimated limit"),
 )
 _CLASSES: Final = {**dict.fromkeys(_NUMBERS, _NUMBER), "time": _BARS, "up to here, and alone": _BARS}  # of columns
 _ANY_DECIBELS: Final = 999  # beyond what is measured: to sort "exact" and "none"
@@ -175,9 +183,20 @@ def weights(report: Report) -> PageSection:
     sizes = "values", "palette dB", "FP16 bytes", "bytes", "overflow", "underflow"
     columns = "layer", "step", "stored as", "reason", *sizes, "magnitudes"
     note = "Magnitudes by powers of two, counts on a logarithmic scale; red: beyond FP16's normal numbers."
-    return PageSection(
-        "weights", "Weights", "Weights", note, tables=tables_of(columns, [*map(_stored, report.weights)])
+    tables = tables_of(columns, [*map(_stored, report.weights)])
+    if report.calibration is not None and report.calibration.layers:
+        tables += _calibrated(report.calibration)
+    return PageSection("weights", "Weights", "Weights", note, tables=tables)
+
+
+def _calibrated(effect: CalibrationEffect) -> tuple[PageTable, ...]:
+    """What the palette of each layer costs the outputs by itself."""
+    rows = [row_of(each.name, *map(decibels_cell, (each.before, each.after, each.limit))) for each in effect.layers]
+    title = (
+        "What the outputs keep if only this layer has a palette, as gradients predict it. FP16 weights probably pay most in "
+        f"{effect.worst_layer}."
     )
+    return tables_of(("layer", "dB before", "dB after", "estimated limit"), rows, title)
 
 
 def _stored(weights: StoredWeights) -> TableRow:

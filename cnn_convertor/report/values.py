@@ -281,9 +281,7 @@ class Gain(NamedTuple):
 
 
 class LayerGain(NamedTuple):
-    """SQNR of one layer's own output in dB, when all other layers have FP16 weights.
-
-    It leaves out means, and its errors count as much as they do at the network's outputs.
+    """SQNR of the outputs in dB if only this layer has a palette, as their gradients predict it, without mean errors.
 
     limit: an estimate of what the best rounding would keep, if weights lay evenly between the palette's values.
     """
@@ -305,6 +303,11 @@ class CalibrationEffect(NamedTuple):
     source: str
     outputs: tuple[Gain, ...]
     layers: tuple[LayerGain, ...]
+
+    @property
+    def worst_layer(self) -> str:
+        """The layer whose palette costs the outputs most. There are layers."""
+        return min(self.layers, key=lambda each: each.after).name
 
 
 class KeptPrecision(NamedTuple):

@@ -267,6 +267,16 @@ def test_a_palette_that_loses_nothing_is_left_alone(tmp_path: Path) -> None:
     assert result.effect.outputs[0].before == result.effect.outputs[0].after == np.inf
 
 
+@pytest.mark.parametrize("kind", ["1x1", "strided", "depthwise"])
+def test_gradients_predict_what_the_palette_of_a_layer_costs(kind: str, tmp_path: Path) -> None:
+    """Of the only layer: nothing else is lost at the outputs, but for the mean error."""
+    _, result = calibrated(graph_of(KINDS[kind]), images(8), tmp_path)
+    assert result is not None
+    (output,), (layer,) = result.effect.outputs, result.effect.layers
+    assert layer.after == pytest.approx(output.after, abs=0.7)
+    assert layer.after > layer.before
+
+
 @pytest.mark.parametrize(("count", "judges"), [(1, 0), (2, 1), (3, 1), (4, 1), (5, 2), (8, 2), (64, 16)])
 def test_a_quarter_of_the_samples_judges(count: int, judges: int) -> None:
     numbers = np.arange(count, dtype=np.float32).reshape(-1, 1, 1, 1)

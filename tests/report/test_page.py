@@ -21,6 +21,7 @@ from cnn_convertor.report import sections
 from cnn_convertor.report.comparison import differences
 from cnn_convertor.report.page import html_page, memory_svg, network_svg
 from cnn_convertor.report.summary import summary
+from cnn_convertor.report.values import CalibrationEffect, Gain, LayerGain
 from report.networks import DIGITS, HOSTILE, board_verification, joined, report, verification
 
 
@@ -138,6 +139,14 @@ def test_ratios_without_a_number_sort_beyond_all_others() -> None:
     assert [(cell.text, cell.value) for cell in row.cells if cell.kind == "number"] == [("35.5", 35.5), ("exact", 999)]
     (rows,) = (table.rows for table in sections.board(made).tables)
     assert [(row.cells[-1].text, row.cells[-1].value) for row in rows][:2] == [("61.2", 61.25), ("", -1000)]
+
+
+def test_what_palettes_of_single_layers_cost_is_shown() -> None:
+    layers = LayerGain("first", 40.0, 52.5, 54.0), LayerGain("second", 35.0, 41.25, 43.0)
+    effect = CalibrationEffect(3, 1, "made up", (Gain("z", 34.0, 40.9),), layers)
+    texts = Page(html_page(replace(report(), calibration=effect))).texts
+    assert {"52.5", "54.0", "41.2", "43.0"} <= set(texts)
+    assert any(text.endswith("FP16 weights probably pay most in second.") for text in texts)
 
 
 def test_a_board_is_shown_beside_the_model() -> None:
