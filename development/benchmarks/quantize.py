@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 import cv2
@@ -32,11 +32,14 @@ from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.devices.dv700.weights.palettes import count
 from cnn_convertor.errors import ConvertorError, ConvertorWarning
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.pipeline import load, plan
+from cnn_convertor.pipeline import load, plan, quantize
 from cnn_convertor.quantize import FREE, fit
 from cnn_convertor.report.values import Report
 from cnn_convertor.samples import random_samples, shapes_of
 from examples import zoo
+
+if TYPE_CHECKING:
+    from cnn_convertor.palettes.calibration import Improvement
 
 KERAS = (".h5", ".hdf5", ".keras")
 PROCESSES = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
@@ -220,39 +223,53 @@ def cpu_seconds() -> float:
 
 @main.command()
 @with_models
-@click.option(
-    "--samples", default=16, show_default=True, help="Random images to calibrate with, and as many to compare."
-)
+@click.option("--samples", default=16, show_default=True, help="Random images to calibrate with.")
+@click.option("--compared", default=16, show_default=True, help="Other random images, to compare.")
+@click.option("--draws", default=1, show_default=True, help="How often all images are drawn; the figures are means.")
 @click.option("--size", type=int, help="Height and width of the input of networks that are built.")
-def calibration(models: tuple[str, ...], samples: int, size: int | None) -> None:
+def calibration(models: tuple[str, ...], samples: int, compared: int, draws: int, size: int | None) -> None:
     """SQNR of the outputs, against FP16 weights, with palettes fitted to weights and to samples.
 
     The images that are compared are others than those that the palettes are calibrated with. What a softmax reads stands for
-    its output.
+    its output. After +-: the standard deviation over the draws.
     """
-    from cnn_convertor.palettes.calibration import compare_outputs
-    from cnn_convertor.trials.run import prepare
-
     print("| network | output | plain palettes | calibrated | gain |\n|---|---|---|---|---|")
     gains = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for model, config in configs(models, size, folder):
-            graph = load(config)
-            drawn = random_samples(shapes_of(graph), preparation_of(config), samples=2 * samples, seed=0)
-            np.savez(folder / "samples.npz", **{n: v[:samples] for n, v in drawn.inputs.items()})  # type: ignore[arg-type]
-            others = replace(drawn, inputs={n: v[samples:] for n, v in drawn.inputs.items()})
-            palettes = replace(config, quantization=Quantization.PALETTE)
-            made = [config.in_fp16, palettes, replace(palettes, calibrate=folder / "samples.npz")]
-            plain, *pair = (prepare(graph, Request.of(c), folder / f"{i}") for i, c in enumerate(made))
-            for output in compare_outputs(plain, (pair[0], pair[1]), others):
+            drawn: dict[str, list[Improvement]] = {}
+            for seed in range(draws):
+                for output in _calibrated(config, folder, samples, compared, seed):
+                    drawn.setdefault(output.name, []).append(output)
+            for output_name, each in drawn.items():
+                before, after = (np.array(dB) for dB in zip(*((y.before, y.after) for y in each), strict=True))
                 figures = "exact | exact |"
-                if np.isfinite(output.before):
-                    gains.append(output.after - output.before)
-                    figures = f"{output.before:.1f} dB | {output.after:.1f} dB | {gains[-1]:+.1f} dB"
-                print(f"| {model} | {output.name} | {figures} |", flush=True)
+                if np.isfinite(before).all():
+                    gains.append(float(np.mean(after - before)))
+                    spread = f" +- {np.std(after, ddof=1):.1f}" if draws > 1 else ""
+                    figures = f"{before.mean():.1f} dB | {after.mean():.1f}{spread} dB | {gains[-1]:+.1f} dB"
+                print(f"| {model} | {output_name} | {figures} |", flush=True)
     if gains:
         print(f"| mean | | | | {np.mean(gains):+.1f} dB |")
+
+
+def _calibrated(config: Config, folder: Path, samples: int, compared: int, seed: int) -> tuple[Improvement, ...]:
+    """What calibration with random images does to other ones."""
+    from cnn_convertor.emulation.network import install_data
+    from cnn_convertor.palettes.calibration import compare_outputs
+
+    graph = load(config)
+    drawn = random_samples(shapes_of(graph), preparation_of(config), samples=samples + compared, seed=seed)
+    np.savez(folder / "samples.npz", **{n: v[:samples] for n, v in drawn.inputs.items()})  # type: ignore[arg-type]
+    others = replace(drawn, inputs={n: v[samples:] for n, v in drawn.inputs.items()})
+    palettes = replace(config, quantization=Quantization.PALETTE)
+    requests = map(Request.of, (config.in_fp16, palettes, replace(palettes, calibrate=folder / "samples.npz")))
+    plain, *pair = (
+        install_data(graph, quantize(graph, request).program, folder / f"{i}", device=request.options.device)
+        for i, request in enumerate(requests)
+    )
+    return compare_outputs(plain, (pair[0], pair[1]), others)
 
 
 if __name__ == "__main__":
