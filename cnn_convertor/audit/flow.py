@@ -54,7 +54,8 @@ class Flow:
         self._network = network
         # What each custom layer reads, where that is known.
         self._tensors = {layer.index: layer.inputs for layer in network.layers if layer.inputs}
-        self._tensors |= {index: tuple(maps[:-1]) for index, (maps, _) in functions.items() if maps}
+        self._tensors |= {index: tuple(maps[:-1]) for index, (maps, *_) in functions.items() if maps}
+        self._by_elements = {index for index, function in functions.items() if function.by_elements}
         self._perhaps_read: set[Written] = set()  # what was there when an unknown callback ran
         self._memory = Memory()
         self._parts: dict[int, set[int]] = {}  # a layer -> the layers that wrote its output
@@ -174,7 +175,9 @@ class Flow:
         wrong = _wrong(read, segments, contents) or self._wrong_writer(layer, read, contents)
         if wrong is not None:
             self._report(layer, wrong[0], f"{read}: {wrong[1]}", read.field)
-        in_place = layer.type == "LT_CONCAT" or (layer.type == "LT_SOFTMAX" and read.start == layer.output_offs)
+        is_same = read.start == layer.output_offs
+        in_place = layer.type == "LT_CONCAT" or (layer.type == "LT_SOFTMAX" and is_same)
+        in_place |= layer.index in self._by_elements and is_same and _lies_alike(read, layer)
         targets = [(layer.output_offs, layer.output_size)]
         if layer.type == "LT_COPY_CONCAT":
             targets = [copy[:2] for copy in self._copies(layer) if not copy.is_in_place]
@@ -359,6 +362,12 @@ def _wrong(read: Read, segments: list[Segment], contents: list[Written]) -> tupl
     if floats is not None:
         return "DV654", f"{_named(floats)} has {8 * floats.element} bits an element, {8 * read.element} are read"
     return _overwritten(read, segments, contents) or _misread(read, contents)
+
+
+def _lies_alike(read: Read, layer: SourceLayer) -> bool:
+    """Whether elements that a layer reads lie as those that it writes; behind a map that it keeps, averages of channels may follow."""
+    output, kept = layer.output_map, read.map.elements + read.map.channels
+    return output is not None and read.element == layer.element and output in (read.map, Map(1, 1, kept))
 
 
 def _overwritten(read: Read, segments: list[Segment], contents: list[Written]) -> tuple[str, str] | None:

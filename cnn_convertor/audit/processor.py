@@ -11,17 +11,19 @@ from cnn_convertor.errors import Problem
 _HEAD = re.compile(r"^inline void Layer_(\d{1,9})\(", re.MULTILINE)
 _TENSOR = re.compile(r"const (?:Tensor|Bytes) \w+\(io, (\d{1,18}), (\d{1,9}), (\d{1,9}), (\d{1,9}), (\w+)\);")
 _ARRAY = re.compile(r"const Tensor \w+\(weights, (\d{1,18}), (\d{1,9}), (\d{1,9}), (\d{1,9}), (\w+)\);")
+_BY_ELEMENTS = re.compile(r"^  (?:Unary|Binary|InPieces)\(", re.MULTILINE)
 _ELEMENTS = {"kHalf": 2, "kBytes": 1}  # bytes of an element, by format; FP32 otherwise
 
 
 class SourceFunction(NamedTuple):
     """A function of a layer. maps: those that it reads, and last the one that it writes; none of a function in another form.
 
-    arrays: offset and bytes of what it reads of the weight memory.
+    arrays: offset and bytes of what it reads of the weight memory. by_elements: it reads each element before it writes it.
     """
 
     maps: list[SourceTensor]
     arrays: list[tuple[int, int]]
+    by_elements: bool = False
 
 
 def read_functions(source: Path) -> dict[int, SourceFunction]:
@@ -38,7 +40,7 @@ def read_functions(source: Path) -> dict[int, SourceFunction]:
 
 def check_processor(network: SourceNetwork, functions: Mapping[int, SourceFunction]) -> Iterator[Problem]:
     """Findings in the functions of the header beside a source."""
-    for index, (tensors, _) in functions.items():
+    for index, (tensors, *_) in functions.items():
         if index >= len(network.layers) or network.layers[index].type != "LT_CUSTOM":
             yield network.problem("DV666", f"{network.name}_cpu.h: layer {index} is not an LT_CUSTOM")
         elif not tensors:
@@ -63,6 +65,7 @@ def _function_of(function: str) -> SourceFunction:
             (int(offset), int(height) * int(width) * int(channels) * _ELEMENTS.get(format, 4))
             for offset, height, width, channels, format in arrays
         ],
+        _BY_ELEMENTS.search(function) is not None,
     )
 
 

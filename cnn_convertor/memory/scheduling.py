@@ -21,10 +21,14 @@ READY = 64  # tasks that can run next, on average; with more, both searches take
 
 
 class Task(NamedTuple):
-    """One step. reads, writes: names of buffers, all live while it runs."""
+    """One step. reads, writes: names of buffers, all live while it runs.
+
+    takes: a buffer that this task alone reads, in whose bytes it writes; empty where it writes elsewhere.
+    """
 
     reads: tuple[str, ...]
     writes: tuple[str, ...]
+    takes: str = ""
 
 
 class Schedule(NamedTuple):
@@ -135,6 +139,7 @@ class _Needs:
         self.budget = budget
         self.all: Tasks = (1 << len(tasks)) - 1
         self._sizes = sizes
+        self._taken = [sizes[task.takes] if task.takes else 0 for task in tasks]
         names_of = [{*task.reads, *task.writes} for task in tasks]
         users = _by_name(names_of)
         users.update(dict.fromkeys(set(inputs) - users.keys(), 0))
@@ -147,9 +152,14 @@ class _Needs:
         self.start = self._bytes(name for name in inputs if users[name] or name in kept)
         always = set(inputs) & set(kept)
         # Each task has its buffers beside those that are live at all times; the last task, all that are kept.
-        ends = [names for names, later in zip(names_of, self._later, strict=True) if not later] or [set()]
-        last = min(self._bytes(names | {*kept}) for names in ends)
-        self.least = max(self.start, last, *(self._bytes(names | always) for names in names_of))
+        ends = [
+            self._bytes(names | {*kept}) - taken
+            for names, taken, later in zip(names_of, self._taken, self._later, strict=True)
+            if not later
+        ]
+        last = min(ends, default=self._bytes(kept))
+        during = (self._bytes(names | always) - taken for names, taken in zip(names_of, self._taken, strict=True))
+        self.least = max(self.start, last, *during)
         # Per task: bytes that become live unless one of the given tasks was earlier, and that die unless one is later. Tasks
         # that always are earlier are left out, so that the parts of a concatenation count as one.
         self._begins = [
@@ -175,8 +185,8 @@ class _Needs:
     def does(self, task: int, done: Tasks, live: int) -> tuple[int, int]:
         """Bytes live during and after a ready task, given `live` bytes before it."""
         left = ~done
-        during = live + sum(size for users, size in self._begins[task] if not users & done)
-        return during, during - sum(size for users, size in self._ends[task] if not users & left)
+        both = live + sum(size for users, size in self._begins[task] if not users & done)
+        return both - self._taken[task], both - sum(size for users, size in self._ends[task] if not users & left)
 
     @property
     def first(self) -> Tasks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -66,6 +67,18 @@ def test_a_wrong_map_is_found(folder: Path, old: str, new: str) -> None:
     assert old in text
     header.write_text(text.replace(old, new, 1 if "  " not in new else -1), encoding="utf-8")
     assert "DV666" in codes(folder)
+
+
+def test_only_functions_of_elements_write_over_their_input(tmp_path: Path) -> None:
+    swish = Node("swish", ops.Unary(ops.Swish()), ("conv",))
+    graph = Graph((*NETWORK.nodes[:2], swish, Node("behind", CONV, ("swish",))), ("behind",))
+    replace_all(tmp_path, codegen.render(build(graph, config(Path("graph.keras"))), codegen.RenderOptions("a graph")))
+    header = tmp_path / "net_cpu.h"
+    text = header.read_text(encoding="utf-8")
+    x, y = re.findall(r"const Tensor [xy]\(io, (\d+), 4, 5, 8, kHalf\)", text)
+    assert x == y and codes(tmp_path) == []
+    header.write_text(text.replace("  Unary(x, y", "  Softmax(x, y"), encoding="utf-8")
+    assert codes(tmp_path) == ["DV643"]
 
 
 @pytest.mark.parametrize("damage", ["\xff Tensor x(", "const Tensor x(io, " + "9" * 5000])

@@ -1,4 +1,4 @@
-"""Every C++ function of CPU layers gives its reference's values, and the same bits with any number of threads."""
+"""Every C++ function of CPU layers gives its reference's values, and the same bits with any number of threads and over an input."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ LEAST = "kWorthAThread = 16384;"
 CHANNELS = range(1, 18)
 SIZES = ((7, 5), (1, 9), (13, 1), (9, 12))
 FORMATS = ("kHalf", "kFloat", "kFloatPlain")
+BY_ELEMENTS = (ops.Unary, ops.Binary, ops.InPieces)
 # What C++ makes of NaN in comparisons, of infinity times 0, and of a root of a negative infinity is its own.
 OWN = {ops.MaxPool2d, ops.MaxUnpool, ops.ArgMax, ops.DetectionOutput, ops.BinaryOp.MAXIMUM, ops.BinaryOp.MINIMUM}
 OWN |= {ops.Reduction.MAXIMUM, ops.Reduction.MINIMUM, ops.Interpolation.BILINEAR, ops.Power}
 
 # Reads cases: the call, the maps, the values of the inputs. Runs each in both orders with 0 to 4 threads; writes the outputs.
+# Those by elements also write over each input that lies as the output does.
 MAIN = """
 #include <cstdio>
 #include <cstdlib>
@@ -63,6 +65,32 @@ void ForHwc(const Map &map, F f) {
       for (int c = 0; c < map.channels; ++c) f(h, w, c);
 }
 
+const bool kByElements[] = {BY_ELEMENTS};
+
+// Whether the output is as large as an input, or as the first one with an average for each channel.
+bool Fits(const std::vector<Map> &maps, std::size_t input) {
+  const Map &x = maps[input], &y = maps.back();
+  const bool is_kept = input == 0 && y.height * y.width == 1 && y.Size() == x.Size() + static_cast<std::size_t>(x.channels);
+  return is_kept || (x.height == y.height && x.width == y.width && x.channels == y.channels);
+}
+
+// The bytes of the output. taken: an input in its format, over which it is written, or not.
+std::vector<uint8_t> Taking(int number, std::vector<Map> maps, std::size_t end, const float *value, std::size_t taken, bool is_over, Threads *threads) {
+  const Map output = maps.back();
+  std::vector<uint8_t> bytes(2 * end, 0xAB);
+  const Memory io(bytes.data(), threads);
+  maps[taken].format = output.format;
+  maps[taken].offset = is_over ? output.offset : end;
+  std::vector<Tensor> x;
+  for (std::size_t i = 0; i + 1 < maps.size(); ++i) {
+    x.push_back(maps[i].At(io));
+    ForHwc(maps[i], [&](int h, int w, int c) { x.back().Set(h, w, c, *value++); });
+  }
+  Call(number, x, output.At(io));
+  const uint8_t *const first = bytes.data() + output.offset;
+  return std::vector<uint8_t>(first, first + (output.format == kHalf ? 2 : 4) * output.Size());
+}
+
 int main() {
   std::vector<std::unique_ptr<Threads>> threads(1);
   for (unsigned count = 1; count <= 4; ++count) threads.emplace_back(new Threads(count));
@@ -72,7 +100,7 @@ int main() {
     for (int i = Number(); i > 0; --i) {
       const int height = Number(), width = Number(), channels = Number();
       maps.push_back({end, height, width, channels, static_cast<Format>(Number())});
-      end += (4 * maps.back().Size() + 63) / 64 * 64;
+      end += (4 * (maps.back().Size() + static_cast<std::size_t>(channels)) + 63) / 64 * 64;
     }
     std::vector<float> values;
     for (std::size_t i = 0; i + 1 < maps.size(); ++i) {
@@ -101,7 +129,13 @@ int main() {
             std::fwrite(&result, 4, 1, stdout);
           });
         }
-        if (first == bytes) continue;
+        bool is_same = first == bytes;
+        for (std::size_t i = 0; kByElements[number] && i + 1 < maps.size(); ++i) {
+          if (!Fits(maps, i)) continue;
+          const auto made = [&](bool is_over) { return Taking(number, maps, end, values.data(), i, is_over, workers.get()); };
+          is_same &= made(false) == made(true);
+        }
+        if (is_same) continue;
         std::fprintf(stderr, "case %d differs with %d threads\\n", number, static_cast<int>(workers->Count()));
         return 1;
       }
@@ -189,7 +223,9 @@ def program(folder: Path, flags: Sequence[str]) -> Path:
     kernels = runner_kernels()
     assert kernels.count(LEAST) == 1
     (folder / "kernels.h").write_text(kernels.replace(LEAST, "kWorthAThread = 1;"))
-    (folder / "main.cpp").write_text(MAIN.replace("CALLS", "\n    ".join(calls)))
+    by_elements = [str(int(isinstance(example.op, BY_ELEMENTS))) for _, example in examples()]
+    main = MAIN.replace("BY_ELEMENTS", ", ".join(by_elements)).replace("CALLS", "\n    ".join(calls))
+    (folder / "main.cpp").write_text(main)
     command = ["g++", "-std=c++11", "-pthread", *flags, f"-I{INCLUDE}", "main.cpp", "-o", "main"]
     subprocess.run(command, cwd=folder, check=True)
     return folder / "main"

@@ -33,7 +33,16 @@ def random_tasks(
         written.append(writes)
         tasks.append(Task(tuple(sorted(reads)), tuple(sorted(writes))))
     ends = {name for name in sizes if not any(name in task.reads for task in tasks)}
-    return tasks, sizes, inputs, ends | set(rng.sample(sorted(sizes), rng.randint(0, 1)))
+    kept = ends | set(rng.sample(sorted(sizes), rng.randint(0, 1)))
+    return [with_taken(task, tasks, sizes, kept) for task in tasks], sizes, inputs, kept
+
+
+def with_taken(task: Task, tasks: list[Task], sizes: dict[str, int], kept: set[str]) -> Task:
+    """The task; one of two that can writes in the bytes of what it alone reads."""
+    own = [sizes[name] for name in task.writes if sum(name in other.writes for other in tasks) == 1]
+    alone = (name for name in task.reads if sum(name in other.reads for other in tasks) == 1 and name not in kept)
+    fitting = [name for name in alone if sizes[name] <= max(own, default=-1)]
+    return task._replace(takes=fitting[0]) if fitting and tasks.index(task) % 2 else task
 
 
 def assert_best(rng: random.Random, most: int) -> None:

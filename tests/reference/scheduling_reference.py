@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-Uses = Sequence[tuple[Collection[str], Collection[str]]]  # the buffers each task reads and writes
+# The buffers that each task reads and writes, and the one of them in whose bytes it writes, or none.
+Uses = Sequence[tuple[Collection[str], Collection[str], str]]
 
 
 def orders(tasks: Uses, done: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
     """All orders in which writers precede readers."""
     if len(done) == len(tasks):
         yield done
-    for i, (reads, _) in enumerate(tasks):
+    for i, (reads, _, _) in enumerate(tasks):
         if i in done:
             continue
-        if all(j in done for j, (_, writes) in enumerate(tasks) if j != i and set(reads) & set(writes)):
+        if all(j in done for j, (_, writes, _) in enumerate(tasks) if j != i and set(reads) & set(writes)):
             yield from orders(tasks, (*done, i))
 
 
@@ -31,7 +32,12 @@ def peak(
     for name in kept:
         if steps[name]:
             steps[name].append(len(order))
+    taken = {step: tasks[task][2] for step, task in enumerate(order)}
     return max(
-        sum(sizes[name] for name, when in steps.items() if when and min(when) <= step <= max(when))
+        sum(
+            sizes[name]
+            for name, when in steps.items()
+            if when and min(when) <= step <= max(when) and name != taken.get(step)
+        )
         for step in range(-1, len(order) + 1)
     )

@@ -25,7 +25,7 @@ from cnn_convertor.ir.ops import Axis, Order, Padding, Pair, Shape, Window
 from cnn_convertor.verification.compare import sqnr
 from reference import ir_reference
 from reference.ir_reference import EXAMPLES, Example
-from verification.trials import NAME, network
+from verification.trials import NAME, network, samples
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -330,3 +330,44 @@ def test_no_detection_is_the_row_that_caffe_gives(tmp_path: Path) -> None:
     inputs = {n.name: np.zeros((1, *graph.shape(n.name)), np.float32) for n in graph.inputs}
     (found,) = network(graph, tmp_path).run(inputs).outputs[0]
     np.testing.assert_array_equal(found[:, :, 0], [[0, *[-1] * 6], *[[-1, *[0] * 6]] * 2])
+
+
+def _conv(channels: int, out: int) -> ops.Conv2d:
+    return ops.Conv2d(halves(out, channels, 1, 1), halves(out), Window(Pair(1, 1)))
+
+
+EXCITED = Graph(
+    (
+        Node("x", ops.Input(Shape(9, 7, 16))),
+        Node("a", _conv(16, 44), ("x",)),
+        Node("b", ops.Unary(ops.Swish()), ("a",)),
+        Node("c", _conv(44, 20), ("b",)),
+        Node("d", ops.Unary(ops.HardSwish()), ("c",)),
+        Node("m", ops.AveragePool2d(Window(Pair(9, 7))), ("d",)),
+        Node("s", ops.Unary(ops.HardSigmoid(0.2, 0.5)), ("m",)),
+        Node("p", ops.Binary(ops.BinaryOp.MULTIPLY), ("d", "s")),
+        Node("out", _conv(20, 9), ("p",)),
+    ),
+    ("out",),
+)
+
+
+@pytest.mark.parametrize("fusion", ["none", "documented"])
+@pytest.mark.parametrize("transposed", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["transposed", "plain"])
+def test_functions_over_their_input_give_the_same_bits(
+    fusion: str, transposed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = samples({"x": np.random.default_rng(0).normal(size=EXCITED.shape("x"))})
+    sizes, outputs, layers = list[int](), list[Any](), list[Any]()
+    for place in ("over an input", "apart"):
+        if place == "apart":
+            monkeypatch.setattr("cnn_convertor.devices.dv700.memory.placement.taken_inputs", lambda _: {})
+        trial = network(EXCITED, tmp_path / place, compiled=True, transpose_weight=transposed, fusion=fusion)
+        assert not audit(tmp_path / place / f"{NAME}_gen.cpp", tmp_path / place / f"{NAME}_weights.bin").findings
+        result = trial.run(inputs, layers=True)
+        sizes.append(trial.program.io_bytes)
+        outputs.append(result.outputs)
+        layers.append(result.layers)
+    assert sizes[0] < sizes[1]
+    assert np.array_equal(outputs[0][0], outputs[1][0])
+    assert all(np.array_equal(one, other) for one, other in zip(*layers, strict=True))

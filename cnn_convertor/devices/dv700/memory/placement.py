@@ -11,7 +11,7 @@ from cnn_convertor.devices.dv700.commands import Command, buffer_owner, buffer_u
 from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
 from cnn_convertor.devices.dv700.program import ElementType, LayerType
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import ArraySoftmax, ChannelSlice, Concat, Custom, OnCpu
+from cnn_convertor.ir.ops import ArraySoftmax, Binary, ChannelSlice, Concat, Custom, InPieces, Input, OnCpu, Unary
 from cnn_convertor.memory import NODES, Buffer, Plan, Task, grouped, plan, schedule
 
 ALIGNMENT = 16  # bytes
@@ -118,9 +118,18 @@ def place(graph: Graph, steps: Sequence[Command], *, nodes: int = NODES, budget:
     """Offsets of all maps.
 
     Inputs live from the start, outputs until the end. A concatenation in place is one buffer that holds its parts; each part
-    lives from the step that writes it. nodes, budget: limits of the search for a plan.
+    lives from the step that writes it. A function of the CPU writes over an input where that can be and takes no more memory.
+    nodes, budget: limits of the search for a plan.
     """
     maps = _Maps(graph, steps)
+    best = _place(maps, steps, nodes, budget)
+    if best.plan.proven or not maps.takes:
+        return best
+    apart = _place(_Maps(graph, steps, takes={}), steps, nodes, budget)
+    return apart if apart.plan.size < best.plan.size else best
+
+
+def _place(maps: _Maps, steps: Sequence[Command], nodes: int, budget: Budget | None) -> Placement:
     born = dict.fromkeys(maps.inputs, 0)
     dies = dict(born)
     for index, step in enumerate(steps):
@@ -157,7 +166,14 @@ class _Tasks(NamedTuple):
     @staticmethod
     def of(graph: Graph, steps: Sequence[Command]) -> _Tasks:
         maps = _Maps(graph, steps)
-        tasks = [Task(() if step.type is LayerType.INPUT else maps.read(step), maps.written(step)) for step in steps]
+        tasks = [
+            Task(
+                () if step.type is LayerType.INPUT else maps.read(step),
+                maps.written(step),
+                maps.takes.get(step.writes, ""),
+            )
+            for step in steps
+        ]
         sizes = {name: -(-nbytes(graph, name) // ALIGNMENT) * ALIGNMENT for name in maps.leaves}
         inputs = [index for index, step in enumerate(steps) if step.type is LayerType.INPUT]
         before = [*((0, index) for index in range(1, len(steps))), *pairwise(inputs)]
@@ -167,13 +183,14 @@ class _Tasks(NamedTuple):
 class _Maps:
     """The memory of the steps' maps.
 
-    homes: as in `homes_of`. leaves: map -> the maps that it consists of, none of which is a concatenation in place.
+    homes, takes: as in `homes_of`. leaves: map -> the maps that it consists of, none of which is a concatenation in place.
     """
 
-    def __init__(self, graph: Graph, steps: Sequence[Command]) -> None:
+    def __init__(self, graph: Graph, steps: Sequence[Command], takes: Mapping[str, str] | None = None) -> None:
         self.graph = graph
+        self.takes = taken_inputs(graph) if takes is None else takes
         copied = {step.writes for step in steps if step.type is LayerType.COPY_CONCAT}
-        self.homes = homes_of(graph, copied=copied)
+        self.homes = homes_of(graph, copied=copied, takes=self.takes)
         self.leaves: dict[str, tuple[str, ...]] = {}
         for node in graph.nodes:
             if is_view(node):
@@ -204,11 +221,40 @@ def _buffers(maps: _Maps, born: Mapping[str, int], dies: Mapping[str, int]) -> l
     """One for each home, with what lives inside of it. A home that is written in parts does not live by itself."""
     sizes = {maps.homes[leaf][0]: nbytes(maps.graph, maps.homes[leaf][0]) for leaf in born}
     buffers = [Buffer(home, size, born.get(home, 0), dies.get(home, -1)) for home, size in sizes.items()]
+    over = {taken: name for name, taken in maps.takes.items()}
     for leaf in born:
         home, at = maps.homes[leaf]
+        inside, start = (over[leaf], 0) if leaf in over else (home, at)
         if leaf != home:
-            buffers.append(Buffer(leaf, nbytes(maps.graph, leaf), born[leaf], dies[leaf], home, at))
+            buffers.append(Buffer(leaf, nbytes(maps.graph, leaf), born[leaf], dies[leaf], inside, start))
     return buffers
+
+
+def taken_inputs(graph: Graph) -> dict[str, str]:
+    """Map -> the one before it, in whose memory a function of the CPU can write it: it reads each element before it writes it.
+
+    Nothing else reads the map before, and its elements lie as those of the output do.
+    """
+    takes: dict[str, str] = {}
+    for node in graph.nodes:
+        match node.op:
+            case OnCpu(op=InPieces(keeps_map=True)):  # the averages follow the map
+                fitting = [name for name in node.inputs[:1] if _is_taken(graph, name, node)]
+            case OnCpu(op=Unary() | Binary() | InPieces()):
+                alike = (name for name in node.inputs if graph.shape(name) == graph.shape(node.name))
+                fitting = [name for name in alike if _is_taken(graph, name, node)]
+            case _:
+                continue
+        if fitting:
+            takes[node.name] = fitting[0]
+    return takes
+
+
+def _is_taken(graph: Graph, name: str, node: Node) -> bool:
+    """Whether a map lies as that of the node does, apart from its shape, and only the node reads it."""
+    is_own = not is_view(graph[name]) and not isinstance(graph[name].op, Input | Concat) and graph.is_private(name)
+    is_alike = is_plain(graph, name) == is_plain(graph, node.name)
+    return is_own and is_alike and element_type(graph, name) is element_type(graph, node.name)
 
 
 def nbytes(graph: Graph, name: str) -> int:
@@ -216,10 +262,12 @@ def nbytes(graph: Graph, name: str) -> int:
     return graph.shape(name).size * element_type(graph, name).value
 
 
-def homes_of(graph: Graph, *, copied: Collection[str] = ()) -> dict[str, tuple[str, int]]:
+def homes_of(
+    graph: Graph, *, copied: Collection[str] = (), takes: Mapping[str, str] | None = None
+) -> dict[str, tuple[str, int]]:
     """Node name -> the buffer of its map (named after the largest map there), and the offset in bytes.
 
-    copied: concatenations that are copied rather than written in place.
+    copied: concatenations that are copied rather than written in place. takes: as `taken_inputs` gives them.
     """
     homes: dict[str, tuple[str, int]] = {}
     for node in reversed(graph.nodes):  # backwards, since a concatenation stands after its parts
@@ -232,6 +280,8 @@ def homes_of(graph: Graph, *, copied: Collection[str] = ()) -> dict[str, tuple[s
                 assert written not in homes, f"{written} cannot lie in two places"
                 homes[written] = home, offset
                 offset += nbytes(graph, part)
+        elif takes and node.name in takes:
+            homes[takes[node.name]] = home, offset
     for node in graph.nodes:
         if is_view(node):
             home, offset = homes[node.inputs[0]]
