@@ -19,7 +19,7 @@ from cnn_convertor.memory.searching import SearchStatus, search_blocks
 from cnn_convertor.memory.validity import check
 
 NODES = 2_000  # node limit of the complete search: about a second
-_NODES_OF_WORK = 20_000  # for which half the share of a conversion is the budget; for more, in proportion
+_NODES_OF_WORK = 20_000  # for which the share of a conversion is the budget; for more, in proportion
 _REPAIRS = 20  # repair rounds of a greedy plan per order
 _LOOK = 300  # steps of looking for a free offset, beside one for each pair of pieces
 _STEPS = 32  # steps with a birth, looked at together when a free offset is searched
@@ -103,7 +103,7 @@ def plan(
 
     nodes: limit of the complete search, which runs if no greedy order reaches the lower bound; it counts states, so the plan
     does not depend on the machine. enough: a plan of this size need not be improved. budget: for all improvements, by default
-    half of a conversion's, or in proportion to more nodes.
+    a conversion's share, or in proportion to more nodes.
     Raises ValueError for values that no buffer has, and for a part that does not fit into its container, overlaps another part,
     or is not aligned.
     """
@@ -118,7 +118,7 @@ def plan(
     nesting = Nesting(rounded, alignment)
     blocks = nesting.blocks
     peak = find_peak(nesting.pieces)
-    budget = budget or Budget(SHARES["memory"] // 2 * max(1, nodes // _NODES_OF_WORK))
+    budget = budget or Budget(SHARES["memory"] * max(1, nodes // _NODES_OF_WORK))
     offsets = _greedily(blocks, max(peak.size, enough), budget)
     size, bound = _end(blocks, offsets), peak.size
     if size > max(bound, enough):
