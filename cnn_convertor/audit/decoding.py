@@ -122,6 +122,18 @@ class Meaning:
         return 1 if self.is_depthwise else self.input.channels
 
     @property
+    def has_packed_factors(self) -> bool:
+        """Whether the CPU writes the weights: those of a 1x1 depthwise convolution in the I/O memory."""
+        run = self.run
+        is_plain = run.weight_fmt == FP16 and run.actfunc != PRELU
+        return run.weight_mem == "io_mem_" and run.conv_enable == 3 and kernel(run.p) == (1, 1) and is_plain
+
+    @property
+    def factor_elements(self) -> int:
+        """FP16 elements of these weights: 8 biases for each 8 channels, and a tile of 72 a channel."""
+        return 8 * -(-self.run.m // 8) + 72 * self.run.m if self.has_packed_factors else 0
+
+    @property
     def macs(self) -> int:
         """Multiplications, without those by the zeros that a deconvolution inserts."""
         window = self.convolution

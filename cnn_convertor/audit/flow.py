@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from cnn_convertor.audit.decoding import command_output, operand_of
+from cnn_convertor.audit.decoding import command_output, meanings, operand_of
 from cnn_convertor.audit.layer_checks import RUNTIME, overlap
 from cnn_convertor.audit.memory import Memory, Segment, Written
 from cnn_convertor.audit.processor import SourceFunction
@@ -342,6 +342,10 @@ def _reads_of_command(command: SourceCommand | None) -> Iterator[Read]:
         operand = operand_of(command)
         if operand is not None:
             yield Read("eltwise_buf.offs", command.operand.offs, operand, batch=command.batch)
+        for meaning in meanings(command):
+            if meaning.has_packed_factors:
+                field = f"run[{meaning.index}].weight_buf.offs"
+                yield Read(field, meaning.run.weight_offs, Map(1, 1, meaning.factor_elements))
 
 
 def _read_if(field: str, start: int, map: Map | None, element: int, source: int | None = None) -> Iterator[Read]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from cnn_convertor.audit.command_checks import AuditedDevice, check_command
-from cnn_convertor.audit.decoding import command_output, operand_of
+from cnn_convertor.audit.decoding import command_output, meanings, operand_of
 from cnn_convertor.audit.source_network import Map, SourceCommand, SourceLayer, SourceNetwork
 from cnn_convertor.errors import Problem
 
@@ -153,6 +153,11 @@ def _overlaps(layer: SourceLayer, command: SourceCommand, written: Map, operand:
     if operand is not None and other != start and overlap(start, size, other, 2 * operand.elements * command.batch):
         message = f"output_buf.offs: {size} bytes at {start} overlap a part of the operand at {other}"
         yield layer.problem("DV643", message, "output_buf.offs")
+    for meaning in meanings(command):
+        nbytes = 2 * meaning.factor_elements
+        if nbytes and overlap(start, size, meaning.run.weight_offs, nbytes):
+            message = f"output_buf.offs: {size} bytes at {start} overlap the factors at {meaning.run.weight_offs}"
+            yield layer.problem("DV643", message, "output_buf.offs")
 
 
 def overlap(a: int, a_size: int, b: int, b_size: int) -> bool:

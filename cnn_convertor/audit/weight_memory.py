@@ -32,6 +32,8 @@ def check_weights(
         offset = meaning.run.weight_offs
         name = f"run[{meaning.index}].weight_buf.offs"
         yield from _place(layer, meaning, offset, name)
+        if meaning.has_packed_factors:
+            continue  # flow.py follows what lies there
         if offset != end:
             what = "overlap those before them" if offset < end else "leave a gap"
             yield layer.problem("DV682", f"{name}: weights at {offset} {what}: the next free byte is {end}", name)
@@ -71,7 +73,7 @@ def streams(network: SourceNetwork) -> Iterator[tuple[SourceLayer, Meaning, Stre
 def _place(layer: SourceLayer, meaning: Meaning, offset: int, name: str) -> Iterator[Problem]:
     if offset % 16:
         yield layer.problem("DV681", f"{name}: {offset} is not a multiple of 16", name)
-    if meaning.run.weight_mem != "weights_mem_":
+    if meaning.run.weight_mem != "weights_mem_" and not meaning.has_packed_factors:
         name = f"run[{meaning.index}].weight_buf.mem"
         yield layer.problem("DV681", f"{name}: {meaning.run.weight_mem or 'nothing'} is not the weight memory", name)
 

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.board.blocks import Argmax, BlockCommand, DeviceBlock, Drawing
-from cnn_convertor.board.expected import Expected, expect, expect_block, table
+from cnn_convertor.board.expected import Expected, expect, expect_block, factors_of, table
 from cnn_convertor.board.probe_commands import ASPECTS, Aspect, Feature, ProbeCommand
 from cnn_convertor.devices.dv700.encode.registers import TRANSPOSED, encode
 from cnn_convertor.devices.dv700.estimate import estimate, run_cycles
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.program import Run
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
+from cnn_convertor.devices.dv700.weights.streams import pack
 from cnn_convertor.errors import assert_never
 
 TABLE_OFFSET = 0  # of the table of 8-bit input, in probe.bin
@@ -44,7 +45,7 @@ class Data:
 
 
 class ProbeEntry(NamedTuple):
-    """One command, but for what it must give: the fields of the program's Command from `subject` to `operand_bytes`."""
+    """One command, but for what it must give: the fields of the program's Command from `subject` to `factor_bytes`."""
 
     subject: Aspect
     aspects: frozenset[Aspect]
@@ -58,6 +59,7 @@ class ProbeEntry(NamedTuple):
     parts: int
     input_bytes: int
     operand_bytes: int
+    factor_bytes: int
 
 
 class Tables:
@@ -88,8 +90,9 @@ class Tables:
             parts=len(command.runs),
             input_bytes=(1 if command.table else _HALF) * command.input.size * command.batch,
             operand_bytes=due.operand_bytes,
+            factor_bytes=0 if (factors := command.runs[0].factors) is None else factors.packed.nbytes,
         )
-        self.runs += [self._registers(run, transposed=command.transposed) for run in command.runs]
+        self.runs += [self._registers(run, command) for run in command.runs]
         name = f"{command.name} ({'HWC' if command.transposed else 'WHC'})"
         due = due._replace(is_exact=command.is_exact)
         work = command.batch * sum(map(run_cycles, command.runs))
@@ -107,7 +110,7 @@ class Tables:
             case _:
                 assert_never(command)
         entry = ProbeEntry(
-            feature, frozenset([feature]), block, width, height, channels, 0, 0, first, 1, command.input_bytes, 0
+            feature, frozenset([feature]), block, width, height, channels, 0, 0, first, 1, command.input_bytes, 0, 0
         )
         nbytes = command.input_bytes + due.elements.nbytes
         self._append(name, entry, due, is_u8=block is DeviceBlock.IPU, costs=(1, 0, nbytes))
@@ -137,11 +140,18 @@ class Tables:
         costs = estimate(command.runs, operand_bytes=due.operand_bytes, profile=self._profile)
         return command.batch * costs.nbytes - (costs.input_bytes // _HALF if command.table else 0)
 
-    def _registers(self, run: Run, *, transposed: bool) -> tuple[int, ...]:
+    def _registers(self, run: Run, command: ProbeCommand) -> tuple[int, ...]:
         registers = encode(run)
-        if run.convolution is None:
+        if run.factors is not None:
+            factors = factors_of(command)
+            assert factors is not None
+            kernels = factors.astype(np.float16).reshape(-1, 1, 1, 1)
+            bias = np.full(len(kernels), -0.0, np.float16)  # as in packed_factors.h
+            packed = pack(run.factors.packed, lambda rows: kernels[rows], bias=bias)
+        elif run.convolution is None:
             return tuple(registers)
-        packed = encode_all([run.convolution.weights], transposed=transposed)
+        else:
+            packed = encode_all([run.convolution.weights], transposed=command.transposed)
         contents = b"".join(piece.tobytes() for piece in packed)
         return tuple(registers._replace(weight_offs=self.data.add(contents)))
 

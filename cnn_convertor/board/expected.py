@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from cnn_convertor.board.blocks import BlockCommand
 from cnn_convertor.board.fp64 import Map, compute, from_memory, operand_of, rounded, to_memory
 from cnn_convertor.board.probe_commands import ProbeCommand
-from cnn_convertor.board.random_numbers import FRACTIONS, INTEGERS, draw, draw_bytes
+from cnn_convertor.board.random_numbers import FRACTIONS, INTEGERS, SIGNS, draw, draw_bytes
 
 Elements: TypeAlias = NDArray[np.float16] | NDArray[np.uint8]
-INPUT_SEED, OPERAND_SEED = 5, 9
+INPUT_SEED, OPERAND_SEED, FACTOR_SEED = 5, 9, 3
 _VALUES, _CHANNELS = 256, 3  # of the table of 8-bit input
 
 
@@ -51,7 +51,7 @@ def _sample(command: ProbeCommand, values: Map, levels: tuple[float, ...]) -> Ex
         shape = operand_of(values, command.runs[0]).shape
         drawn = draw(int(np.prod(shape)), OPERAND_SEED, levels)
         operand = from_memory(drawn, shape, transposed=command.transposed)
-    results = compute(values, command.runs, operand)
+    results = compute(values, command.runs, operand, factors_of(command))
     stored = [result for run, result in zip(command.runs, results, strict=True) if run.external]
     elements = np.concatenate([to_memory(result, transposed=command.transposed) for result in stored])
     return Expected(
@@ -59,6 +59,13 @@ def _sample(command: ProbeCommand, values: Map, levels: tuple[float, ...]) -> Ex
         all(np.array_equal(rounded(result), result) for result in results),
         0 if operand is None else 2 * operand.size,
     )
+
+
+def factors_of(command: ProbeCommand) -> Map | None:
+    """The factors of the channels (C,) that the CPU packs; None if the command has none."""
+    if command.runs[0].factors is None:
+        return None
+    return draw(command.input.channels, FACTOR_SEED, SIGNS if command.is_exact else FRACTIONS)
 
 
 def _inputs(command: ProbeCommand, levels: tuple[float, ...]) -> list[Map]:

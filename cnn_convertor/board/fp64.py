@@ -18,12 +18,13 @@ Half: TypeAlias = NDArray[np.float16]
 CHUNK = 8
 
 
-def compute(values: Map, runs: Sequence[Run], operand: Map | None = None) -> list[Map]:
-    """The result of each run of a command, before it is rounded. operand: of an addition."""
+def compute(values: Map, runs: Sequence[Run], operand: Map | None = None, factors: Map | None = None) -> list[Map]:
+    """The result of each run of a command, before it is rounded. operand: of an addition. factors: packed, of channels, (C,)."""
     results: list[Map] = []
     current = values
     for run in runs:
-        results.append(_run(current, run, operand))
+        scaled = current if run.factors is None or factors is None else current * factors
+        results.append(_run(scaled, run, operand))
         current = values if run.external else rounded(results[-1])
     return results
 

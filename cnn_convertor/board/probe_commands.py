@@ -13,7 +13,15 @@ from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.fusion.tiling import unified_buffer_need
 from cnn_convertor.devices.dv700.fusion.ub_fit import geometry, strips, why_alone, why_apart
 from cnn_convertor.devices.dv700.limits import Limits
-from cnn_convertor.devices.dv700.program import Convolution, ConvolutionKind, Pooling, PoolingKind, Run, Weights
+from cnn_convertor.devices.dv700.program import (
+    Convolution,
+    ConvolutionKind,
+    PackedScale,
+    Pooling,
+    PoolingKind,
+    Run,
+    Weights,
+)
 from cnn_convertor.devices.dv700.weights.streams import PackedShape
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import NO_PADDING, ONE, Function, Padding, Pair, PRelu, Shape
@@ -180,6 +188,13 @@ def deconv(
     kind = ConvolutionKind.DEPTHWISE_DECONVOLUTION if depthwise else ConvolutionKind.DECONVOLUTION
     around = Padding(*[kernel - 1 - padding] * 4)
     return conv(outputs, kernel, stride=stride, padding=around, kind=kind, **options)  # type: ignore[arg-type]  # those of conv
+
+
+def packed_factors(function: Function | None = None) -> RunBuilder:
+    """A scale by factors that the CPU packs."""
+    return lambda shape, _: Run(
+        shape, shape, None, None, function, factors=PackedScale(PackedShape(shape.channels, 1, ONE))
+    )
 
 
 def pool(pooling: Pooling | None, function: Function | None = None) -> RunBuilder:

@@ -18,6 +18,7 @@ from cnn_convertor.board.probe_commands import (
     deconv,
     depthwise,
     max_pool,
+    packed_factors,
     pool,
 )
 from cnn_convertor.devices.dv700.fusion.levels import Form
@@ -257,6 +258,15 @@ def _additions(_: Limits) -> _Rows:
         yield _row(f"an addition behind {name}", _MAP, [builder], adds=True)
 
 
+def _packed_factors(_: Limits) -> _Rows:
+    for channels in (8, 9, 16, 72):
+        shape = _SMALL._replace(channels=channels)
+        yield _row(f"packed factors of {channels} channels", shape, [packed_factors()])
+    yield _row("packed factors that are fractions", _MAP, [packed_factors()], is_exact=False)
+    yield _row("packed factors and an addition", _MAP, [packed_factors(Relu())], adds=True)
+    yield _row("packed factors in front of a convolution", _MAP, [packed_factors(_RELU6), conv(12)])
+
+
 def _conv_additions(limits: Limits) -> _Rows:
     for kernel in (1, 3, 5, 7):
         yield _row(f"an addition behind {_by(kernel)}", _MAP, [conv(12, kernel, function=Relu())], adds=True)
@@ -462,6 +472,7 @@ _SUBJECTS: dict[Aspect, Callable[[Limits], _Rows]] = {
     Form.AVERAGE_POOL: _average_pools,
     Form.DENSE: _dense,
     Form.CHANNEL_SPLIT: _channel_splits,
+    Form.PACKED_FACTORS: _packed_factors,
     Feature.DECONVOLUTION: _deconvolutions,
     Feature.DILATION: _dilations,
     Feature.PALETTE: _palettes,

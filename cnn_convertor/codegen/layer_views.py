@@ -20,6 +20,7 @@ from cnn_convertor.devices.dv700.program import (
 )
 from cnn_convertor.errors import Origin
 from cnn_convertor.escaping import identifier
+from cnn_convertor.ir.ops import ONE
 
 _LAYER_TITLES = {
     LayerType.INPUT: "network input",
@@ -137,7 +138,8 @@ def _command_view(program: Program, layer: Layer) -> dict[str, object]:
 def command_rows(program: Program, layer: Layer) -> list[Assignment]:
     """What the fields of a command become, but for its runs."""
     first = layer.runs[0].input
-    adds = len(layer.inputs) > 1
+    operand = layer.operand
+    adds = operand is not None
     return [
         ("topo", f"0x{layer.topo:08X}", "runs that write to external memory"),
         ("w", first.width, ""),
@@ -150,7 +152,7 @@ def command_rows(program: Program, layer: Layer) -> list[Assignment]:
         ("output_buf.mem", "io_mem_", ""),
         ("output_buf.offs", layer.output.offset, ""),
         ("eltwise_buf.mem", "io_mem_" if adds else "nullptr", ""),
-        ("eltwise_buf.offs", layer.inputs[1].offset if adds else 0, ""),
+        ("eltwise_buf.offs", 0 if operand is None else operand.offset, ""),
         ("output_mode", OUTPUT_ADDS if adds else OUTPUT_CONCATENATES, "adds eltwise_buf" if adds else ""),
     ]
 
@@ -161,7 +163,8 @@ def run_rows(run: Run) -> list[Assignment]:
     rows: list[Assignment] = []
     for field, value in encode(run)._asdict().items():
         if field == "weight_offs":
-            rows.append(("weight_buf.mem", "nullptr" if run.convolution is None else "weights_mem_", ""))
+            memory = "nullptr" if run.convolution is None else "weights_mem_"
+            rows.append(("weight_buf.mem", memory if run.factors is None else "io_mem_", ""))
             field = "weight_buf.offs"
         shown = f"0x{value:0{_HEX_DIGITS[field]}X}" if field in _HEX_DIGITS else value
         rows.append((field, shown, comments.get(field, "")))
@@ -172,6 +175,13 @@ def _run_comments(run: Run) -> dict[str, str]:
     """Register -> its value in words."""
     comments = {"m": "output channels"}
     convolution, pooling = run.convolution, run.pooling
+    if run.factors is not None:
+        comments |= {
+            "conv_enable": "depthwise",
+            "p": f"kernel {ONE}",
+            "weight_buf.offs": f"{run.factors.packed.nbytes} bytes, which the CPU writes",
+            "weight_fmt": "FP16",
+        }
     if convolution is not None:
         comments |= {
             "conv_enable": convolution.kind.name.lower().replace("_", " "),

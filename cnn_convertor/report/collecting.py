@@ -180,7 +180,7 @@ def _steps(program: Program, profile: Profile) -> Iterator[values.Step]:
 
 
 def _does_on_device(layer: Layer) -> str:
-    adds = "; sum" * (len(layer.inputs) > 1)
+    adds = "; sum" * (layer.operand is not None)
     return ", ".join(dict.fromkeys(map(_does, layer.runs))) + adds
 
 
@@ -221,6 +221,8 @@ _POOLS = {PoolingKind.MAX: "max pool", PoolingKind.AVERAGE: "average pool", Pool
 def _does(run: Run) -> str:
     """A run in words: convolution 3x3, stride 2x2; max pool 2x2; relu"""
     parts = []
+    if run.factors is not None:
+        parts.append("scale by packed factors")
     if run.convolution is not None:
         convolution = run.convolution
         stride = f" with stride {convolution.stride}" * (convolution.stride != ONE)

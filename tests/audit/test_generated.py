@@ -131,6 +131,45 @@ def test_a_wrong_map_in_the_list_of_a_custom_layer_is_found(old: str, new: str, 
     assert code in {finding.code for finding in found}
 
 
+def with_packed_factors() -> Written:
+    return generate(
+        graph(
+            ("max",),
+            ("x", ops.Input(Shape(40, 56, 16)), ()),
+            ("s", ops.Input(Shape(1, 1, 16)), ()),
+            ("p", ops.Binary(ops.BinaryOp.MULTIPLY), ("x", "s")),
+            ("max", ops.MaxPool2d(Window(Pair(2, 2), Pair(2, 2))), ("p",)),
+        ),
+        fusion=Fusion.FULL,
+    )
+
+
+def test_packed_factors_are_read(tmp_path: Path) -> None:
+    found = with_packed_factors().audit(tmp_path)
+    assert not found.findings
+    assert "depthwise 1x1" in "".join(found.listing)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "code"),
+    [
+        ("run[0].weight_buf.offs", 4, "DV681"),  # where no weights may start
+        ("run[0].weight_buf.offs", 16, "DV656"),  # in another map
+        ("run[0].weight_buf.mem", "weights_mem_", "DV682"),
+        ("run[0].p", 0x0303, "DV681"),  # other weights are in their memory
+        ("run[0].conv_enable", 1, "DV681"),
+    ],
+)
+def test_packed_factors_of_another_form_are_found(field: str, value: object, code: str, tmp_path: Path) -> None:
+    written = with_packed_factors()
+    layer = next(
+        n
+        for n in range(9)
+        if "weight_buf.mem = io_mem_" in written.text.split(f"::Layer_{n}() {{")[1].split("\n}\n")[0]
+    )
+    assert code in {finding.code for finding in written.with_field(layer, field, value).audit(tmp_path).findings}
+
+
 def test_a_callback_with_unknown_parameters_may_read_any_map(tmp_path: Path) -> None:
     written = with_a_custom_layer_of_two_inputs()
     start, end = written.text.index("param = {") + 8, written.text.index("}};") + 2

@@ -127,6 +127,8 @@ bool is_faulty(const dmp_dv_cmdraw &raw) {
   Aspects aspects(dv::accept_shapes(dv::conv_command(raw), limits), limits.ub_size);
   const bool has_table = raw.version == 1 && reinterpret_cast<const dmp_dv_cmdraw_conv_v1 &>(raw).u8tofp16_table.mem;
   aspects.add("u8_input", has_table);
+  const dmp_dv_cmdraw_conv_v0 &conv = dv::conv_command(raw);
+  aspects.add("packed_factors", conv.run[0].weight_buf.mem == conv.input_buf.mem);  // in the memory of maps
   aspects.add("batch", (dv::conv_command(raw).input_circular_offset & 0x7fff) > 1);
   return aspects.has(fault);
 }

@@ -150,6 +150,7 @@ REFUSALS = [
     whole("output_buf.offs = 65536: 2240 bytes of output overlap a part of eltwise_buf at 65538", output_mode=1,
           eltwise_buf=(1, 65538)),
     of("run[0].weight_buf.offs = 8: weights start at a multiple of 16", CONV, weight_buf=(2, 8)),
+    of("output_buf.offs = 65536: 2240 bytes of output overlap weights at 65536", CONV, weight_buf=(1, 65536)),
     of("run[0].weight_buf.mem = 0: a convolution needs weights", CONV, weight_buf=(0, 0)),
     of("run[0].weight_buf: bytes 4096 to 5264 are outside a memory of 4096 bytes", CONV, weight_buf=(2, 4096)),
     of("run[0].weight_buf: bytes 2944 to 4112 are outside a memory of 4096 bytes", CONV, weight_buf=(2, 2944)),

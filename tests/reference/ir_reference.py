@@ -458,6 +458,26 @@ def results_of_steps(op: ops.InPieces, *xs: Array) -> list[Array]:
 
 
 @reference(
+    ops.PackedFactors,
+    {f"{count} packed factors": (ops.PackedFactors(), Shape(1, 1, count)) for count in (1, 8, 11)},
+)
+def packed_factors(_: ops.PackedFactors, x: Array) -> Array:
+    blocks: list[Array] = []
+    for first in range(0, x.size, 8):
+        factors = x[0, 0, first : first + 8]
+        tiles = np.zeros((factors.size, 12, 6))
+        tiles[:, 11, 0] = factors
+        blocks += [np.zeros(8), tiles.reshape(-1)]
+    return np.concatenate(blocks).reshape(1, 1, -1)
+
+
+@reference(ops.ScaledBy, {"a scale by packed factors": (ops.ScaledBy(), NARROW, Shape(1, 1, 808))})
+def scaled_by(_: ops.ScaledBy, x: Array, packed: Array) -> Array:
+    places = [8 * (c // 8 + 1) + 72 * c + 66 for c in range(x.shape[2])]
+    return x * packed[0, 0, places]
+
+
+@reference(
     ops.ArraySoftmax,
     {
         "softmax of an array": (ops.ArraySoftmax((2, 3), 1), Shape(1, 1, 6)),

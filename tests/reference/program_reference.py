@@ -177,9 +177,14 @@ class Machine:
         assert layer.topo == int("".join(str(int(run.external)) for run in reversed(layer.runs)), 2)
         given = self.map(layer.inputs[0].offset, layer.runs[0].input)
         written: list[Real] = []
-        x = given
+        x: Any = given
         for run in layer.runs:
             assert x.shape == tuple(run.input)
+            if run.factors is not None:
+                assert run is layer.runs[0] and run.convolution is None and run.pooling is None
+                assert run.factors.offset == layer.inputs[-1].offset
+                packed = self.read_at(run.factors.offset, run.factors.packed.nbytes // 2)
+                x = ir_reference.execute(ops.ScaledBy(), x, packed.reshape(1, 1, -1))
             x = execute_run(run, x, self.operand(layer, run))
             assert x.shape == tuple(run.output)
             if run.external:
@@ -192,16 +197,17 @@ class Machine:
 
     def operand(self, layer: Layer, run: Run) -> Real | None:
         """What the only run adds, of the size of what it is added to."""
-        if len(layer.inputs) < 2:
+        count = len(layer.inputs) - any(run.factors is not None for run in layer.runs)
+        if count < 2:
             return None
-        assert len(layer.runs) == 1 and len(layer.inputs) == 2
+        assert len(layer.runs) == 1 and count == 2
         return self.map(layer.inputs[1].offset, run.output if run.convolution is None else run.convolution.output)
 
 
 def execute_run(run: Run, x: Any, operand: Real | None) -> Any:
     """Convolution, operand, max pool, activation; or average pool, operand, activation."""
     convolution, pooling = run.convolution, run.pooling
-    assert convolution is not None or pooling is not None
+    assert convolution is not None or pooling is not None or run.factors is not None
     if convolution is not None:
         stride = convolution.stride
         assert min(convolution.padding) >= 0

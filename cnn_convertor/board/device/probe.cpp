@@ -64,12 +64,14 @@ class Memory {
   uint8_t *data_;
 };
 
-// The memory of all commands. An operand lies behind the input.
+// The memory of all commands. An operand lies behind the input, and then factors that the CPU packs.
 struct Memories {
   Memory input, output, data;
 };
 
 std::size_t OperandOffset(const Command &command) { return Aligned(command.input_bytes); }
+
+std::size_t FactorOffset(const Command &command) { return Aligned(OperandOffset(command) + command.operand_bytes); }
 
 void DrawHalves(const Command &command, uint32_t seed, uint8_t *to, std::size_t bytes) {
   board::Generator generator(seed);
@@ -113,6 +115,12 @@ void SetRun(const Run &run, dmp_dv_mem weights, dmp_dv_cmdraw_conv_v0_run *raw) 
   raw->lrn = run.lrn;
 }
 
+// What the CPU packs once the list is committed: the device must read it when it runs.
+void PackFactors(const Command &command, Memories &memories) {
+  const uint8_t *packed = memories.data.data() + (command.factor_bytes ? kRuns[command.first_part].weight_offs : 0);
+  std::memcpy(memories.input.data() + FactorOffset(command), packed, command.factor_bytes);
+}
+
 dmp_dv_cmdraw HeaderOf(std::size_t size, int device, int version) {
   dmp_dv_cmdraw header;
   std::memset(&header, 0, sizeof(header));
@@ -148,6 +156,7 @@ int AddConv(const Command &command, const Memories &memories, dmp_dv_cmdlist lis
   conv.input_circular_offset = command.input_circular_offset;
   conv.output_mode = command.operand_bytes ? 1 : 0;
   for (uint32_t i = 0; i < command.parts; ++i) SetRun(kRuns[command.first_part + i], memories.data.mem(), &conv.run[i]);
+  if (command.factor_bytes) conv.run[0].weight_buf = Place(memories.input, FactorOffset(command));
   return dmp_dv_cmdlist_add_raw(list, &raw.header);
 }
 
@@ -271,10 +280,14 @@ Result Try(const Command &command, dmp_dv_context context, Memories &memories) {
     if (AddCommand(command, memories, list)) {
       result.word = "refused";
       result.reason = LastError();
-    } else if (dmp_dv_cmdlist_commit(list) || !memories.input.ForDevice() || !memories.output.ForDevice()) {
+    } else if (dmp_dv_cmdlist_commit(list)) {
       result.reason = LastError();
     } else {
-      result = Execute(command, memories.output, list);
+      PackFactors(command, memories);
+      if (memories.input.ForDevice() && memories.output.ForDevice())
+        result = Execute(command, memories.output, list);
+      else
+        result.reason = LastError();
     }
   }
   if (list) dmp_dv_cmdlist_release(list);
@@ -475,7 +488,7 @@ int Fail(const std::string &why) {
 bool Allocate(dmp_dv_context context, const std::vector<uint8_t> &data, Memories *memories) {
   std::size_t input = 0, output = 0;
   for (const Command &command : kCommands) {
-    input = std::max(input, OperandOffset(command) + command.operand_bytes);
+    input = std::max(input, FactorOffset(command) + command.factor_bytes);
     output = std::max(output, command.output_bytes + kGuard);
   }
   if (!memories->input.Allocate(context, input) || !memories->output.Allocate(context, output) ||

@@ -10,6 +10,7 @@ from cnn_convertor.devices.dv700.program import (
     Convolution,
     ConvolutionKind,
     LayerType,
+    PackedScale,
     Pooling,
     PoolingKind,
     Run,
@@ -133,6 +134,8 @@ def joins_run(nodes: tuple[Node, ...], node: Node) -> bool:
     match last, node.op:
         case (ops.Conv2d() | ops.ConvTranspose2d() | ops.Dense() | ops.AveragePool2d()) as carrier, ops.Add():
             return len(nodes) == 1 and carrier.activation is None
+        case ops.ScaledBy(), ops.Add():
+            return len(nodes) == 1
         case (ops.Conv2d() | ops.ConvTranspose2d() | ops.Add()) as pooled, ops.MaxPool2d(activation=after):
             if not isinstance(first, ops.Conv2d | ops.ConvTranspose2d):
                 return False
@@ -168,6 +171,7 @@ def run_of(graph: Graph, nodes: tuple[Node, ...], *, transposed: bool, external:
     pooling: Pooling | None = None
     convolution: ops.Conv2d | ops.ConvTranspose2d | None = None
     function: Function | None = None
+    factors: PackedScale | None = None
     for node in nodes:
         match node.op:
             case ops.Conv2d() | ops.ConvTranspose2d() as op:
@@ -181,6 +185,8 @@ def run_of(graph: Graph, nodes: tuple[Node, ...], *, transposed: bool, external:
                 pooling = _pooling(PoolingKind.AVERAGE, window, node.op.fixed_factor)
             case ops.Upsample(factor=factor):
                 pooling = _pooling(PoolingKind.UPSAMPLE, Window(factor, factor))
+            case ops.ScaledBy():
+                factors = PackedScale(PackedShape(x.channels, 1, ONE))
             case ops.Add() if node is first:
                 pooling = _pooling(PoolingKind.AVERAGE, Window(ONE), 1.0)
         function = getattr(node.op, "activation", None) or function
@@ -195,6 +201,7 @@ def run_of(graph: Graph, nodes: tuple[Node, ...], *, transposed: bool, external:
         pooling=pooling,
         activation=function,
         external=external,
+        factors=factors,
     )
 
 

@@ -39,7 +39,7 @@ def lower(
     written_by: dict[str, int] = {}
     next_weight = next_array = 0  # byte
     for step in steps:
-        runs, next_weight = _with_weights_at(step, next_weight)
+        runs, next_weight = _with_weights_at(step, next_weight, placement)
         written_by |= dict.fromkeys((*step.parts, step.writes), len(layers))
         op = step.nodes[-1].op
         arrays, next_array = arrays_at(op, next_array, step.nodes[-1].where)
@@ -83,8 +83,11 @@ def _results(original: Graph, tensors: Iterable[Tensor]) -> Iterator[tuple[str, 
         yield name, tensor._replace(shape=shape, is_plain=True) if is_flattened else tensor
 
 
-def _with_weights_at(step: Command, offset: int) -> tuple[tuple[Run, ...], int]:
-    """The step's runs, their weights packed from the offset on, and the offset after the last one."""
+def _with_weights_at(step: Command, offset: int, placement: Placement) -> tuple[tuple[Run, ...], int]:
+    """The step's runs, their weights packed from the offset on, and the offset after the last one.
+
+    Factors that the CPU packs are where the placement has them: the last of what the step reads.
+    """
     placed = []
     for nodes, run in step.assignments:
         run = replace(run, origins=origins_of(nodes))
@@ -92,6 +95,8 @@ def _with_weights_at(step: Command, offset: int) -> tuple[tuple[Run, ...], int]:
             weights = replace(convolution.weights, offset=offset)
             offset += weights.nbytes
             run = replace(run, convolution=replace(convolution, weights=weights))
+        if run.factors is not None:
+            run = replace(run, factors=replace(run.factors, offset=placement.offsets[step.reads[-1]]))
         placed.append(run)
     return tuple(placed), offset
 
@@ -118,7 +123,8 @@ def is_from_device(graph: Graph, step: Command) -> bool:
     if not step.reads or (isinstance(op, Custom) and graph.shape(step.reads[0]).is_vector):
         return False
     asked = written_by_device if step.assignments or isinstance(op, OnCpu) else in_device_order
-    return all(asked(graph, name) for name in step.reads)
+    has_factors = any(run.factors is not None for run in step.runs)
+    return all(asked(graph, name) for name in step.reads[: len(step.reads) - has_factors])
 
 
 def in_device_order(graph: Graph, name: str) -> bool:

@@ -152,6 +152,8 @@ OPERATORS: Mapping[type, Operator] = {
     ops.BatchNorm: Operator(Executor.WITHIN, "batch norm"),
     ops.Scale: Operator(Executor.WITHIN, "scale", None, "Scale", constants=_of_scale),
     ops.Activation: Operator(Executor.WITHIN, "activation"),
+    ops.PackedFactors: Operator(_CPU, "packed factors", None, "PackedFactors"),
+    ops.ScaledBy: Operator(Executor.DEVICE, "scale by packed factors", LayerType.CONV),
     ops.Pad: Operator(Executor.WITHIN, "pad"),
     ops.Concat: Operator(_IN_PLACE, "concatenation", LayerType.CONCAT, "Concat", lambda op: (_axes(op.axis),)),
     ops.Reshape: Operator(_IN_PLACE, "reshape", LayerType.FLATTEN),

@@ -18,6 +18,7 @@ from cnn_convertor.devices.dv700.program import Layer
 from cnn_convertor.devices.dv700.rules import RULES
 from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import ScaledBy
 
 
 def device_of(profile: Profile) -> Device:
@@ -57,7 +58,8 @@ def command_cost(graph: Graph, path: tuple[Node, ...], slices: int = 1) -> Cost:
 def command_estimate(profile: Profile, graph: Graph, path: tuple[Node, ...]) -> Estimate:
     """What a command with one branch and FP16 weights takes."""
     runs = [run_of(graph, nodes, transposed=True, external=nodes[-1] is path[-1]) for nodes in split_runs(path)]
-    operand_bytes = sum(nbytes(graph, name) for name in (*path[0].inputs[1:], *_operands(path)))
+    others = () if isinstance(path[0].op, ScaledBy) else path[0].inputs[1:]  # factors are its weights
+    operand_bytes = sum(nbytes(graph, name) for name in (*others, *_operands(path)))
     return estimate(runs, operand_bytes=operand_bytes, profile=profile)
 
 

@@ -125,9 +125,18 @@ class Pooling:
 
 
 @dataclass(frozen=True, slots=True)
+class PackedScale:
+    """A 1x1 depthwise convolution whose weights the CPU packs. offset: bytes from the start of the I/O buffer."""
+
+    packed: PackedShape
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One pass of the convolution block: convolution, then pooling, then activation.
 
+    factors: the run is a 1x1 depthwise convolution with these in place of stored weights, and `convolution` is None.
     external: the run writes to external memory, and the next run reads the command's input. Otherwise it writes to the unified
     buffer, and the next run reads that. origins: the layers that it computes.
     """
@@ -139,6 +148,7 @@ class Run:
     activation: Function | None
     external: bool = True
     origins: tuple[Origin, ...] = ()
+    factors: PackedScale | None = None
 
 
 class LayerType(Enum):
@@ -197,7 +207,7 @@ class CustomCall:
 class Layer:
     """One layer of the SDK's runtime.
 
-    inputs: of a command, the map that its runs read, and the second operand of an addition.
+    inputs: of a command, the map that its runs read, the second operand of an addition, and the factors of its first run.
     sources: for each input the index of the layer that wrote it; None for the application.
     custom: of a custom layer. cpu: the operator of a generated function, constants: what that reads beside maps, reason: why it is
     the CPU's, if the device could run it. softmax: of an LT_SOFTMAX.
@@ -218,6 +228,12 @@ class Layer:
     softmax: ArraySoftmax | None = None
     from_device: bool = False
     is_output: bool = False
+
+    @property
+    def operand(self) -> Tensor | None:
+        """What a command adds."""
+        operands = self.inputs[1 : len(self.inputs) - any(run.factors is not None for run in self.runs)]
+        return operands[0] if self.runs and operands else None
 
     @property
     def lists_sources(self) -> bool:

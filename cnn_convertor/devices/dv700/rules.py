@@ -32,6 +32,7 @@ from cnn_convertor.ir.ops import (
     Pair,
     PRelu,
     Relu,
+    ScaledBy,
     Shape,
     Upsample,
     Window,
@@ -172,7 +173,8 @@ def map_sizes(subject: Subject) -> Iterator[Breach]:
     limits = subject.limits
     for nodes, run in subject.step.assignments:
         reported = {flaw for name in nodes[0].inputs for flaw in _flaws_of_writer(subject, name)}
-        most = limits.max_field if run.convolution is None else limits.max_channels
+        has_kernels = run.convolution is not None or run.factors is not None
+        most = limits.max_channels if has_kernels else limits.max_field
         before, after = _too_large(run.input, most, limits), _too_large(run.output, most, limits)
         for flaw, text in before.items():
             if flaw not in reported:
@@ -187,7 +189,7 @@ def _flaws_of_writer(subject: Subject, name: str) -> Iterable[str]:
     graph, limits, writer = subject.graph, subject.limits, buffer_owner(subject.graph, name)
     if layer_type(graph, writer) is not LayerType.CONV:
         return ()
-    has_kernels = isinstance(writer.op, Conv2d | ConvTranspose2d | Dense)
+    has_kernels = isinstance(writer.op, Conv2d | ConvTranspose2d | Dense | ScaledBy)
     return _too_large(graph.shape(writer.name), limits.max_channels if has_kernels else limits.max_field, limits)
 
 

@@ -84,6 +84,13 @@ void load_input(const Command &command, uint64_t offset, Map &map) {
   load(*command.input_memory, offset, map);
 }
 
+// Weights in the memory of maps, which the CPU writes while the network runs.
+void check_weights(const Command &command) {
+  for (const Run &run : command.runs)
+    if (run.convolves && run.weights == command.input_memory)
+      run.weights->check_halves(run.weights_offset, PackedWeights::bytes(run), "the weights");
+}
+
 void execute_sample(const Command &command, uint64_t input_offset, uint64_t output, Workspace &room, Counters &work) {
   load_input(command, input_offset, room.input);
   const Map *input = &room.input;
@@ -109,6 +116,7 @@ void execute_sample(const Command &command, uint64_t input_offset, uint64_t outp
 }  // namespace
 
 void execute(const Command &command, Workspace &room) {
+  check_weights(command);
   Counters work{1, 0, 0, 0, 0};
   const uint64_t input_bytes = command.input_bytes(), output_bytes = command.output_bytes();
   for (uint64_t sample = 0; sample < static_cast<uint64_t>(command.batch); ++sample)

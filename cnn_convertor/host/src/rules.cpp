@@ -305,8 +305,12 @@ std::shared_ptr<Memory> map_memory(const char *field, const dmp_dv_buf &buf, uin
   return buffer_memory(field, buf, bytes);
 }
 
+bool ranges_overlap(uint64_t a, uint64_t a_bytes, uint64_t b, uint64_t b_bytes) {
+  return a < b + b_bytes && b < a + a_bytes;
+}
+
 bool overlap(const dmp_dv_buf &a, uint64_t a_bytes, const dmp_dv_buf &b, uint64_t b_bytes) {
-  return a.mem == b.mem && a.offs < b.offs + b_bytes && b.offs < a.offs + a_bytes;
+  return a.mem == b.mem && ranges_overlap(a.offs, a_bytes, b.offs, b_bytes);
 }
 
 void attach_table(const dmp_dv_cmdraw &header, Command &command) {
@@ -343,6 +347,11 @@ void attach_memories(const dmp_dv_cmdraw_conv_v0 &raw, Command &command) {
   if (overlap(raw.input_buf, input_bytes, raw.output_buf, output_bytes))
     throw Error("output_buf.offs = " + std::to_string(raw.output_buf.offs) + ": " + std::to_string(output_bytes) +
                 " bytes of output overlap the input at " + std::to_string(raw.input_buf.offs));
+  for (const Run &run : command.runs)
+    if (run.convolves && run.weights == command.output_memory &&
+        ranges_overlap(run.weights_offset, PackedWeights::bytes(run), raw.output_buf.offs, output_bytes))
+      throw Error("output_buf.offs = " + std::to_string(raw.output_buf.offs) + ": " + std::to_string(output_bytes) +
+                  " bytes of output overlap weights at " + std::to_string(run.weights_offset));
   if (operand_bytes == 0) return;
   command.operand_memory = map_memory("eltwise_buf", raw.eltwise_buf, operand_bytes);
   command.operand_offset = raw.eltwise_buf.offs;

@@ -283,6 +283,34 @@ class Binary:
         return Shape(*map(max, x, y))
 
 
+@dataclass(frozen=True, slots=True)
+class PackedFactors:
+    """Factors as the packed weights of a 1x1 depthwise convolution, in FP16. Only in legalized graphs.
+
+    For each 8 factors: 8 biases, then 72 elements a factor, of which it is number 66.
+    """
+
+    def output_shape(self, x: Shape) -> Shape:
+        if not x.is_vector:
+            raise ShapeError(f"a map of {x} is no vector of factors")
+        return Shape(1, 1, packed_factors(x.size))
+
+
+def packed_factors(count: int) -> int:
+    """How many elements so many packed factors have."""
+    return 8 * -(-count // 8) + 72 * count
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledBy:
+    """A map, each channel times one of the packed factors: a 1x1 depthwise convolution. Only in legalized graphs."""
+
+    def output_shape(self, x: Shape, factors: Shape) -> Shape:
+        if factors != Shape(1, 1, packed_factors(x.channels)):
+            raise ShapeError(f"{factors} do not pack a factor for each channel of {x}")
+        return x
+
+
 class Matrices(NamedTuple):
     """How a map holds matrices: which of its axes counts them, their rows and their columns.
 
@@ -350,6 +378,8 @@ LayerOp: TypeAlias = (
     | BatchNorm
     | Scale
     | Activation
+    | PackedFactors
+    | ScaledBy
     | Unary
     | Add
     | Binary

@@ -10,9 +10,10 @@ from cnn_convertor.devices.dv700.fusion.combining import FusionRules, Path
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import Selection
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Concat, Dense
+from cnn_convertor.ir.ops import Concat, Dense, ScaledBy
 
 _MOST_NAMES = 6  # in a sentence: with all, the sentences of a map's readers would grow as the square of their count
+_FIRST_RUN = "a scale by packed factors is the first run of its command"
 _CHEAPER = "another choice moves fewer bytes of feature maps"
 
 
@@ -65,6 +66,8 @@ def _why_apart(rules: FusionRules, commands: dict[str, Command], before: Node, a
         return f"its map is read {len(users)} times, by {_listed(graph, users)}"
     if isinstance(after.op, Dense) and not graph.shape(before.name).is_vector:
         return "a fully connected layer reads the map in the order of external memory"
+    if isinstance(after.op, ScaledBy):
+        return _FIRST_RUN
     if is_split:
         return "its map is computed in slices of channels"
     return _why_not(rules, commands, before, after)
@@ -118,6 +121,8 @@ def _why_not_joined(rules: FusionRules, commands: dict[str, Command], parts: Seq
         if (reason := why_own_layer(graph, part)) is not None:
             return reason
     branches = [_path(commands[part.name], part) for part in parts]
+    if any(isinstance(node.op, ScaledBy) for branch in branches for node in branch):
+        return _FIRST_RUN
     starts = [branch[0].inputs[0] for branch in branches]
     if starts[0] != starts[1]:
         return f"as parts of one concatenation they start from different maps, of {_listed(graph, starts)}"

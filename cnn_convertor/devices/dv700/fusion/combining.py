@@ -13,7 +13,7 @@ from cnn_convertor.devices.dv700.fusion.ub_fit import geometry, why_alone, why_a
 from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK
 from cnn_convertor.devices.dv700.program import LayerType, Run
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Add, AveragePool2d, Conv2d, Dense, MaxPool2d, PRelu, Upsample
+from cnn_convertor.ir.ops import Add, AveragePool2d, Conv2d, Dense, MaxPool2d, PRelu, ScaledBy, Upsample
 
 Path: TypeAlias = tuple[Node, ...]  # each node reads the one before it; an addition, as either of its inputs
 
@@ -38,8 +38,13 @@ class FusionRules:
         self._sized: dict[tuple[str, ...], _Sized] = {}
 
     def joins(self, before: Node, after: Node) -> bool:
-        """Whether the map between two neighbors may stay inside a command: only the second one reads it, in device order."""
-        on_device = before.name in self.on_device and after.name in self.on_device
+        """Whether the map between two neighbors may stay inside a command: only the second one reads it, in device order.
+
+        Factors of channels that the CPU packs are for the first run of a command.
+        """
+        on_device = (
+            before.name in self.on_device and after.name in self.on_device and not isinstance(after.op, ScaledBy)
+        )
         in_device_order = not isinstance(after.op, Dense) or self.graph.shape(before.name).is_vector
         return on_device and in_device_order and self.graph.is_private(before.name)
 

@@ -41,6 +41,8 @@ def forms_of(branches: Sequence[Sequence[Run]], *, adds: bool, limits: Limits) -
 def _run_forms(run: Run, *, adds: bool, limits: Limits) -> Iterator[Form]:
     yield Form.RUN
     convolution, pooling = run.convolution, run.pooling
+    if run.factors is not None:
+        yield Form.PACKED_FACTORS
     if convolution is None:
         if adds and pooling != _BARE_ADDITION:
             yield Form.ADDITION
@@ -96,7 +98,7 @@ def _is_strided(writer: Run, reader: Run) -> bool:
 
 
 def _is_depthwise(run: Run) -> bool:
-    return run.convolution is not None and run.convolution.kind.is_depthwise
+    return run.factors is not None or (run.convolution is not None and run.convolution.kind.is_depthwise)
 
 
 def _is_average(run: Run) -> bool:
@@ -133,4 +135,4 @@ def forms_of_layer(layer: Layer, limits: Limits) -> frozenset[Form]:
         branches[-1].append(run)
         if run.external:
             branches.append([])
-    return frozenset(forms_of(branches[:-1], adds=len(layer.inputs) > 1, limits=limits))
+    return frozenset(forms_of(branches[:-1], adds=layer.operand is not None, limits=limits))

@@ -95,6 +95,12 @@ class Form(Enum):
         _CHECK,
     )
 
+    PACKED_FACTORS = (
+        "a scale by factors that the CPU packs as weights of a 1x1 depthwise convolution, in the I/O memory",
+        Evidence.ACCEPTED,
+        f"{_CHECK}: weights may be in any memory, and the device reads them when it runs",
+    )
+
     def __init__(self, words: str, evidence: Evidence, source: str) -> None:
         self.words, self.evidence, self.source = words, evidence, source
 

@@ -37,7 +37,7 @@ from cnn_convertor.devices.dv700.fusion.combining import (
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.program import LayerType, Run
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Add, Concat, Conv2d, Input, MaxPool2d, Shape, for_channels, with_outputs
+from cnn_convertor.ir.ops import Add, Concat, Conv2d, Input, MaxPool2d, ScaledBy, Shape, for_channels, with_outputs
 
 NOTHING = Cost(0, 0, 0)
 
@@ -212,7 +212,7 @@ class FusionPlanner:
         path: Path = (node,)
         while before := self._before(path[0]):
             path = (*before, *path)
-        return None if any(isinstance(node.op, Add) for node in path) else path
+        return None if any(isinstance(node.op, Add | ScaledBy) for node in path) else path
 
     def _head(self, branch: Path) -> tuple[str, Shape]:
         """The map that the branch reads, and its shape there. Branches that share a command have equal ones."""
@@ -291,7 +291,8 @@ def _command(graph: Graph, group: PathGroup, *, transposed: bool) -> Command:
     if group.concat is None:
         inside = {node.name for node in nodes}
         operands = (name for node in nodes[1:] for name in node.inputs if name not in inside)
-        return Command(LayerType.CONV, nodes, (*head.inputs, *operands), nodes[-1].name, tuple(assignments))
+        reads = (head.inputs[0], *operands, *head.inputs[1:])
+        return Command(LayerType.CONV, nodes, reads, nodes[-1].name, tuple(assignments))
     parts = tuple(path[-1].name for path in group.branches)
     return Command(
         LayerType.CONV, (*nodes, group.concat), head.inputs, group.concat.name, tuple(assignments), parts, group.slices

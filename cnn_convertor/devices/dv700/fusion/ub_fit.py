@@ -62,12 +62,13 @@ def why_apart(shape: Shape, runs: Sequence[RunGeometry], limits: Limits) -> str 
 def geometry(run: Run, *, external: bool) -> RunGeometry:
     """What the unified buffer must hold for a run."""
     convolution, pooling = run.convolution, run.pooling
+    window = None if run.factors is None else Window(ONE)
+    if convolution is not None:
+        window = Window(convolution.kernel, convolution.stride, padding=convolution.padding)
     return RunGeometry(
         channels=run.output.channels,
         external=external,
-        convolution=None
-        if convolution is None
-        else Window(convolution.kernel, convolution.stride, padding=convolution.padding),
+        convolution=window,
         pool=None
         if pooling is None
         else PoolGeometry(_POOLS[pooling.kind], Window(pooling.kernel, pooling.stride, padding=pooling.padding)),

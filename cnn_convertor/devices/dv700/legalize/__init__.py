@@ -102,8 +102,8 @@ def legalization(
         ),
         settling(
             "choose-executors",
-            lambda graph: choose_executors(graph, device, transposed=transposed),
-            "no layer of the device saves time on the CPU",
+            lambda graph: choose_executors(graph, device, transposed=transposed, fusion=fusion),
+            "no layer of the device saves time on the CPU, and no product of channels on the device",
             "when the device has not divided pools, which the CPU takes whole",
         ),
         Pass("split-pools", each(small_pools), "before the CPU takes the pools that are no chain", (small,)),

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
 from cnn_convertor.devices.cut import Exchange, SideCosts, grouped_sides
 from cnn_convertor.devices.dv700.commands import joins_in_place
 from cnn_convertor.devices.dv700.device import Device
+from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
 from cnn_convertor.devices.dv700.legalize.assign_cpu import resized
+from cnn_convertor.devices.dv700.legalize.cpu_times import usec_on_cpu
 from cnn_convertor.devices.dv700.legalize.memory_views import reorders_dense
-from cnn_convertor.devices.dv700.lower import arrays_at
+from cnn_convertor.devices.dv700.legalize.packed_factors import scaled_on_device
 from cnn_convertor.devices.dv700.memory.memory_layout import same_memory
 from cnn_convertor.devices.dv700.operators import OPERATORS, Executor
-from cnn_convertor.devices.dv700.program import ElementType, Layer, LayerType, Tensor
+from cnn_convertor.devices.dv700.program import ElementType
 from cnn_convertor.devices.intervals import Interval, total
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
@@ -33,11 +35,12 @@ class _Times(NamedTuple):
     cpu: Interval
 
 
-def choose_executors(graph: Graph, device: Device, *, transposed: bool) -> Graph:
+def choose_executors(graph: Graph, device: Device, *, transposed: bool, fusion: Fusion) -> Graph:
     """Give to the CPU the layers with which the network takes the least time; to the device, where both take the same.
 
     Each map that one side writes and the other reads costs a change of side, unless other maps cross at the same time. Times are
-    intervals: their sums of both ends are compared. Inputs and outputs of the network are on no side.
+    intervals: their sums of both ends are compared. Inputs and outputs of the network are on no side. The device takes products
+    with a factor for each channel afterwards, where that changes no side.
     """
     numbers = {node.name: number for number, node in enumerate(graph.nodes)}
     times = {node.name: both for node in graph.nodes if (both := _times(graph, node, device)) is not None}
@@ -49,8 +52,25 @@ def choose_executors(graph: Graph, device: Device, *, transposed: bool) -> Graph
     ]
     change = device.change_usec(max(_step_bytes(graph, node) for node in graph.nodes))
     sides = grouped_sides(costs, exchanges, _sum(change))
-    chosen = {node.name for node, is_cpu in zip(graph.nodes, sides, strict=True) if is_cpu and node.name in times}
-    return graph.expand(lambda g, node: _on_cpu(g, node, times[node.name], change) if node.name in chosen else None)
+    on_cpu = {node.name for node, is_cpu in zip(graph.nodes, sides, strict=True) if is_cpu}
+    packed = _with_packed_factors(graph, on_cpu, device) if Form.PACKED_FACTORS in device.forms[fusion] else {}
+
+    def rule(g: Graph, node: Node) -> Iterable[Node] | None:
+        if node.name in on_cpu and node.name in times:
+            return _on_cpu(g, node, times[node.name], change)
+        return packed.get(node.name)
+
+    return graph.expand(rule)
+
+
+def _with_packed_factors(graph: Graph, on_cpu: Collection[str], device: Device) -> dict[str, Iterable[Node]]:
+    """What takes the place of products that the device reads, and can do itself in less time. on_cpu: the nodes on that side."""
+    packed: dict[str, Iterable[Node]] = {}
+    for node in reversed(graph.nodes):  # a product may be what another one multiplies
+        is_read_there = all(user in packed or user not in on_cpu for user in graph.users(node.name))
+        if is_read_there and (nodes := scaled_on_device(graph, node, device)) is not None:
+            packed[node.name] = nodes
+    return packed
 
 
 def _sum(usec: Interval) -> int:
@@ -93,12 +113,7 @@ def _times(graph: Graph, node: Node, device: Device) -> _Times | None:
     inputs, output = [graph.shape(name) for name in node.inputs], graph.shape(node.name)
     cpu = []
     for op in forms:
-        maps = [Tensor(shape, ElementType.HALF, 0) for shape in (*inputs, output)]
-        constants, _ = arrays_at(ops.OnCpu(op), 0, None)
-        layer = Layer("", LayerType.CUSTOM, tuple(maps[:-1]), maps[-1], (), cpu=op, constants=constants)
-        usec = device.cpu_usec(layer)
-        assert usec is not None, "the device's operators have generated functions"
-        cpu.append(usec)
+        cpu.append(usec_on_cpu(op, inputs, output, device))
         inputs = [output]
     return _Times(device.estimate(graph, (node,)).work_usec, total(cpu))
 

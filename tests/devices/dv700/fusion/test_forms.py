@@ -115,17 +115,22 @@ COMMANDS: dict[str, tuple[Shape, list[list[Op]], set[Form], Evidence]] = {
     ),
     "an average pool": (SMALL, [[conv()], [AVERAGE, conv()]], {Form.BRANCHES, Form.AVERAGE_POOL}, ACCEPTED),
     "fully connected layers": (VECTOR, [[DENSE], [DENSE, DENSE]], {Form.BRANCHES, Form.DENSE}, ACCEPTED),
+    "packed factors": (SMALL, [[ops.ScaledBy()]], {Form.PACKED_FACTORS}, ACCEPTED),
+    "packed factors with an addition": (SMALL, [[ops.ScaledBy(), ADD]], {Form.PACKED_FACTORS, Form.ADDITION}, ACCEPTED),
+    "packed factors before a convolution": (
+        SMALL, [[ops.ScaledBy(), conv(3)]], {Form.PACKED_FACTORS, Form.CHAIN, Form.DEPTHWISE}, ACCEPTED,
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("x", "branches", "expected", "weakest"), COMMANDS.values(), ids=COMMANDS)
 def test_a_command_has_these_forms(x: Shape, branches: list[list[Op]], expected: set[Form], weakest: Evidence) -> None:
-    nodes = [Node("x", ops.Input(x))]
+    nodes = [Node("x", ops.Input(x)), Node("f", ops.Input(Shape(1, 1, ops.packed_factors(x.channels))))]
     paths: list[tuple[Node, ...]] = []
     for path in branches:
         before, made = "x", list[Node]()
         for op in path:
-            reads = (before, before) if isinstance(op, ops.Add) else (before,)
+            reads = {ops.Add: (before, before), ops.ScaledBy: (before, "f")}.get(type(op), (before,))
             made.append(Node(before := f"n{len(nodes) + len(made)}", op, reads))
         nodes += made
         paths.append(tuple(made))
