@@ -133,7 +133,10 @@ def verify(
         progress("compare", 0, 1)
         stale = on_disk(request, quantized, None if disk else network.own_files)
         outputs = compare_outputs(network, device, reference)
+        if palette:
+            progress("run with FP16 weights", 0, 1)
         twin = _twin(trial) if palette else _Twin(network, device, reference, outputs)
+        progress("judge maps", 0, 1)
         right = twin.network.program
         other = cache(lambda draw: loaded(with_rerounded_weights(right, draw)))
         twin = _with_allowances(twin, other(0), test_samples.inputs)
