@@ -1120,13 +1120,13 @@ inline void Softmax(const Tensor &x, const Tensor &y, Axes along) {
 // "cat" (Focus)
 inline void Layer_0(fpga_layer &, void *, uint8_t *io) {
   const Tensor x(io, 0, 8, 8, 1, kHalf);
-  const Tensor y(io, 512, 4, 4, 4, kHalf);
+  const Tensor y(io, 128, 4, 4, 4, kHalf);
   TransposeReshape(x, y, {4, 2, 4, 2}, {3, 1, 0, 2}, true);
 }
 
 // "silu" (Swish)
 inline void Layer_2(fpga_layer &, void *, uint8_t *io) {
-  const Tensor x(io, 0, 4, 4, 16, kHalf);
+  const Tensor x(io, 1088, 4, 4, 16, kHalf);
   const Tensor y(io, 1088, 4, 4, 16, kHalf);
   Unary(x, y, Swish{1.0f});
 }
@@ -1146,18 +1146,18 @@ inline void Layer_4(fpga_layer &, void *, uint8_t *io) {
 // "relu" (Relu)
 inline void Layer_5(fpga_layer &, void *memory, uint8_t *io) {
   uint8_t *const weights = dmp_dv_mem_map(static_cast<dmp_dv_mem>(memory));
-  if (!weights) return static_cast<void>(std::memset(io + 1600, 0xFF, 16));  // NaN
+  if (!weights) return static_cast<void>(std::memset(io + 1664, 0xFF, 16));  // NaN
   const Tensor w0(weights, 12848, 1, 1, 64, kHalf);
   const Tensor w1(weights, 12976, 1, 1, 4, kHalf);
   const Tensor x(io, 1024, 1, 1, 16, kFloat);
-  const Tensor y(io, 1600, 1, 1, 4, kFloat);
+  const Tensor y(io, 1664, 1, 1, 4, kFloat);
   Dense(x, w0, w1, y);
 }
 
 // "conv2d_2" (Conv)
 // "relu" (Relu)
 inline void Layer_6(fpga_layer &, void *, uint8_t *io) {
-  const Tensor x(io, 1600, 1, 1, 4, kFloat);
+  const Tensor x(io, 1664, 1, 1, 4, kFloat);
   const Tensor y(io, 1664, 1, 1, 4, kFloat);
   Unary(x, y, Clip{0.0f, INFINITY});
 }
@@ -1178,7 +1178,7 @@ inline void Layer_7(fpga_layer &, void *memory, uint8_t *io) {
 // "hardsigmoid" (HardSigmoid)
 inline void Layer_8(fpga_layer &, void *, uint8_t *io) {
   const Tensor x(io, 1600, 1, 1, 16, kFloat);
-  const Tensor y(io, 1664, 1, 1, 16, kFloat);
+  const Tensor y(io, 1600, 1, 1, 16, kFloat);
   Unary(x, y, Clip{0.0f, 6.0f});
 }
 
@@ -1188,7 +1188,7 @@ inline void Layer_9(fpga_layer &, void *memory, uint8_t *io) {
   if (!weights) return static_cast<void>(std::memset(io + 2112, 0xFF, 64));  // NaN
   const Tensor w0(weights, 13152, 1, 1, 16, kHalf);
   const Tensor w1(weights, 13184, 1, 1, 16, kHalf);
-  const Tensor x(io, 1664, 1, 1, 16, kFloat);
+  const Tensor x(io, 1600, 1, 1, 16, kFloat);
   const Tensor y(io, 2112, 1, 1, 16, kFloat);
   Scale(x, w0, w1, y);
 }
@@ -1203,7 +1203,7 @@ inline void Layer_10(fpga_layer &, void *, uint8_t *io) {
 
 // "gelu" (Gelu)
 inline void Layer_14(fpga_layer &, void *, uint8_t *io) {
-  const Tensor x(io, 512, 4, 4, 8, kHalf);
+  const Tensor x(io, 1536, 4, 4, 8, kHalf);
   const Tensor y(io, 1536, 4, 4, 8, kHalf);
   Unary(x, y, Gelu{false});
 }

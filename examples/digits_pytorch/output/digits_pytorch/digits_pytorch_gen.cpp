@@ -43,13 +43,13 @@ bool Cdigits_pytorch::Initialize() {
 
 // Layer_0: transpose, on the CPU
 //   "cat" (Focus)
-//   8x8x1 at 0 -> 4x4x4 at 512
+//   8x8x1 at 0 -> 4x4x4 at 128
 void Cdigits_pytorch::Layer_0() {
   fpga_layer &layer = get_layer(0);
   layer.name = "cat";
   layer.type = LT_CUSTOM;
   layer.input_offs = 0;                             // bytes
-  layer.output_offs = 512;                          // bytes
+  layer.output_offs = 128;                          // bytes
   layer.output_size = 128;                          // bytes
   layer.input_dim[0] = 8;                           // W
   layer.input_dim[1] = 8;                           // H
@@ -67,7 +67,7 @@ void Cdigits_pytorch::Layer_0() {
 
 // Layer_1: convolution block
 //   "getitem" (Conv)
-//   4x4x4 at 512 -> 4x4x16 at 0
+//   4x4x4 at 128 -> 4x4x16 at 1088
 void Cdigits_pytorch::Layer_1() {
   fpga_layer &layer = get_layer(1);
   dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
@@ -85,9 +85,9 @@ void Cdigits_pytorch::Layer_1() {
   cmd.c = 4;
   cmd.input_circular_offset = 0x8000;               // 0x8000: maps lie in HWC order
   cmd.input_buf.mem = io_mem_;
-  cmd.input_buf.offs = 512;
+  cmd.input_buf.offs = 128;
   cmd.output_buf.mem = io_mem_;
-  cmd.output_buf.offs = 0;
+  cmd.output_buf.offs = 1088;
   cmd.eltwise_buf.mem = nullptr;
   cmd.eltwise_buf.offs = 0;
   cmd.output_mode = 0;
@@ -115,8 +115,8 @@ void Cdigits_pytorch::Layer_1() {
 
   layer.name = "getitem";
   layer.type = LT_CONV;
-  layer.input_offs = 512;                           // bytes
-  layer.output_offs = 0;                            // bytes
+  layer.input_offs = 128;                           // bytes
+  layer.output_offs = 1088;                         // bytes
   layer.output_size = 512;                          // bytes
   layer.input_dim[0] = 4;                           // W
   layer.input_dim[1] = 4;                           // H
@@ -133,12 +133,12 @@ void Cdigits_pytorch::Layer_1() {
 
 // Layer_2: swish, on the CPU
 //   "silu" (Swish)
-//   4x4x16 at 0 -> 4x4x16 at 1088
+//   4x4x16 at 1088 -> 4x4x16 at 1088
 void Cdigits_pytorch::Layer_2() {
   fpga_layer &layer = get_layer(2);
   layer.name = "silu";
   layer.type = LT_CUSTOM;
-  layer.input_offs = 0;                             // bytes
+  layer.input_offs = 1088;                          // bytes
   layer.output_offs = 1088;                         // bytes
   layer.output_size = 512;                          // bytes
   layer.input_dim[0] = 4;                           // W
@@ -247,13 +247,13 @@ void Cdigits_pytorch::Layer_4() {
 // Layer_5: fully connected, on the CPU
 //   "conv2d_2" (Conv)
 //   "relu" (Relu)
-//   16 at 1024 -> 4 at 1600
+//   16 at 1024 -> 4 at 1664
 void Cdigits_pytorch::Layer_5() {
   fpga_layer &layer = get_layer(5);
   layer.name = "relu/linear";
   layer.type = LT_CUSTOM;
   layer.input_offs = 1024;                          // bytes
-  layer.output_offs = 1600;                         // bytes
+  layer.output_offs = 1664;                         // bytes
   layer.output_size = 16;                           // bytes
   layer.input_dim[0] = 16;                          // C
   layer.input_dim_size = 1;
@@ -269,12 +269,12 @@ void Cdigits_pytorch::Layer_5() {
 // Layer_6: clip, on the CPU
 //   "conv2d_2" (Conv)
 //   "relu" (Relu)
-//   4 at 1600 -> 4 at 1664
+//   4 at 1664 -> 4 at 1664
 void Cdigits_pytorch::Layer_6() {
   fpga_layer &layer = get_layer(6);
   layer.name = "relu";
   layer.type = LT_CUSTOM;
-  layer.input_offs = 1600;                          // bytes
+  layer.input_offs = 1664;                          // bytes
   layer.output_offs = 1664;                         // bytes
   layer.output_size = 16;                           // bytes
   layer.input_dim[0] = 4;                           // C
@@ -312,13 +312,13 @@ void Cdigits_pytorch::Layer_7() {
 // Layer_8: clip, on the CPU
 //   "conv2d_3" (Conv)
 //   "hardsigmoid" (HardSigmoid)
-//   16 at 1600 -> 16 at 1664
+//   16 at 1600 -> 16 at 1600
 void Cdigits_pytorch::Layer_8() {
   fpga_layer &layer = get_layer(8);
   layer.name = "hardsigmoid/clipped";
   layer.type = LT_CUSTOM;
   layer.input_offs = 1600;                          // bytes
-  layer.output_offs = 1664;                         // bytes
+  layer.output_offs = 1600;                         // bytes
   layer.output_size = 64;                           // bytes
   layer.input_dim[0] = 16;                          // C
   layer.input_dim_size = 1;
@@ -332,12 +332,12 @@ void Cdigits_pytorch::Layer_8() {
 
 // Layer_9: scale, on the CPU
 //   "hardsigmoid" (HardSigmoid)
-//   16 at 1664 -> 16 at 2112
+//   16 at 1600 -> 16 at 2112
 void Cdigits_pytorch::Layer_9() {
   fpga_layer &layer = get_layer(9);
   layer.name = "hardsigmoid";
   layer.type = LT_CUSTOM;
-  layer.input_offs = 1664;                          // bytes
+  layer.input_offs = 1600;                          // bytes
   layer.output_offs = 2112;                         // bytes
   layer.output_size = 64;                           // bytes
   layer.input_dim[0] = 16;                          // C
@@ -445,7 +445,7 @@ void Cdigits_pytorch::Layer_11() {
 
 // Layer_12: convolution block
 //   "conv2d_5" (Conv)
-//   4x4x16 at 0 -> 4x4x8 at 512
+//   4x4x16 at 0 -> 4x4x8 at 1536
 void Cdigits_pytorch::Layer_12() {
   fpga_layer &layer = get_layer(12);
   dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
@@ -465,7 +465,7 @@ void Cdigits_pytorch::Layer_12() {
   cmd.input_buf.mem = io_mem_;
   cmd.input_buf.offs = 0;
   cmd.output_buf.mem = io_mem_;
-  cmd.output_buf.offs = 512;
+  cmd.output_buf.offs = 1536;
   cmd.eltwise_buf.mem = nullptr;
   cmd.eltwise_buf.offs = 0;
   cmd.output_mode = 0;
@@ -494,7 +494,7 @@ void Cdigits_pytorch::Layer_12() {
   layer.name = "conv2d_5";
   layer.type = LT_CONV;
   layer.input_offs = 0;                             // bytes
-  layer.output_offs = 512;                          // bytes
+  layer.output_offs = 1536;                         // bytes
   layer.output_size = 256;                          // bytes
   layer.input_dim[0] = 4;                           // W
   layer.input_dim[1] = 4;                           // H
@@ -579,12 +579,12 @@ void Cdigits_pytorch::Layer_13() {
 
 // Layer_14: gelu, on the CPU
 //   "gelu" (Gelu)
-//   4x4x8 at 512 -> 4x4x8 at 1536
+//   4x4x8 at 1536 -> 4x4x8 at 1536
 void Cdigits_pytorch::Layer_14() {
   fpga_layer &layer = get_layer(14);
   layer.name = "gelu";
   layer.type = LT_CUSTOM;
-  layer.input_offs = 512;                           // bytes
+  layer.input_offs = 1536;                          // bytes
   layer.output_offs = 1536;                         // bytes
   layer.output_size = 256;                          // bytes
   layer.input_dim[0] = 4;                           // W
