@@ -251,12 +251,13 @@ def main() -> None:
             finally:
                 copies.put(copy)
 
+        survivors = 0
         with ThreadPoolExecutor(arguments.jobs) as pool:
-            outcomes = list(pool.map(try_out, mutants))
-    survivors = [mutant for mutant, survived in zip(mutants, outcomes, strict=True) if survived]
-    for mutant in survivors:
-        print(mutant.diff(), end="\n\n")
-    print(f"{len(mutants) - len(survivors)} of {len(mutants)} mutants are killed by the tests of their rooms")
+            for mutant, survived in zip(mutants, pool.map(try_out, mutants), strict=True):
+                if survived:
+                    survivors += 1
+                    print(mutant.diff(), end="\n\n", flush=True)
+    print(f"{len(mutants) - survivors} of {len(mutants)} mutants are killed by the tests of their rooms")
 
 
 if __name__ == "__main__":

@@ -63,11 +63,15 @@ def _standard_headers(session_folder: Path) -> Path:
 @pytest.fixture(scope="session", autouse=True)
 def _compiled(session_folder: Path, _standard_headers: Path) -> Iterator[None]:
     """One cache for all that is compiled in a session, which leaves the user's alone."""
+    from cnn_convertor.emulation import build
+
     with pytest.MonkeyPatch.context() as patch:
         if "CNN_CONVERTOR_CACHE" not in os.environ:
             patch.setenv("CNN_CONVERTOR_CACHE", str(session_folder / "compiled"))
         if (command := os.environ.get("CXX", "g++")).startswith("g++"):
             patch.setenv("CXX", f"{command} -include {shlex.quote(str(_standard_headers))}")
+            # With options for vectors, g++ 12 crashes on a precompiled header.
+            patch.setattr(build, "network_flags", lambda: build.NETWORK_FLAGS)
         yield
 
 

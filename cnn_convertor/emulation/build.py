@@ -53,10 +53,11 @@ def build(folder: Path, name: str, *, sources: Sequence[Path] = ()) -> Path:
     generated = [folder / f"{name}_gen.h", folder / f"{name}_gen.cpp"]
     files = [*generated, *folder.glob(f"{name}_cpu.h"), SOURCES / RUNNER, *_sorted(INCLUDE), *sources]
     defines = (f'-DNETWORK_HEADER="{name}_gen.h"', f"-DNETWORK_CLASS=C{name}")
-    options = [*NETWORK_FLAGS, *defines, f"-I{INCLUDE}", f"-I{SOURCES}", f"-I{folder}"]
+    flags = network_flags()
+    options = [*flags, *defines, f"-I{INCLUDE}", f"-I{SOURCES}", f"-I{folder}"]
     parts = [([*options, "-E", "-P", str(source)], source) for source in sources]
     expanded = _compile(compiler, *parts, own=sources) if parts else []
-    key = _key(compiler, (*NETWORK_FLAGS, *defines, library.stem, *expanded), files)
+    key = _key(compiler, (*flags, *defines, library.stem, *expanded), files)
 
     def make(scratch: Path) -> Path:
         _LOG.info("compiling %s", name)
@@ -77,7 +78,7 @@ def runner(kernels: str) -> Path:
     """
     compiler = find_compiler()
     library = device_library(compiler)
-    flags = (*RUNNER_FLAGS, *vector_flags(CPU_INFO.read_text() if CPU_INFO.exists() else ""))
+    flags = (*RUNNER_FLAGS, *vector_flags())
     defines = ('-DNETWORK_HEADER="program_network.h"', "-DNETWORK_CLASS=ProgramNetwork")
 
     def make(scratch: Path) -> Path:
@@ -91,9 +92,15 @@ def runner(kernels: str) -> Path:
     return _cached(f"runner-{_key(compiler, (*flags, *defines, library.stem, kernels), [])}", make)
 
 
-def vector_flags(cpu_info: str) -> tuple[str, ...]:
-    """Options with which functions of CPU layers run over the vectors of a processor. cpu_info: what Linux says of it."""
-    return ("-mavx2", "-mf16c") if {"avx2", "f16c"} <= set(cpu_info.split()) else ()
+def network_flags() -> tuple[str, ...]:
+    """Options for the sources of a network, on this computer."""
+    return (*NETWORK_FLAGS, *vector_flags())
+
+
+def vector_flags() -> tuple[str, ...]:
+    """Options with which functions of CPU layers run over the vectors of this processor; the bits are the same without."""
+    words = CPU_INFO.read_text().split() if CPU_INFO.exists() else []
+    return ("-mavx2", "-mf16c") if {"avx2", "f16c"} <= set(words) else ()
 
 
 def cache_folder() -> Path:

@@ -489,5 +489,11 @@ def test_each_layer_has_the_bytes_that_it_moves(tmp_path: Path) -> None:
     ("flags", "options"),
     [("fpu avx2 f16c fma", ("-mavx2", "-mf16c")), ("fpu avx2", ()), ("Features : fp asimd fphp", ()), ("", ())],
 )
-def test_the_runner_is_compiled_for_the_vectors_of_this_processor(flags: str, options: tuple[str, ...]) -> None:
-    assert building.vector_flags(f"processor : 0\nflags : {flags}\n") == options
+def test_programs_are_compiled_for_the_vectors_of_this_processor(
+    flags: str, options: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "cpuinfo"
+    monkeypatch.setattr(building, "CPU_INFO", info)
+    assert building.vector_flags() == ()  # where there is no such file
+    info.write_text(f"processor : 0\nflags : {flags}\n")
+    assert building.vector_flags() == options
