@@ -131,6 +131,8 @@ class KerasReading:
             return np.asarray(plain(value), np.float32)
         except (TypeError, ValueError):
             self.refuse(f"{name} is {value!r}, not numbers")
+        except OverflowError:
+            self.refuse(f"{name} is too large for a number")
 
     def integer(self, name: str, default: int = 1) -> int:
         value = self.take(name, default)

@@ -293,6 +293,7 @@ def test_lists_of_tensors_are_joined(model: Any) -> None:
         ("math.add", {}, "'x2' is missing"),
         ("math.add", {"y": [1.0, 2.0]}, "does not go with"),
         ("math.add", {"y": "much"}, "not numbers"),
+        ("math.add", {"y": 10**400}, "the constant is too large for a number"),
         ("math.maximum", {"y": [1.0, 2.0, 3.0, 4.0]}, "one number"),
         ("math.pow", {"y": ["y", 0, 0]}, "exponent that is a tensor"),
         ("cast", {"dtype": "int32"}, "a cast to int32"),

@@ -400,6 +400,12 @@ def test_chosen_integers_have_the_range_of_all(tmp_path: Path) -> None:
         load(network.write(tmp_path / "net.onnx"))
 
 
+def test_a_product_of_constants_with_an_input_too_many_is_refused(tmp_path: Path) -> None:
+    path = node("MatMul", normal(3, 4), normal(4, 2), first=False).write(tmp_path / "net.onnx")
+    with pytest.raises(ModelError, match="both factors are constants"):
+        load(path)
+
+
 @pytest.mark.parametrize("scale", [0.0, -1.0])
 def test_attention_needs_a_scale_above_zero(scale: float, tmp_path: Path) -> None:
     """As in onnxruntime; by ONNX's formula, queries and keys are each multiplied by its root."""

@@ -82,14 +82,16 @@ def read_matmul(reading: OnnxReading) -> OnnxTensor:
 
 
 def multiplied(reading: OnnxReading, x: Value, y: Value, part: str = "") -> OnnxTensor:
-    """The products of the matrices of two values, of which at least one depends on the network's input."""
+    """The products of the matrices of two values. Raises ModelError if both are constants, which only a damaged node has."""
     inside = f"{part}/" if part else ""
     if isinstance(x, OnnxTensor) and isinstance(y, Stored) and _is_one_matrix(y.dims) and x.rank > 1:
         x = widened(reading, x, max(x.rank, len(y.dims)), f"{inside}widened")
         return product(reading, x, _matrix(reading, y, outputs_are_rows=False), None, part)
     if isinstance(x, Stored) and isinstance(y, OnnxTensor) and _is_one_matrix(x.dims) and _is_one_matrix(y.dims):
         return _product_of_columns(reading, _matrix(reading, x, outputs_are_rows=True), y, len(x.dims), part)
-    like = next(value for value in (x, y) if isinstance(value, OnnxTensor))
+    like = next((value for value in (x, y) if isinstance(value, OnnxTensor)), None)
+    if like is None:
+        raise reading.wrong("both factors are constants, but another input is not")
     left, right = (
         constant_tensor(reading, like, value, f"{inside}constant{at}") if isinstance(value, Stored) else value
         for at, value in enumerate((x, y))
