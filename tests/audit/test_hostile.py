@@ -72,6 +72,7 @@ def test_any_numbers_give_findings(name: str, data: st.DataObject) -> None:
     assert result.listing
 
 
+@pytest.mark.slow
 @HURRIED
 @given(st.sampled_from(["kernels", "dilated", "prelu"]), st.binary(min_size=1, max_size=40), st.floats(0, 1))
 def test_any_weights_give_findings(name: str, piece: bytes, place: float) -> None:

@@ -145,6 +145,7 @@ def read_back(board: Any, folder: Path) -> Profile:
     return read_profile(str(folder / "board.json"), Path())
 
 
+@pytest.mark.slow
 def test_a_board_allows_exactly_what_passed(probe: Path, tmp_path: Path) -> None:
     _, board = run(probe)
     profile = read_back(board, tmp_path)

@@ -25,7 +25,7 @@ RNG = np.random.default_rng(3)
 @pytest.mark.parametrize(
     ("model", "data", "inputs", "outputs"),
     [
-        ("digits_keras/digits.keras", None, ("halve",), ()),
+        pytest.param("digits_keras/digits.keras", None, ("halve",), (), marks=pytest.mark.slow),
         pytest.param(
             *("digits_keras/digits.keras", None, ("shortcut_relu",), ("branches", "narrow")), marks=pytest.mark.slow
         ),

@@ -111,6 +111,7 @@ def test_the_outputs_keep_what_is_said(tmp_path: Path) -> None:
     assert found.sqnr == pytest.approx(measured(program, tmp_path), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_higher_budget_takes_more_bytes() -> None:
     sizes = [kept(sqnr)[0].weight_bytes for sqnr in BUDGETS]
     assert sizes == sorted(sizes) and len(set(sizes)) >= 4, "the budgets lead to different choices"

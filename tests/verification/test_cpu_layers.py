@@ -189,6 +189,7 @@ def functions_that_follow_each_other(*, apart: bool) -> Graph:
     return Graph((*nodes, *readers), (*outputs, *means, *(node.name for node in readers)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transposed", [False, True])
 def test_functions_in_pieces_give_the_bits_of_functions_one_after_the_other(tmp_path: Path, transposed: bool) -> None:
     graphs, random = (

@@ -36,6 +36,7 @@ def made(function: ops.ElementFunction, scale: float = 1.0) -> Graph:
     return Graph(tuple(make.nodes), ("turned",))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("function", "other"), KINDS.values(), ids=KINDS)
 def test_only_values_at_the_jump_count_as_right(
     function: ops.ElementFunction, other: ops.ElementFunction, tmp_path: Path
