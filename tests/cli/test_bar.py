@@ -35,7 +35,11 @@ COMMANDS = {  # its arguments -> the steps that it shows; OUT is a folder
     "layouts plan OUT/table.csv": ["plan"],
     "layouts pack --to nvdla_feature_int16 OUT/map.npy OUT/map.bin": ["rearrange"],
 }
-every_command = pytest.mark.parametrize("command", COMMANDS)
+RUNS_DATA = "layouts export"  # with the prebuilt runner, whose compilation takes 12 s
+every_command = pytest.mark.parametrize(
+    "command",
+    [pytest.param(each, marks=pytest.mark.slow) if each.startswith(RUNS_DATA) else each for each in COMMANDS],
+)
 
 
 @pytest.fixture
