@@ -68,11 +68,16 @@ class Flow:
     @property
     def peak(self) -> int:
         """The largest number of bytes that are needed at the same time."""
+        begun: dict[int, list[Written]] = {}
+        for written, born in self.born.items():
+            begun.setdefault(born, []).append(written)
         changes: dict[int, int] = {}
         for written, born in self.born.items():
             changes[born] = changes.get(born, 0) + written.nbytes
-            last = self.dies[written] + 1
-            changes[last] = changes.get(last, 0) - written.nbytes
+            last = self.dies[written]
+            over = (o for o in begun.get(last, ()) if overlap(written.start, written.nbytes, o.start, o.nbytes))
+            end = last if born < last and any(over) else last + 1  # a layer may write over what it reads
+            changes[end] = changes.get(end, 0) - written.nbytes
         now = most = 0
         for step in sorted(changes):
             now += changes[step]

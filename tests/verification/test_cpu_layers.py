@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -364,7 +365,10 @@ def test_functions_over_their_input_give_the_same_bits(
         if place == "apart":
             monkeypatch.setattr("cnn_convertor.devices.dv700.memory.placement.taken_inputs", lambda _: {})
         trial = network(EXCITED, tmp_path / place, compiled=True, transpose_weight=transposed, fusion=fusion)
-        assert not audit(tmp_path / place / f"{NAME}_gen.cpp", tmp_path / place / f"{NAME}_weights.bin").findings
+        audited = audit(tmp_path / place / f"{NAME}_gen.cpp", tmp_path / place / f"{NAME}_weights.bin")
+        assert not audited.findings
+        (used,) = re.findall(r"at most ([\d,]+) in use at a time", audited.listing)
+        assert int(used.replace(",", "")) <= trial.program.io_bytes
         result = trial.run(inputs, layers=True)
         sizes.append(trial.program.io_bytes)
         outputs.append(result.outputs)
