@@ -240,8 +240,12 @@ def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
         raise UsageError.of("DV711", problem, Origin(str(path)), hint) from error
     if shape.channels not in (1, 3):
         raise _unfit(path, f"an image has 1 or 3 channels, the network's input {shape.channels}", "give a .npy file")
-    data = path.read_bytes()
-    if not data.startswith(_STARTS):
+    try:
+        with path.open("rb") as file:
+            start = file.read(4)  # not all: it may be a device without an end
+    except OSError as error:
+        raise _unfit(path, f"the image cannot be read: {error.strerror}", _AGAIN) from error
+    if not start.startswith(_STARTS):
         raise _unfit(path, _NO_SAMPLES)
     try:
         pixels = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE if shape.channels == 1 else cv2.IMREAD_COLOR)
@@ -250,7 +254,7 @@ def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
         raise _unfit(path, f"OpenCV cannot read the image: {error.err or error.msg}", hint) from None
     if pixels is None:
         raise _unfit(path, "OpenCV cannot read the image", _AGAIN)
-    if _is_cut_off(data):
+    if _is_cut_off(path.read_bytes()):
         raise _unfit(path, "the JPEG file ends before its image does", _AGAIN)
     if not preparation.is_given:
         _warn_of_pixels(path)

@@ -200,6 +200,13 @@ def test_results_of_a_folder_that_differ_in_shape_are_refused(tmp_path: Path) ->
         read_samples(tmp_path, {"a": Shape(2, 2, 1)}, COLOR)
 
 
+def test_an_image_without_an_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "image.png"
+    path.symlink_to("/dev/zero")
+    with pytest.raises(UsageError, match="not an image"):
+        read_samples(path, {"in": Shape(2, 2, 3)}, Preparation())
+
+
 def test_a_folder_is_all_its_images_and_arrays_in_the_order_of_their_names(tmp_path: Path) -> None:
     for name in ("b", "a", "c"):
         np.save(tmp_path / f"{name}.npy", np.full((2, 2, 1), ord(name), np.float32))

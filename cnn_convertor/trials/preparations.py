@@ -67,12 +67,12 @@ def warn_of_preparation(
     count = min(_SAMPLES, max(1, _VALUES // (len(others) * images[0].size)))
     images, classes = images[:count], classes[:count]
     prepared = np.concatenate([_applied(other.preparation, images) for other in others])
-    found = classes_of(graph, frameworks.run(request.model, graph, {name: prepared}))
+    predicted = classes_of(graph, frameworks.run(request.model, graph, {name: prepared}))
     for output, own in classes_of(graph, reference).items():
-        if output not in found:
+        if output not in predicted:
             continue
         right = own[:count] == classes
-        tried = zip(others, np.split(found[output] == np.tile(classes, len(others)), len(others)), strict=True)
+        tried = zip(others, np.split(predicted[output] == np.tile(classes, len(others)), len(others)), strict=True)
         better = [(other, otherwise) for other, otherwise in tried if _rises(right, otherwise)]
         if better:
             other, otherwise = max(better, key=lambda each: each[1].sum())

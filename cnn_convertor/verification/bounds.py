@@ -134,10 +134,10 @@ def judge_maps(
         return [*excesses_of(judged, _half_a_step(judged.reference) if is_rounded else None)]
 
     comparable, alone = drawn(0)
-    found = [(each, excess) for each in comparable for excess in excesses(each)]
-    if certain := tuple(excess for _, excess in found if _is_certain(excess)):
+    exceeding = [(each, excess) for each in comparable for excess in excesses(each)]
+    if certain := tuple(excess for _, excess in exceeding if _is_certain(excess)):
         return Judgement(len(comparable), certain, alone)
-    wrong = {each.name: each for each, _ in found}
+    wrong = {each.name: each for each, _ in exceeding}
     for draw in range(1, _DRAWS) if wrong else ():
         again = {each.name: each.others for each in drawn(draw)[0]}
         wrong = {name: each._replace(others=each.others + again.get(name, ())) for name, each in wrong.items()}
