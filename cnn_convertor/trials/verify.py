@@ -273,5 +273,5 @@ def _layers_without_a_map(
     named |= {layer_of(network.graph, output) for output in network.graph.outputs}
     for layer in held_layers(network.program).values():
         if layer not in named:
-            reason = f"{result.framework} gives no map of an operation, or of a layer with several outputs or calls"
+            reason = f"{result.framework} has no single map of this layer, which has several outputs or calls"
             yield Unjudged(layer, reason, is_verified=True)

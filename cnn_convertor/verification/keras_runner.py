@@ -194,7 +194,7 @@ Evaluator: TypeAlias = Callable[[Sequence[Maps]], tuple[list[Maps], list[tuple[s
 
 def _evaluator(keras: ModuleType, model: Tensor, *, with_layers: bool = True) -> Evaluator:
     """A function from inputs to the model's outputs, and those of every layer: (name, values)."""
-    calls = list(_calls_made_once(model)) if with_layers else []
+    calls = _calls_made_once(model) if with_layers else []
     nested = [call for call in calls if hasattr(call.layer, "layers")]
     single = [call for call in calls if len(call.outputs) == 1]  # a name then says which tensor is meant
     tensors = [
@@ -219,14 +219,11 @@ def _evaluator(keras: ModuleType, model: Tensor, *, with_layers: bool = True) ->
     return evaluate
 
 
-def _calls_made_once(model: Tensor) -> Iterator[Call]:
-    """The model's calls of layers that are called once."""
+def _calls_made_once(model: Tensor) -> list[Call]:
+    """The model's calls of layers and operations that are called once and read something."""
     calls = _calls(model)
     times = Counter(id(call.layer) for call in calls)
-    for layer in model.layers:
-        for call in calls:
-            if call.layer is layer and times[id(layer)] == 1:
-                yield call
+    return [call for call in calls if call.inputs and times[id(call.layer)] == 1]
 
 
 def _calls(model: Tensor) -> list[Call]:

@@ -171,6 +171,16 @@ def test_layers_that_are_called_twice_are_listed(keras: Any, tmp_path: Path) -> 
     assert "several outputs or calls" in result.unjudged[0].reason
 
 
+def test_operations_that_are_no_layers_are_compared(keras: Any, tmp_path: Path) -> None:
+    source = keras.Input((6, 5, 3))
+    x = keras.layers.Conv2D(4, 3, name="first")(source)
+    x = keras.ops.multiply(x, keras.ops.sigmoid(x))
+    keras.Model(source, keras.layers.Conv2D(3, 1, name="last")(x)).save(tmp_path / "m.keras")
+    result = verify(config(tmp_path / "m.keras"), samples=1, layers=True)
+    assert result.passed and not result.unjudged
+    assert {"sigmoid", "multiply"} <= {layer.comparison.name for layer in result.layers}
+
+
 # --- the order of axes ---------------------------------------------------------------------------------------------------
 
 
