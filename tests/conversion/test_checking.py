@@ -10,7 +10,7 @@ import pytest
 
 from cnn_convertor.cli import main
 from cnn_convertor.config import Config
-from cnn_convertor.conversion.checking import check
+from cnn_convertor.conversion.checking import check, unknown_files
 from cnn_convertor.conversion.convert import convert
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "digits_keras" / "net.ini"
@@ -47,6 +47,20 @@ def test_a_register_is_shown_with_its_layer(config: Config, tmp_path: Path) -> N
         line for line in difference.lines if "cmd.run[1].m = 1" in line
     ]
     assert state(tmp_path) == before
+
+
+def test_the_first_line_of_a_layer_is_shown_with_this_layer(config: Config, tmp_path: Path) -> None:
+    edit(tmp_path / "digits" / "digits_gen.cpp", lambda text: text.replace(b"// Layer_3:", b"// layer 3:", 1))
+    (difference,) = check(config)
+    assert 'in Layer_3, "narrow"' in difference.lines[0]
+
+
+def test_files_that_no_conversion_wrote_are_named(config: Config, tmp_path: Path) -> None:
+    assert unknown_files(config) == ()
+    (tmp_path / "digits" / "notes.txt").touch()
+    (tmp_path / "digits" / ".hidden").touch()
+    assert unknown_files(config) == ("notes.txt",)
+    assert unknown_files(replace(config, output_folder=tmp_path / "other")) == ()
 
 
 def test_empty_weights_are_shown(config: Config, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -182,6 +183,7 @@ def test_an_ending_has_what_the_work_gave() -> None:
     failed = attempted(lambda: 1 // 0)
     assert failed.result is None and failed.problems[0].code == "DV000" and not failed.is_misuse
     assert "ZeroDivisionError" in failed.trace
+    assert re.search(r"ZeroDivisionError: .* \(cnn_convertor/workers/\w+\.py:\d+\)$", failed.problems[0].message)
 
 
 def test_the_signals_that_end_programs_are_named() -> None:
