@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,9 +17,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from cnn_convertor.files.codes import entries
+from cnn_convertor.files.temporary import one_at_a_time
 from cnn_convertor.passes.contract import CHECK
 from repository import raised_codes
 
+# The hundreds of Python processes of a run read modules as bytecode; without, each compiles them again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 os.environ.setdefault(CHECK, "1")  # what passes require and ensure, for the networks of every test
 os.environ.setdefault("DMP_DV_STRICT", "1")  # of every program that a test runs on the emulated device
 # TensorFlow reads it once, in whichever test imports it first. With oneDNN it crashes in pools without outputs, which Keras's
@@ -82,10 +86,9 @@ def compiler(session_folder: Path, _standard_headers: Path, _compiled: None) -> 
         pytest.skip("there is no C++ compiler")
     from cnn_convertor.emulation.build import NETWORK_FLAGS, device_library, find_compiler
 
-    with (session_folder / "device.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        device_library(compiler := find_compiler())
-        precompiled = _standard_headers.with_suffix(".h.gch")
+    device_library(compiler := find_compiler())
+    precompiled = _standard_headers.with_suffix(".h.gch")
+    with one_at_a_time(session_folder / "precompiled.lock"):
         if "-include" in compiler.command and not precompiled.exists():
             command = [*compiler.command, *NETWORK_FLAGS, "-x", "c++-header", "/dev/null", "-o", f"{precompiled}.new"]
             subprocess.run(command, check=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cnn_convertor.errors import ConvertorError, Origin, Problem, UsageError, warn
-from cnn_convertor.files.temporary import temporary_folder
+from cnn_convertor.files.temporary import one_at_a_time, temporary_folder
 from cnn_convertor.workers.programs import run_all
 
 HOST = Path(__file__).parents[1] / "host"
@@ -195,7 +195,7 @@ def _refusal(compiler: Compiler, said: str, source: Path, own: Sequence[Path]) -
 
 
 def _cached(name: str, make: Callable[[Path], Path]) -> Path:
-    """The file of that name in the cache; if missing, it is made in a scratch folder and moved there."""
+    """The file of that name in the cache; if missing, one process makes it in a scratch folder and moves it there."""
     folder = cache_folder()
     with suppress(OSError):  # of a folder that this user may not enter
         if (folder / name).exists():
@@ -203,10 +203,10 @@ def _cached(name: str, make: Callable[[Path], Path]) -> Path:
     try:
         folder = _writable(folder)
         kept = folder / name
-        if kept.exists():
-            return kept
-        with temporary_folder(folder, prefix=_UNFINISHED) as scratch:
-            make(scratch).replace(kept)
+        with one_at_a_time(folder / f"{_UNFINISHED}{name}"):
+            if not kept.exists():
+                with temporary_folder(folder, prefix=_UNFINISHED) as scratch:
+                    make(scratch).replace(kept)
     except OSError as error:
         hint = "name another folder in the variable CNN_CONVERTOR_CACHE"
         problem = Problem(

@@ -1,4 +1,7 @@
-"""Folders that last as long as a block or an object, also when an interruption ends it. The next run removes those of killed ones."""
+"""Folders and locks that last as long as a block or an object, also when an interruption ends it.
+
+The next run removes those of killed ones.
+"""
 
 from __future__ import annotations
 
@@ -57,6 +60,20 @@ class LockedFolder:
         self._made.cleanup()
 
 
+@contextmanager
+def one_at_a_time(lock: Path) -> Iterator[None]:
+    """A block that no other process enters for the same file, where the file system has locks. The file goes with it."""
+    with uninterrupted() as block:
+        handle = os.open(lock, os.O_RDONLY | os.O_CREAT)
+        try:
+            with block.interruptible():
+                _lock(handle, waits=True)
+                yield
+        finally:
+            lock.unlink(missing_ok=True)
+            os.close(handle)
+
+
 def _locked(lock: Path) -> int:
     """The handle that locks a new file. Raises BlockingIOError or FileNotFoundError when another process removes it."""
     handle = os.open(lock, os.O_RDWR | os.O_CREAT)
@@ -69,12 +86,12 @@ def _locked(lock: Path) -> int:
     return handle
 
 
-def _lock(handle: int) -> bool:
-    """Whether the file system has locks. Raises BlockingIOError when another process has this one."""
+def _lock(handle: int, *, waits: bool = False) -> bool:
+    """Whether the file system has locks. Raises BlockingIOError when another process has this one, unless it waits."""
     try:
         import fcntl  # which Windows does not have
 
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
     except BlockingIOError:
         raise
     except (ImportError, OSError):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cnn_convertor.files import temporary
-from cnn_convertor.files.temporary import temporary_folder
+from cnn_convertor.files.temporary import one_at_a_time, temporary_folder
 from files.interruptions import at_each_line
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,3 +62,29 @@ def test_without_locks_folders_of_killed_processes_go_after_a_day(
     os.utime(tmp_path / "cnn-convertor-old.temporary" / "lock", (1, 1))
     use(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["cnn-convertor-new.temporary"]
+
+
+def test_blocks_for_one_file_come_one_after_the_other(tmp_path: Path) -> None:
+    """The second finds what the first left, and no lock is left over."""
+    program = """
+import pathlib, sys, time
+from cnn_convertor.files.temporary import one_at_a_time
+made = pathlib.Path(sys.argv[1])
+with one_at_a_time(made.with_name("lock")):
+    print("found" if made.exists() else "made")
+    time.sleep(0.2)
+    made.touch()
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "made")]
+    processes = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert sorted(process.communicate()[0] for process in processes) == ["found\n", "found\n", "made\n"]
+    assert [*tmp_path.iterdir()] == [tmp_path / "made"]
+
+
+def test_an_interruption_at_any_line_leaves_no_lock(tmp_path: Path) -> None:
+    def enter() -> None:
+        with one_at_a_time(tmp_path / "lock"):
+            assert (tmp_path / "lock").exists()
+
+    for _ in at_each_line(enter, temporary):
+        assert not [*tmp_path.iterdir()]

@@ -131,8 +131,10 @@ def add_item(loops: Loops, code: Any, value: Any, flags: int) -> Part:
 def expressions() -> Iterator[tuple[str, Callable[[], tuple[str | bytes, int]]]]:
     """The place of each, and what gives its text and flags."""
     for path in sorted((ROOT / "cnn_convertor").rglob("*.py")):
-        name = path.relative_to(ROOT / "cnn_convertor").as_posix()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        name, text = path.relative_to(ROOT / "cnn_convertor").as_posix(), path.read_text(encoding="utf-8")
+        if "re." not in text:
+            continue  # parsing takes long, and each process does it
+        for node in ast.walk(ast.parse(text)):
             match node:
                 case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=attr)) if attr in FUNCTIONS:
                     yield f"{name}:{node.lineno}", partial(evaluated, node, name)
