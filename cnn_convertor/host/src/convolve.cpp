@@ -104,23 +104,23 @@ struct Share {
   std::size_t first_pixel, count;
   const float *before;
   std::size_t step;
-  float *sums;  // of all outputs of a position, and then the next; with room for Pixels - 1 positions more
+  float *sums;  // of all outputs of a position, and then the next
 };
 
-// Computes the sums of Pixels positions at a time, in Vectors registers each. Every sum adds its products in the same
-// order: by chunk, tap and channel.
+// Computes the sums from position pixel on: of Pixels positions at a time, in Vectors registers each, and then of the
+// positions that are left. Every sum adds its products in the same order: by chunk, tap and channel.
 template <class Registers, int Vectors, int Pixels>
-DV_INLINE void accumulate_loop(const Share &share) {
+DV_INLINE void accumulate_loop(const Share &share, std::size_t pixel) {
   using Lanes = typename Registers::Lanes;
   constexpr std::size_t width = sizeof(Lanes) / sizeof(float), outputs = Vectors * width;
   const Map &input = share.input;
-  for (std::size_t pixel = 0; pixel < share.count; pixel += Pixels) {
+  for (; pixel + Pixels <= share.count; pixel += Pixels) {
     const float *from[Pixels];
     Lanes sum[Pixels][Vectors];
     float *to = share.sums + pixel * outputs;
 #pragma GCC unroll 16
     for (int j = 0; j < Pixels; ++j) {
-      const std::size_t place = std::min(pixel + size(j), share.count - 1);
+      const std::size_t place = pixel + size(j);
       from[j] = input.chunk(0) + share.places.pixels[share.first_pixel + place];
 #pragma GCC unroll 2
       for (int v = 0; v < Vectors; ++v)
@@ -149,21 +149,22 @@ DV_INLINE void accumulate_loop(const Share &share) {
 #pragma GCC unroll 2
       for (int v = 0; v < Vectors; ++v) *reinterpret_cast<Lanes *>(to + size(j) * outputs + size(v) * width) = sum[j][v];
   }
+  if constexpr (Pixels > 1) accumulate_loop<Registers, Vectors, Pixels / 2>(share, pixel);
 }
 
 template <int Vectors, int Pixels>
 void accumulate(const Share &share) {
-  accumulate_loop<Eight, Vectors, Pixels>(share);
+  accumulate_loop<Eight, Vectors, Pixels>(share, 0);
 }
 
 template <int Vectors, int Pixels>
 DV_AVX2 void accumulate_avx2(const Share &share) {
-  accumulate_loop<Eight, Vectors, Pixels>(share);
+  accumulate_loop<Eight, Vectors, Pixels>(share, 0);
 }
 
 template <class Registers, int Vectors, int Pixels>
 DV_AVX512 void accumulate_avx512(const Share &share) {
-  accumulate_loop<Registers, Vectors, Pixels>(share);
+  accumulate_loop<Registers, Vectors, Pixels>(share, 0);
 }
 
 // A loop for some blocks of 8 outputs. Registers hold its sums, its weights and an input.
@@ -186,7 +187,7 @@ void convolve_strip(const Loop &loop, const PackedWeights &packed, const Map &in
                     std::size_t first_pixel, std::size_t count, const Take &take) {
   thread_local std::vector<float> sums, weights, values;
   const std::size_t outputs = 8 * size(loop.blocks);
-  sums.resize((count + size(loop.pixels)) * outputs);
+  sums.resize(count * outputs);
   weights.resize(size(kSliceChunks * packed.taps()) * 8 * outputs);
   values.resize(8 * count);
   float bias[8 * kMostBlocks];

@@ -41,16 +41,21 @@ bool misuse(const std::string &text) {
 
 std::string title(const fpga_layer &layer) { return "layer " + dv::quoted(layer.name); }
 
-// True when the address lies in code of this process, or when that cannot be found out.
+// True when the address lies in code of this process, or when that cannot be found out. The kernel takes long to list the
+// memory of a process, so the code that the last search found counts without another.
 bool is_code(const void *address) {
+  thread_local unsigned long long first = 0, last = 0;
+  const auto wanted = reinterpret_cast<uintptr_t>(address);
+  if (first <= wanted && wanted < last) return true;
   std::ifstream maps("/proc/self/maps");
   if (!maps) return true;
-  const auto wanted = reinterpret_cast<uintptr_t>(address);
   for (std::string line; std::getline(maps, line);) {
-    unsigned long long first = 0, last = 0;
+    unsigned long long from = 0, to = 0;
     char mode[5] = "";
-    if (std::sscanf(line.c_str(), "%llx-%llx %4s", &first, &last, mode) != 3) continue;
-    if (first <= wanted && wanted < last) return mode[2] == 'x';
+    if (std::sscanf(line.c_str(), "%llx-%llx %4s", &from, &to, mode) != 3) continue;
+    if (wanted < from || to <= wanted) continue;
+    if (mode[2] == 'x') first = from, last = to;
+    return mode[2] == 'x';
   }
   return false;
 }
