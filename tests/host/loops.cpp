@@ -36,9 +36,14 @@ void compare_conversions() {
   expect(same(values, expected), "widen_all");
   const uint8_t *rows[8];
   for (std::size_t row = 0; row < 8; ++row) rows[row] = &halves[2 * 8001 * row];
-  std::vector<float> columns(8 * 8005), expected_columns(columns.size());
-  dv::widen_columns(rows, 8005, columns.data());
-  for (std::size_t i = 0; i < columns.size(); ++i) expected_columns[i] = expected[8001 * (i % 8) + i / 8];
+  // Column i to place 7 * i, at eight floats of eleven.
+  std::vector<int> places(8005);
+  for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<int>(7 * i % places.size());
+  std::vector<float> columns(11 * places.size()), expected_columns(columns.size());
+  dv::widen_columns(rows, places.size(), places.data(), 11, columns.data());
+  for (std::size_t i = 0; i < places.size(); ++i)
+    for (std::size_t row = 0; row < 8; ++row)
+      expected_columns[11 * static_cast<std::size_t>(places[i]) + row] = expected[8001 * row + i];
   expect(same(columns, expected_columns), "widen_columns");
   for (const uint32_t step : {0u, 1u, 0xfffu, 0x1000u, 0x1001u, 0x2fffu, 0x3000u, 0x3001u, 0xffffffffu}) {
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -84,7 +89,7 @@ constexpr std::size_t kOutputs = 8 * dv::kMostBlocks;
 
 void compare(const Problem &problem, const dv::Loop &loop, std::size_t count, const char *name) {
   const std::size_t outputs = 8 * static_cast<std::size_t>(loop.blocks), first_pixel = 3;
-  std::vector<float> weights, sums((count + static_cast<std::size_t>(loop.pixels)) * outputs), expected(count * outputs);
+  std::vector<float> weights, sums(count * outputs), expected(sums.size());
   for (std::size_t i = 0; i < problem.weights.size(); i += kOutputs)
     weights.insert(weights.end(), &problem.weights[i], &problem.weights[i] + outputs);
   const dv::Map &map = problem.map;
@@ -109,7 +114,6 @@ void compare(const Problem &problem, const dv::Loop &loop, std::size_t count, co
   loop.accumulate({map, places, 0, 2, weights.data(), first_pixel, count, problem.bias.data(), 0, sums.data()});
   loop.accumulate({map, places, 2, map.chunks(), weights.data() + slice, first_pixel, count, sums.data(), outputs,
                      sums.data()});
-  sums.resize(expected.size());
   expect(same(sums, expected), name);
 }
 

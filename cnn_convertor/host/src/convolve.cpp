@@ -188,7 +188,7 @@ void convolve_strip(const Loop &loop, const PackedWeights &packed, const Map &in
   thread_local std::vector<float> sums, weights, values;
   const std::size_t outputs = 8 * size(loop.blocks);
   sums.resize(count * outputs);
-  weights.resize(size(kSliceChunks * packed.taps()) * 8 * outputs);
+  weights.resize(size(packed.rows()) * outputs);
   values.resize(8 * count);
   float bias[8 * kMostBlocks];
   for (int b = 0; b < loop.blocks; ++b) packed.read_bias(block + b, bias + 8 * b);
@@ -268,7 +268,7 @@ void convolve_depthwise(const PackedWeights &packed, const Map &input, const Axi
     thread_local std::vector<float> padded, weights, values;
     const int chunk = static_cast<int>(task);
     padded.resize(8 * size(major.padded()) * size(minor.padded()));
-    weights.resize(size(packed.taps()) * 64);
+    weights.resize(size(packed.rows()) * 8);
     values.resize(8 * (kMostStrip + kDepthwisePixels));
     pad_chunk(input.chunk(chunk), major, minor, padded.data());
     float bias[8];

@@ -20,9 +20,10 @@ void widen_loop(const uint8_t *halves, std::size_t count, float *values) {
   }
 }
 
-void widen_columns_loop(const uint8_t *const *rows, std::size_t first, std::size_t count, float *columns) {
+void widen_columns_loop(const uint8_t *const *rows, std::size_t first, std::size_t count, const int *places,
+                        std::ptrdiff_t stride, float *values) {
   for (std::size_t i = first; i < count; ++i)
-    for (std::size_t row = 0; row < 8; ++row) widen_loop(rows[row] + 2 * i, 1, columns + 8 * i + row);
+    for (std::size_t row = 0; row < 8; ++row) widen_loop(rows[row] + 2 * i, 1, values + places[i] * stride + row);
 }
 
 void narrow_loop(const float *values, std::size_t count, uint8_t *halves) {
@@ -82,7 +83,8 @@ DV_AVX2 inline void transpose(__m128i (&rows)[8]) {
   }
 }
 
-DV_AVX2 void widen_columns_avx2(const uint8_t *const *rows, std::size_t first, std::size_t count, float *columns) {
+DV_AVX2 void widen_columns_avx2(const uint8_t *const *rows, std::size_t first, std::size_t count, const int *places,
+                                std::ptrdiff_t stride, float *values) {
   std::size_t i = first;
   for (; i + 8 <= count; i += 8) {
     __m128i halves[8];
@@ -92,10 +94,10 @@ DV_AVX2 void widen_columns_avx2(const uint8_t *const *rows, std::size_t first, s
     for (int column = 0; column < 8; ++column) wide[column] = _mm256_cvtph_ps(halves[column]);
     for (int column = 0; column < 8; column += 2)
       nan = _mm256_or_ps(nan, _mm256_cmp_ps(wide[column], wide[column + 1], _CMP_UNORD_Q));
-    for (std::size_t column = 0; column < 8; ++column) _mm256_storeu_ps(columns + 8 * (i + column), wide[column]);
-    if (_mm256_movemask_ps(nan) != 0) widen_columns_loop(rows, i, i + 8, columns);
+    for (std::size_t column = 0; column < 8; ++column) _mm256_storeu_ps(values + places[i + column] * stride, wide[column]);
+    if (_mm256_movemask_ps(nan) != 0) widen_columns_loop(rows, i, i + 8, places, stride, values);
   }
-  widen_columns_loop(rows, i, count, columns);
+  widen_columns_loop(rows, i, count, places, stride, values);
 }
 
 DV_AVX2 void narrow_avx2(const float *values, std::size_t count, uint8_t *halves) {
@@ -136,8 +138,8 @@ void widen_all(const uint8_t *halves, std::size_t count, float *values) {
   has_avx2() ? widen_avx2(halves, count, values) : widen_loop(halves, count, values);
 }
 
-void widen_columns(const uint8_t *const *rows, std::size_t count, float *columns) {
-  (has_avx2() ? widen_columns_avx2 : widen_columns_loop)(rows, 0, count, columns);
+void widen_columns(const uint8_t *const *rows, std::size_t count, const int *places, int stride, float *values) {
+  (has_avx2() ? widen_columns_avx2 : widen_columns_loop)(rows, 0, count, places, stride, values);
 }
 
 void narrow_all(const float *values, std::size_t count, uint8_t *halves) {

@@ -9,8 +9,8 @@ namespace dv {
 
 void widen_all(const uint8_t *halves, std::size_t count, float *values);
 void narrow_all(const float *values, std::size_t count, uint8_t *halves);
-// Eight rows of count halves to count columns of eight values.
-void widen_columns(const uint8_t *const *rows, std::size_t count, float *columns);
+// Eight rows of count halves: column i goes as eight values to values + places[i] * stride.
+void widen_columns(const uint8_t *const *rows, std::size_t count, const int *places, int stride, float *values);
 // Rounds FP32 values to FP16 in place.
 void round_all(float *values, std::size_t count);
 

@@ -103,10 +103,12 @@ PackedWeights::PackedWeights(const Run &run, bool transposed) {
     for (int tap = 0; tap < tile_taps_; ++tap) {
       *next = streams_ > 1 ? tile_position(1, c, 0, 0)
                            : tile_position(plane_, c, plane_ - rows_ + tap / columns_, tap % columns_);
+      elements_[count(*next)] = (c / 8 * taps() + tap) * 8 + c % 8;
       is_taken[count(*next++)] = true;
     }
+  int unused = chunk_channels_ * taps();
   for (int place = 0; place < kTile; ++place)
-    if (!is_taken[count(place)]) *next++ = place;
+    if (!is_taken[count(place)]) elements_[count(*next++ = place)] = unused++;
 }
 
 const uint8_t *PackedWeights::header(int stream, int block) const {
@@ -129,13 +131,15 @@ const uint8_t *PackedWeights::tile(int stream, int block, int output, int chunk,
   return header(stream, block) + header_bytes_ + tiles * kTile * count(element_bytes_);
 }
 
-void PackedWeights::read_tiles(const uint8_t *const *tiles, float *columns) const {
+void PackedWeights::read_tiles(const uint8_t *const *tiles, int stride, float *values) const {
   // The next tiles lie behind these, and are read after much else.
   const int bytes = kBlock * kTile * element_bytes_;
   for (int i = 0; i < bytes; i += kCacheLine) __builtin_prefetch(tiles[0] + bytes + i);
-  if (element_bytes_ == 2) return widen_columns(tiles, kTile, columns);
-  for (int i = 0; i < kTile; ++i)
-    for (int output = 0; output < kBlock; ++output) *columns++ = palette_[tiles[output][i]];
+  if (element_bytes_ == 2) return widen_columns(tiles, kTile, elements_.data(), stride, values);
+  for (int i = 0; i < kTile; ++i) {
+    float *row = values + elements_[count(i)] * stride;
+    for (int output = 0; output < kBlock; ++output) row[output] = palette_[tiles[output][i]];
+  }
 }
 
 void PackedWeights::read_bias(int block, float *values) const {
@@ -152,11 +156,14 @@ void PackedWeights::read_slopes(int block, float *values) const {
   for (int o = std::max(0, outputs_ - block * kBlock); o < kBlock; ++o) values[o] = 0.0f;
 }
 
-// places: the first one that must be zero.
-void PackedWeights::expect_zeros(const float *columns, const int *places, const uint8_t *const *tiles, int block) const {
+// first: of the places that must be zero.
+void PackedWeights::expect_zeros(int first, int stride, const float *values, const uint8_t *const *tiles,
+                                 int block) const {
   uint32_t bits[kBlock] = {};
-  for (; places != places_.data() + kTile; ++places)
-    for (int output = 0; output < kBlock; ++output) bits[output] |= bits_of_float(columns[kBlock * *places + output]);
+  for (int i = first; i < kTile; ++i) {
+    const float *row = values + elements_[count(places_[count(i)])] * stride;
+    for (int output = 0; output < kBlock; ++output) bits[output] |= bits_of_float(row[output]);
+  }
   for (int output = 0; output < kBlock; ++output)
     if ((bits[output] & 0x7fffffffu) != 0)
       throw Error("packed weights: the tile at byte " + std::to_string(tiles[output] - start_) +
@@ -167,24 +174,16 @@ void PackedWeights::expect_zeros(const float *columns, const int *places, const 
 void PackedWeights::read_kernels(int block, int first, int last, int stride, float *values) const {
   static const uint8_t kNothing[2 * kTile] = {};  // the tile of an output that does not exist
   const int existing = std::min(kBlock, outputs_ - block * kBlock);
-  const std::size_t tap_step = 8 * count(stride), chunk_step = count(taps()) * tap_step;
   const int first_channel = first * 8, end_channel = std::min(channels_, last * 8);
   const uint8_t *tiles[kBlock];
   std::fill(tiles, tiles + kBlock, kNothing);
-  float columns[kTile * kBlock];  // the elements of all outputs' tiles
   for (int stream = 0; stream < streams_; ++stream)
     for (int t = first_channel; t < end_channel; t += tile_channels_) {
       const int chunk = t / chunk_channels_, index = t % chunk_channels_ / tile_channels_;
       for (int output = 0; output < existing; ++output) tiles[output] = tile(stream, block, output, chunk, index);
-      read_tiles(tiles, columns);
-      const int held = std::min(tile_channels_, end_channel - t), tap_end = tile_taps_;
-      const int *place = places_.data();
-      for (std::size_t channel = count(t - first_channel), end = channel + count(held); channel < end; ++channel) {
-        float *to = values + channel / 8 * chunk_step + count(stream) * tap_step + channel % 8 * count(stride);
-        for (int tap = 0; tap < tap_end; ++tap, ++place, to += tap_step)
-          std::memcpy(to, columns + kBlock * *place, kBlock * sizeof(float));
-      }
-      expect_zeros(columns, place, tiles, block);
+      float *to = values + (((t / 8 - first) * taps() + stream) * 8 + t % 8) * stride;
+      read_tiles(tiles, stride, to);
+      expect_zeros(std::min(tile_channels_, end_channel - t) * tile_taps_, stride, to, tiles, block);
     }
 }
 

@@ -33,18 +33,20 @@ class PackedWeights {
 
   // Weights of a block for the chunks first to last - 1; first must be a multiple of 8. The weight of tap t, chunk
   // channel k and output o goes to values[(((chunk - first) * taps() + t) * 8 + k) * stride + o]: zero for outputs that
-  // do not exist. Places of channels that do not exist are left alone. Throws when the bytes hold a value where zero
-  // must be.
+  // do not exist. values has room for rows() * stride floats; what else lies there is lost. Throws when the bytes hold a
+  // value where zero must be.
   void read_kernels(int block, int first, int last, int stride, float *values) const;
+  // Rows that a call of read_kernels for up to 8 chunks may write.
+  int rows() const { return 72 * taps() + kTile; }
 
  private:
   static constexpr int kTile = 72;  // elements of 12 rows by 6 columns
 
   const uint8_t *header(int stream, int block) const;
   const uint8_t *tile(int stream, int block, int output, int chunk, int index) const;
-  // The tiles of eight outputs as columns, which have an element of each.
-  void read_tiles(const uint8_t *const *tiles, float *columns) const;
-  void expect_zeros(const float *columns, const int *places, const uint8_t *const *tiles, int block) const;
+  // The tiles of eight outputs: element i of all of them to row elements_[i].
+  void read_tiles(const uint8_t *const *tiles, int stride, float *values) const;
+  void expect_zeros(int first, int stride, const float *values, const uint8_t *const *tiles, int block) const;
 
   const uint8_t *start_;
   int outputs_, channels_;
@@ -58,6 +60,9 @@ class PackedWeights {
   std::array<float, 256> palette_{};
   int tile_taps_;                    // taps that a tile holds: all, or one when the convolution is dilated
   std::array<int, kTile> places_{};  // in a tile: of each channel's taps, then of what must be zero
+  // The rows to which the elements of a tile go, from its first channel on. What must be zero goes behind the tile's last chunk, where
+  // the next tiles write.
+  std::array<int, kTile> elements_{};
 };
 
 }  // namespace dv
