@@ -273,39 +273,50 @@ def quantize(
     progress: Progress = silent,
     *,
     planned: Program | None = None,
+    calibrating: Samples | None = None,
     on: Workers = HERE,
 ) -> Quantized:
     """Store the weights as configured: fit palettes, calibrate them, and give up those that the outputs cannot afford.
 
-    planned: the program with FP16 weights, where it is known. on: where calibration runs.
+    planned: the program with FP16 weights, where it is known. calibrating: samples in place of the configured ones.
+    on: where calibration runs.
     With `quantization = auto` a layer may give up the palette for which its PReLU was split off. The network is then planned
     again, with the PReLU inside that layer.
     """
     options = request.options
-    first = _quantize(graph, request, options, planned or plan(graph, request.name, options), progress, on)
+    store = bind(_quantize, graph, request, progress=progress, calibrating=calibrating, on=on)
+    first = store(options, planned or plan(graph, request.name, options))
     split = palettes.split_layers(first.program)
     if request.weights.quantization is not Quantization.AUTO or all(split.values()):
         return first
     targets = PaletteTargets(False, frozenset(layer for layer, palette in split.items() if palette))
     options = options._replace(palettes=targets)
-    again = _quantize(graph, request, options, plan(graph, request.name, options), progress, on)
+    again = store(options, plan(graph, request.name, options))
     if first.budget is None or again.budget is None:
         return again
     return again._replace(budget=again.budget._replace(with_all=first.budget.with_all))
 
 
 def _quantize(
-    graph: Graph, request: Request, options: DeviceOptions, planned: Program, progress: Progress, on: Workers
+    graph: Graph,
+    request: Request,
+    options: DeviceOptions,
+    planned: Program,
+    *,
+    progress: Progress,
+    calibrating: Samples | None,
+    on: Workers,
 ) -> Quantized:
     """Store the weights of a planned program."""
     sqnr, device = request.output_sqnr, options.device
     program = palettes.choose(planned, request.weights, bind(progress, "palettes"))
     program = with_input(program, request.preparation)
     finish = with_swapped_bytes if request.preparation.swaps else lambda program: program
-    if request.calibrate is None and sqnr is None:
+    calibrates = request.calibrate is not None or calibrating is not None
+    if not calibrates and sqnr is None:
         return Quantized(finish(program), options)
-    samples, calibration, budget = samples_of(graph, request), None, None
-    if request.calibrate is not None:
+    samples, calibration, budget = calibrating or samples_of(graph, request), None, None
+    if calibrates:
         # Here, as most conversions do without.
         from cnn_convertor.palettes.calibration import calibrate, fitting_and_judging
 

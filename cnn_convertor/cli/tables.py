@@ -199,6 +199,7 @@ def _sensitivity(result: Verification) -> Grid:
     everywhere = {each.fp16.name: each.fp16.sqnr for each in result.beside}
     rows = [
         row("none", 0, {output.name: output.sqnr for output in result.outputs}),
+        *([row("none, calibrated", 0, result.if_calibrated.outputs)] if result.if_calibrated else []),
         *(row(each.layer, each.more_bytes, each.outputs) for each in result.sensitivity),
         row("all", sum(each.more_bytes for each in result.sensitivity), everywhere),
     ]
@@ -224,6 +225,9 @@ def _verdict(result: Verification) -> Iterator[str]:
         yield f'"{name}": judged by its SQNR alone: {reason}'
     if result.sensitivity and (best := result.sensitivity[0]).sqnr > result.least_sqnr:
         yield f'FP16 weights in "{best.layer}" alone help most for their bytes: {_decibels(best.sqnr)} dB at the worst output'
+    if result.if_calibrated:
+        images = numbered(result.if_calibrated.samples, "other random image")
+        yield f"calibrated: with {images}; with your own (--calibrate SAMPLES), outputs may keep more or less"
     for excess in result.wrong_maps[:_MOST_WRONG]:
         part = f", {excess.part}" if excess.part else ""
         yield (

@@ -152,7 +152,9 @@ def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]
 @click.option("--layers", is_flag=True, help="Also compare the map of every layer.")
 @click.option("--attribute", is_flag=True, help="Show the causes of each layer's error.")
 @click.option(
-    "--sensitivity", is_flag=True, help="Show how much FP16 weights in each single layer improve the outputs."
+    "--sensitivity",
+    is_flag=True,
+    help="Show how much FP16 weights in each single layer improve the outputs, and calibration with random images.",
 )
 @click.option(
     "--min-sqnr", metavar="DB", type=Number(), help="Least SQNR of each output; by default 40, or 20 with palettes."

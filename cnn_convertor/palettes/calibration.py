@@ -182,7 +182,8 @@ def _fit_layers(
     """
     convolutions = [c for layer in program.layers for c in convolutions_of(layer)]
     varying = {i for i, inputs in fitting.items() if inputs.moments.variance.any()}
-    known = [i for i, c in enumerate(convolutions) if i in varying and i in judging and _loses(c.weights.choice)]
+    choices = [c.weights.choice for c in convolutions]
+    known = [i for i, choice in enumerate(choices) if i in varying and i in judging and choice and choice.loses]
     known.sort(
         key=lambda i: convolutions[i].weights.kernels.size, reverse=True
     )  # the last ones are done at the same time
@@ -199,11 +200,6 @@ def _fit_layers(
         progress("calibrate: palettes", done, len(items))
 
     return dict(zip(known, gather(fit_layer, items, on=on, finished=finished), strict=True))
-
-
-def _loses(choice: Choice | None) -> bool:
-    assert choice is not None, "palettes are chosen first"
-    return choice.palette is not None and choice.quality is not None and choice.quality.noise > 0
 
 
 def with_layers(program: Program, layers: Mapping[int, FittedLayer], inputs: Mapping[int, LayerInputs]) -> Program:

@@ -9,6 +9,8 @@ from cnn_convertor.memory import Peak, Plan
 from cnn_convertor.report.values import DeviceFacts, KeptPrecision, Report, Work
 
 _NAMED = 5  # layers that one line names
+_CUSTOM = "custom"  # what a layer does whose code is in the firmware: such networks are not calibrated
+_UNCALIBRATED = '--calibrate with a few images may keep more; "verify --sensitivity" measures it with random ones'
 
 
 def summary(report: Report) -> tuple[tuple[str, str], ...]:
@@ -21,6 +23,7 @@ def summary(report: Report) -> tuple[tuple[str, str], ...]:
         ("CPU layers", f"{len(on_cpu)} ({', '.join(dict.fromkeys(on_cpu))})" if on_cpu else "0"),
         ("weights", _weights(report)),
         *(("weights", line) for line in _with_slopes(report)),
+        *([("palettes", _UNCALIBRATED)] if _could_be_calibrated(report) else []),
         *([] if report.kept is None else [("outputs", _outputs(report.kept))]),
         *([] if report.memory is None else [("I/O buffer", buffer_text(report))]),
         *_estimated(report),
@@ -107,6 +110,12 @@ def _with_slopes(report: Report) -> list[str]:
     more = [f"and {len(names) - _NAMED} more"] * (len(names) > _NAMED)
     shown = ", ".join([*names[:_NAMED], *more])
     return [f"FP16 for {shown}: the device has no palettes for layers with PReLU"] if names else []
+
+
+def _could_be_calibrated(report: Report) -> bool:
+    """Whether sample inputs may improve the palettes: those of the weights alone lose something."""
+    loses = any(weights.palette and weights.sqnr != math.inf for weights in report.weights)
+    return loses and report.calibration is None and not any(step.does == _CUSTOM for step in report.on_cpu)
 
 
 def _outputs(kept: KeptPrecision) -> str:

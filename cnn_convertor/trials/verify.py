@@ -38,6 +38,7 @@ from cnn_convertor.verification.results import (
     LEAST_FP16,
     Cause,
     Comparison,
+    IfCalibrated,
     LayerResult,
     Sensitivity,
     StaleFile,
@@ -49,6 +50,7 @@ from cnn_convertor.workers.processes import HERE, Workers
 
 MIN_SQNR = {False: LEAST_FP16, True: 20.0}  # palette? -> dB that every output must reach
 _OUTPUT_MARGIN: Final = 15.0  # dB by which the rounding of one run may exceed that of another: few values may decide
+_FEW: Final = 2 * SAMPLES  # random images that calibrate, to see what that brings
 _LEAST_USEFUL: Final = 20.0  # dB of an output: what rounding alone brings below proves nothing
 _LEAST_OF_INTEGERS: Final = 10.0  # the same where the framework rounds to integers, and each map is judged by its steps
 
@@ -108,7 +110,7 @@ def verify(
     graph: converted in place of the configured model; quantized: its program, if it is known. inputs: images or arrays; None:
     random images. labels: a file with the right class of each input, one number per line; other preparations of images are then tried. layers: also compare every map
     that exists on both sides. attribute: also find the causes of each layer's error. sensitivity: also measure how much
-    FP16 weights in each single layer improve the outputs. min_sqnr: dB; None: 40, or 20 with a palette. sources: C++ files
+    FP16 weights in each single layer improve the outputs, and, with random images, how much calibration does. min_sqnr: dB; None: 40, or 20 with a palette. sources: C++ files
     with the callbacks of custom layers. disk: run the files of the output folder, which must agree with their manifest. on: where the samples run; the results are the same.
     If an output is below the threshold, layers are always compared, to name the first one that is wrong.
     It does not pass if files in the output folder are missing or differ from what is verified. Raises ConvertorError with disk
@@ -166,6 +168,8 @@ def verify(
             warn_of_preparation(request, graph, inputs, classes, reference)
         if sensitivity or (attribute and palette):
             result = replace(result, sensitivity=_sensitivity(trial, progress))
+        if sensitivity and inputs is None:
+            result = replace(result, if_calibrated=_if_calibrated(trial, seed + 1, progress))
         if layers or attribute or result.failed or result.failed_fp16 or result.wrong_maps:
             progress("compare layers", 0, 1)
             result = _with_layers(result, trial, unfused=layers or attribute, attribute=attribute)
@@ -235,6 +239,22 @@ def _sensitivity(trial: _Trial, progress: Progress) -> tuple[Sensitivity, ...]:
         return compare_outputs(network, *_run_beside(trial, network))
 
     return sensitivities(variants_of(trial.loaded(without_palettes(trial.program)), trial.program), compared, progress)
+
+
+def _if_calibrated(trial: _Trial, seed: int, progress: Progress) -> IfCalibrated | None:
+    """What a few random images bring; None where palettes lose nothing, are calibrated already or cannot be."""
+    request, program = trial.request, trial.program
+    is_calibrated = request.calibrate is not None or request.output_sqnr is not None
+    is_custom = any(layer.custom is not None for layer in program.layers)
+    if is_calibrated or is_custom or not any(weights.choice and weights.choice.loses for weights in program.weights):
+        return None
+    graph = trial.network.graph
+    few = random_samples(shapes_of(graph), request.preparation, samples=_FEW, seed=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvertorWarning)  # of what the user did not ask for
+        calibrated = trial.loaded(quantize(graph, request, progress, calibrating=few, on=trial.on).program)
+    compared = compare_outputs(calibrated, *_run_beside(trial, calibrated))
+    return IfCalibrated(few.count, {output.name: output.sqnr for output in compared})
 
 
 def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribute: bool) -> Verification:

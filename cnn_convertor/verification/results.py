@@ -103,6 +103,17 @@ class Sensitivity:
 
 
 @dataclass(frozen=True, slots=True)
+class IfCalibrated:
+    """What the outputs keep if the palettes are calibrated with random images, other than those that are compared.
+
+    samples: the number of these images. outputs: dB of each, by its name.
+    """
+
+    samples: int
+    outputs: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Accuracy:
     """Share of the samples whose largest element is the labeled class, on both sides."""
 
@@ -150,7 +161,8 @@ class Verification:
 
     inputs: where they come from. min_sqnr: dB that every output must reach. first_jump: the first layer that is much worse
     than its inputs; None when there is none, or when layers were not compared. beside: for a network with palettes, each
-    output with FP16 weights, too. sensitivity: of the layers with palettes, if it or the causes were asked for.
+    output with FP16 weights, too. sensitivity: of the layers with palettes, if it or the causes were asked for. if_calibrated:
+    with it, where calibration can be tried.
     accuracies: one for each vector, if labels were given. unjudged: layers that are not compared, since the framework has
     no results of them. stale_files: files in the output folder that are not what was verified. judged_maps:
     how many maps were judged with FP16 weights by what rounding allows; wrong_maps: those that lose more. by_sqnr_alone: outputs
@@ -170,6 +182,7 @@ class Verification:
     first_jump: str | None = None
     beside: tuple[Beside, ...] = ()
     sensitivity: tuple[Sensitivity, ...] = ()
+    if_calibrated: IfCalibrated | None = None
     accuracies: tuple[Accuracy, ...] = ()
     unjudged: tuple[Unjudged, ...] = ()
     stale_files: tuple[StaleFile, ...] = ()

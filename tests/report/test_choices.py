@@ -1,5 +1,7 @@
 """The summary names unexpected choices."""
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from cnn_convertor.ir.ops import Pair, Shape, Window
 from cnn_convertor.pipeline import build
 from cnn_convertor.report.collecting import report_of
 from cnn_convertor.report.summary import summary
+from cnn_convertor.report.values import CalibrationEffect, Report
 from verification.trials import config
 
 
@@ -61,3 +64,21 @@ def test_slices_of_channels_are_one_layer() -> None:
     report = report_of(build(graph, chosen), Request.of(chosen))
     assert len(report.commands) == 1 and len(report.weights) > 2, "several branches, each with weights of its own"
     assert "of 2 layers" in dict(summary(report))["weights"]
+
+
+def uncalibrated(report: Report) -> bool:
+    return any(label == "palettes" and "verify --sensitivity" in value for label, value in summary(report))
+
+
+def test_palettes_that_lose_something_without_samples_are_pointed_out() -> None:
+    chosen = config(Path("graph.keras"), quantization=Quantization.PALETTE)
+    report = report_of(build(network(""), chosen), Request.of(chosen))
+    (stored,) = report.weights
+    assert stored.palette and stored.sqnr == math.inf and not uncalibrated(report), "64 weights: nothing is lost"
+    lossy = replace(report, weights=(stored._replace(sqnr=42.0),))
+    assert uncalibrated(lossy)
+    assert not uncalibrated(replace(lossy, calibration=CalibrationEffect(3, 1, "images", (), ())))
+    assert not uncalibrated(replace(lossy, weights=(stored._replace(palette=False, sqnr=42.0),)))
+    custom = Node("z", ops.Custom("Twice", (), Shape(4, 4, 8)), ("last",), (Origin("net", "z"),))
+    with_custom = build(Graph((*network("").nodes, custom), ("z",)), chosen)
+    assert not uncalibrated(replace(report_of(with_custom, Request.of(chosen)), weights=lossy.weights))

@@ -10,6 +10,7 @@ import pytest
 from cnn_convertor.cli import main
 from cnn_convertor.codegen import RenderOptions, emit
 from cnn_convertor.config import Config
+from cnn_convertor.config.request import preparation_of
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.devices.dv700.weights.palettes import without_palettes
@@ -20,11 +21,12 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Pair, Shape, Window
-from cnn_convertor.pipeline import build
+from cnn_convertor.pipeline import build, load
+from cnn_convertor.samples import random_samples, shapes_of
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification.compare import compare
 from cnn_convertor.verification.outputs import sensitivities
-from cnn_convertor.verification.results import Cause
+from cnn_convertor.verification.results import Cause, IfCalibrated
 from verification.trials import config
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -81,9 +83,23 @@ def test_each_layer_shows_the_outputs_that_fp16_for_it_gives(digits: Config) -> 
     assert json.loads(result.to_json())["sensitivity"][0]["layer"] == best.layer
 
 
+@pytest.mark.slow
+def test_what_calibration_brings_is_what_the_same_images_bring(digits: Config, tmp_path: Path) -> None:
+    result = verify(digits, sensitivity=True)
+    images = random_samples(shapes_of(load(digits)), preparation_of(digits), samples=8, seed=1)
+    np.savez(tmp_path / "images.npz", **images.inputs)  # type: ignore[arg-type]
+    calibrated = verify(replace(digits, calibrate=tmp_path / "images.npz"), sensitivity=True)
+    assert result.if_calibrated == IfCalibrated(8, {each.name: each.sqnr for each in calibrated.outputs})
+    assert calibrated.least_sqnr > result.least_sqnr + 3
+    assert calibrated.if_calibrated is None
+    assert verify(digits, inputs=np.ones((1, 8, 8, 1)), sensitivity=True).if_calibrated is None
+    assert result.to_json() == verify(digits, sensitivity=True).to_json()
+
+
 def test_without_palettes_there_is_a_warning(digits: Config) -> None:
     with pytest.warns(ConvertorWarning, match="DV721: there are no palettes"):
-        assert verify(replace(digits, quantization=False), sensitivity=True, samples=1).sensitivity == ()
+        result = verify(replace(digits, quantization=False), sensitivity=True, samples=1)
+    assert result.sensitivity == () and result.if_calibrated is None
 
 
 def test_the_causes_show_the_outputs_without_each_palette(digits: Config) -> None:
@@ -104,8 +120,13 @@ def test_the_command_line_shows_the_layers(tmp_path: Path, capsys: pytest.Captur
     rows = [line.split() for line in out.splitlines()]
     start = rows.index(["FP16", "in", "more", "bytes", "prob", "dB", "prob", "before", "softmax", "dB"])
     shown = [row[0] for row in rows[start + 1 : rows.index([], start)]]
-    assert shown[0] == "none" and shown[-1] == "all" and "conv1" in shown
+    assert shown[:2] == ["none", "none,"] and shown[-1] == "all" and "conv1" in shown
     assert (
-        f'FP16 weights in "{rows[start + 2][0]}" alone help most for their bytes: {rows[start + 2][3]} dB at the worst output'
+        f'FP16 weights in "{rows[start + 3][0]}" alone help most for their bytes: {rows[start + 3][3]} dB at the worst output'
+        in out
+    )
+    assert rows[start + 2][:3] == ["none,", "calibrated", "0"] and float(rows[start + 2][4]) > float(rows[start + 1][3])
+    assert (
+        "calibrated: with 8 other random images; with your own (--calibrate SAMPLES), outputs may keep more or less"
         in out
     )

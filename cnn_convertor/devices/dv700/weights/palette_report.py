@@ -38,6 +38,11 @@ class Choice(NamedTuple):
     kernels: Constant | None = None
     bias: Constant | None = None
 
+    @property
+    def loses(self) -> bool:
+        """Whether there is a palette that does not hold all weights as they are in FP16."""
+        return self.palette is not None and self.quality is not None and self.quality.noise > 0
+
 
 class StoredLayer(NamedTuple):
     """The weights of one layer, for people. fp16_bytes, nbytes: of the blob, with FP16 weights and as it is.
