@@ -1,11 +1,15 @@
-"""Errors and warnings about a network or its settings: the problem, its place and a remedy."""
+"""Errors and warnings of a network or its settings: the problem, its place and a remedy, such as a name near an unknown one."""
 
 from __future__ import annotations
 
+import difflib
+import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 from typing import NoReturn, TypeVar
 
 E = TypeVar("E", bound="ConvertorError")
@@ -133,6 +137,46 @@ def captured_warnings() -> Iterator[CapturedWarnings]:
     finally:
         for each in caught:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+
+
+def near_names(word: str, known: Iterable[str], n: int = 1, *, strict: bool = False) -> list[str]:
+    """At most n known names with a similar spelling, the nearest first. Case and underscores do not matter.
+
+    strict: only what the word misspells. A name with further words or digits, such as YoloDetectionOutput or Pooling3D,
+    means something else.
+    """
+    spelled = {spelling_of(name): name for name in known}
+    spelling = spelling_of(word)
+    close = difflib.get_close_matches(spelling, spelled, n, cutoff=0.8 if strict else 0.6)
+    return [spelled[name] for name in close if not strict or _is_typo(spelling, name)]
+
+
+def suggestion(word: str, known: Iterable[str], *, strict: bool = False) -> str:
+    """The nearest name as a hint; empty if none is near."""
+    near = near_names(word, known, strict=strict)
+    return f'did you mean "{near[0]}"?' if near else ""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The nearest name as the end of a message; empty if none is near."""
+    hint = suggestion(word, known)
+    return hint and f"; {hint}"
+
+
+def near_file(path: Path, suffixes: Collection[str] = ()) -> str:
+    """What the user may have meant by a missing file, as the end of a message. suffixes: of files that may be meant; none: all."""
+    if not path.parent.is_dir():
+        return f', since there is no folder "{path.parent}"'
+    files = (p for p in islice(path.parent.iterdir(), 1000) if p.is_file())
+    return did_you_mean(path.name, sorted(p.name for p in files if not suffixes or p.suffix.lower() in suffixes))
+
+
+def spelling_of(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def _is_typo(spelling: str, name: str) -> bool:
+    return abs(len(name) - len(spelling)) <= 1 and re.findall(r"\d", name) == re.findall(r"\d", spelling)
 
 
 def assert_never(value: NoReturn) -> NoReturn:

@@ -15,11 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from cnn_convertor import __version__
 from cnn_convertor.emulation.execution import Maps, count_of
-from cnn_convertor.errors import Origin, Problem, UsageError, warn
+from cnn_convertor.errors import Origin, Problem, UsageError, near_file, warn
 from cnn_convertor.files.numpy_files import load_array, load_arrays
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Input, Shape
-from cnn_convertor.near_names import near_file
 
 IMAGES = frozenset({".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 ARRAYS = frozenset({".npy", ".npz"})

@@ -18,10 +18,9 @@ from cnn_convertor.cli import problems
 from cnn_convertor.cli.console import DONE, ENDED, FAILED, Console, called
 from cnn_convertor.cli.shared_options import check_apart
 from cnn_convertor.cli.spellings import EARLIER_COMMANDS, current
-from cnn_convertor.errors import Problem
+from cnn_convertor.errors import Problem, did_you_mean
 from cnn_convertor.files.interruption import Ended
 from cnn_convertor.files.package_files import folder_of
-from cnn_convertor.near_names import did_you_mean
 from cnn_convertor.workers.outcomes import Outcome, problems_of
 
 

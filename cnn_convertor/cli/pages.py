@@ -10,10 +10,9 @@ import click
 
 from cnn_convertor.cli.console import Console
 from cnn_convertor.cli.entry import commands, with_console
-from cnn_convertor.errors import UsageError
+from cnn_convertor.errors import UsageError, near_names
 from cnn_convertor.files.codes import entries
 from cnn_convertor.files.package_files import folder_of
-from cnn_convertor.near_names import near_names
 
 _CODE = re.compile(r"DV\d{3}", re.IGNORECASE)
 

@@ -11,8 +11,7 @@ from cnn_convertor.cli.console import Console
 from cnn_convertor.cli.entry import commands, save, with_console
 from cnn_convertor.cli.shared_options import FILE, OUTPUT, with_calibration, with_network
 from cnn_convertor.config import Config
-from cnn_convertor.errors import Origin, UsageError
-from cnn_convertor.near_names import did_you_mean
+from cnn_convertor.errors import Origin, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from cnn_convertor.report.values import Report

@@ -15,11 +15,10 @@ from cnn_convertor.config.kinds import LONGEST_NAME
 from cnn_convertor.config.python_values import field_value
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
-from cnn_convertor.errors import Origin, Problem, UsageError, warn
+from cnn_convertor.errors import Origin, Problem, UsageError, did_you_mean, warn
 from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.frontend import Frontend, Model, ReadOptions
 from cnn_convertor.frontends.unsupported_formats import explain
-from cnn_convertor.near_names import did_you_mean
 
 # The values of keys that are not in the ini file.
 _DEFAULTS: Final[Mapping[str, Any]] = {

@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 
 from cnn_convertor.config.keys import KEYS, LAYERS, OPTIONS, SECTIONS, Key
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
-from cnn_convertor.errors import Origin, Problem, UsageError, warn
+from cnn_convertor.errors import Origin, Problem, UsageError, did_you_mean, near_file, warn
 from cnn_convertor.files.limited import TooLargeError, contents
 from cnn_convertor.frontends import FRONTENDS, recognize
 from cnn_convertor.frontends.frontend import Frontend
 from cnn_convertor.frontends.unsupported_formats import explain
-from cnn_convertor.near_names import did_you_mean, near_file
 
 LARGEST = 1_000_000  # bytes of an ini file
 # A line without the blanks at its ends. No two loops in a row match the same characters, so the time is linear.

@@ -14,12 +14,11 @@ from typing import NamedTuple
 from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.weights.options import Quantization
-from cnn_convertor.errors import UsageError
+from cnn_convertor.errors import UsageError, near_file
 from cnn_convertor.escaping import CPP_KEYWORDS
 from cnn_convertor.frontends import FRONTENDS
 from cnn_convertor.frontends.frontend import Frontend
 from cnn_convertor.frontends.unsupported_formats import explain
-from cnn_convertor.near_names import near_file
 
 
 class Kind(NamedTuple):

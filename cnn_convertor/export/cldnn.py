@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from cnn_convertor.errors import Problem, UnsupportedError, UsageError, warn
+from cnn_convertor.errors import Problem, UnsupportedError, UsageError, near_names, warn
 from cnn_convertor.export.parts import Part, Role, regrouped, reshaped
 from cnn_convertor.export.surface import Surface, Target, element_for, surface
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.layouts import cldnn
 from cnn_convertor.layouts.layout import DType, Layout, nbytes
-from cnn_convertor.near_names import near_names
 
 
 @dataclass(frozen=True, slots=True)

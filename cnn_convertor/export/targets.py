@@ -2,14 +2,13 @@
 
 import numpy as np
 
-from cnn_convertor.errors import UsageError
+from cnn_convertor.errors import UsageError, near_names
 from cnn_convertor.export.bpu import Bpu
 from cnn_convertor.export.cldnn import Cldnn
 from cnn_convertor.export.nvdla import MODES, Nvdla
 from cnn_convertor.export.surface import Target
 from cnn_convertor.layouts import cldnn
 from cnn_convertor.layouts.nvdla.precision import Precision
-from cnn_convertor.near_names import near_names
 
 ELEMENTS = ("float32", "float16", "int16", "int8")
 NVDLA = {"nvdla-fp16": Precision.FP16, "nvdla-int16": Precision.INT16, "nvdla-int8": Precision.INT8}

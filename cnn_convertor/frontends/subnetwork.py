@@ -5,11 +5,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from cnn_convertor.errors import Origin, Problem, UsageError
+from cnn_convertor.errors import Origin, Problem, UsageError, suggestion
 from cnn_convertor.frontends.builder import PartialGraph
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Input
-from cnn_convertor.near_names import suggestion
 
 
 def part_of(

@@ -5,14 +5,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from cnn_convertor.errors import UsageError
+from cnn_convertor.errors import UsageError, near_names
 from cnn_convertor.layouts import cldnn, dv700
 from cnn_convertor.layouts.layout import Layout, Term, refuse
 from cnn_convertor.layouts.notation import blocked, check_unique, natural_axes, parse, wrong_at
 from cnn_convertor.layouts.nvdla import features, weights
 from cnn_convertor.layouts.nvdla.pixels import FORMATS
 from cnn_convertor.layouts.nvdla.precision import Precision
-from cnn_convertor.near_names import near_names
 
 _LONGEST = 400  # letters; Python neither reads nor shows numbers of more than 4300 digits
 

@@ -13,11 +13,10 @@ import numpy as np
 
 from cnn_convertor.emulation.execution import Maps, Outputs
 from cnn_convertor.emulation.network import EmulatedNetwork
-from cnn_convertor.errors import Origin, Problem, UsageError
+from cnn_convertor.errors import Origin, Problem, UsageError, near_names
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Order, Shape
-from cnn_convertor.near_names import near_names
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import EXPECTED, Samples, part_name, split
 from cnn_convertor.verification import frameworks

@@ -204,7 +204,7 @@ def test_numbers_flow_through_a_keras_network(name: str, folder: Path) -> None:
     model = keras.models.load_model(home / f"{name}.keras")
     inputs = np.random.default_rng(0).uniform(0, 1, (2, size, size, 3)).astype(np.float32)
     every = keras.Model(model.inputs, [layer.output for layer in model.layers])
-    *maps, output = map(np.asarray, every(inputs, training=False))  # `predict` compiles, which takes longer than it saves
+    *maps, output = map(np.asarray, every(inputs, training=False))  # `predict` compiles, which takes longer
     assert all(np.isfinite(values).all() for values in (*maps, output))
     assert all(0.01 < np.sqrt(np.mean(np.square(values))) < 30 for values in maps)
     assert np.abs(output[0] - output[1]).max() > 0.02 * output.max()

@@ -10,10 +10,9 @@ from typing import Any
 
 from cnn_convertor.devices.dv700.board_file import BoardFileError, with_board
 from cnn_convertor.devices.dv700.profile import FIGURES, Figure, Profile
-from cnn_convertor.errors import Origin, Problem, UsageError
+from cnn_convertor.errors import Origin, Problem, UsageError, did_you_mean
 from cnn_convertor.files import json_files
 from cnn_convertor.files.limited import TooLargeError, contents
-from cnn_convertor.near_names import did_you_mean
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cnn_convertor.errors import ModelError, Origin, Problem, warn
+from cnn_convertor.errors import ModelError, Origin, Problem, suggestion, warn
 from cnn_convertor.frontends.caffe.definition import CaffeLayer
-from cnn_convertor.near_names import suggestion
 
 INPUTS = frozenset({"Input"})
 SINKS = frozenset({"Silence", "HDF5Output"})

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cnn_convertor.errors import ModelError, Origin, UnsupportedError
+from cnn_convertor.errors import ModelError, Origin, UnsupportedError, suggestion
 from cnn_convertor.frontends.builder import Builder, PartialGraph
 from cnn_convertor.frontends.caffe.blob_graph import BlobGraph, ConnectedLayer, Top, connect
 from cnn_convertor.frontends.caffe.definition import CaffeLayer, read_definition
@@ -15,7 +15,6 @@ from cnn_convertor.frontends.caffe.sharing import SharedWeights
 from cnn_convertor.frontends.frontend import ReadOptions
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Pair
-from cnn_convertor.near_names import suggestion
 
 DATA_HINT = (
     'replace it with an Input layer: layer { type: "Input" input_param { shape { dim: 1 dim: 3 dim: 224 dim: 224 } } }'

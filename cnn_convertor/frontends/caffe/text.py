@@ -5,9 +5,8 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from cnn_convertor.errors import ModelError, Origin
+from cnn_convertor.errors import ModelError, Origin, spelling_of, suggestion
 from cnn_convertor.frontends.caffe.schema import SKIPPED, is_repeated
-from cnn_convertor.near_names import plain, suggestion
 
 DEEPEST = 50  # messages inside messages; Caffe's own need four
 LONGEST_SHOWN = 60  # characters of a word or a number in a message
@@ -262,7 +261,7 @@ class _TextReader:
         if token.kind in ("word", "string") and not minus:
             word = token.text.strip("\"'")
             for value in described.enum_type.values:
-                if plain(value.name) == plain(word):
+                if spelling_of(value.name) == spelling_of(word):
                     return int(value.number)
             if described.full_name in self.open_enums:
                 field, index = self.field_key

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem, UnsupportedError, warn
+from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem, UnsupportedError, suggestion, warn
 from cnn_convertor.frontends.builder import Builder, PartialGraph
 from cnn_convertor.frontends.frontend import ReadOptions
 from cnn_convertor.frontends.nchw import letters_of, shape_of
@@ -30,7 +30,6 @@ from cnn_convertor.frontends.onnx.versions import NEWEST_OPSET, misplaced
 from cnn_convertor.frontends.readers import Settings
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Identity, Input
-from cnn_convertor.near_names import suggestion
 
 HINT = "let the network end before it"
 BRANCHES = "export the model without branches and loops, or simplify it: onnxsim model.onnx simple.onnx"

@@ -17,10 +17,9 @@ from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Run
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.devices.dv700.weights.palette_report import Choice, Reason, StoredLayer
 from cnn_convertor.devices.dv700.weights.streams import BLOCK
-from cnn_convertor.errors import Origin, Problem, UnsupportedError, UsageError, assert_never
+from cnn_convertor.errors import Origin, Problem, UnsupportedError, UsageError, assert_never, near_names
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import ONE
-from cnn_convertor.near_names import near_names
 from cnn_convertor.quantize import Counted, Counts, fit_all, histogram, measure, processes_to_fit
 from cnn_convertor.workers.pool import in_order, share
 
