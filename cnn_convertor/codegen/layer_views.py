@@ -14,9 +14,11 @@ from cnn_convertor.devices.dv700.program import (
     ElementType,
     Layer,
     LayerType,
+    PackedScale,
     PoolingKind,
     Program,
     Run,
+    Weights,
 )
 from cnn_convertor.errors import Origin
 from cnn_convertor.escaping import identifier
@@ -163,8 +165,8 @@ def run_rows(run: Run) -> list[Assignment]:
     rows: list[Assignment] = []
     for field, value in encode(run)._asdict().items():
         if field == "weight_offs":
-            memory = "nullptr" if run.convolution is None else "weights_mem_"
-            rows.append(("weight_buf.mem", memory if run.factors is None else "io_mem_", ""))
+            memory = {type(None): "nullptr", Weights: "weights_mem_", PackedScale: "io_mem_"}
+            rows.append(("weight_buf.mem", memory[type(run.weights)], ""))
             field = "weight_buf.offs"
         shown = f"0x{value:0{_HEX_DIGITS[field]}X}" if field in _HEX_DIGITS else value
         rows.append((field, shown, comments.get(field, "")))

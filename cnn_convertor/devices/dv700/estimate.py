@@ -10,7 +10,7 @@ from cnn_convertor.devices.dv700.cpu_costs import CpuEstimate, estimate_on_cpu
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.profile import USUAL_MULTIPLIERS, Figure, Measurement, Profile
 from cnn_convertor.devices.dv700.program import Layer, LayerType, Program, Run
-from cnn_convertor.devices.dv700.weights.streams import BLOCK, PackedShape
+from cnn_convertor.devices.dv700.weights.streams import BLOCK
 from cnn_convertor.devices.intervals import Interval, larger
 from cnn_convertor.ir.ops import ONE, Window
 
@@ -77,7 +77,7 @@ def estimate(runs: Sequence[Run], *, operand_bytes: int, profile: Profile, eleme
     ub_size = profile.ub_size.value
     input_bytes = sum(_elements_read(run, ub_size) for run in _first_runs(runs)) * element_bytes
     output_bytes = sum(run.output.size for run in runs if run.external) * HALF
-    weights_bytes = sum(packed.nbytes for run in runs if (packed := packed_of(run)) is not None)
+    weights_bytes = sum(run.weights.packed.nbytes for run in runs if run.weights is not None)
     nbytes = input_bytes + operand_bytes + output_bytes + weights_bytes
     return Estimate(
         cycles=cycles,
@@ -139,18 +139,11 @@ def estimates(program: Program, profile: Profile) -> tuple[Estimate, ...]:
     )
 
 
-def packed_of(run: Run) -> PackedShape | None:
-    """What the size of a run's weights depends on; None for a run without."""
-    if run.factors is not None:
-        return run.factors.packed
-    return None if run.convolution is None else run.convolution.weights.packed
-
-
 def run_cycles(run: Run) -> int:
     """Cycles of a run with one tile of weights for 8 output channels a cycle."""
-    packed = packed_of(run)
-    if packed is None:
+    if run.weights is None:
         return 0
+    packed = run.weights.packed
     output = run.output if run.convolution is None else run.convolution.output
     taps = packed.kernel.height * packed.kernel.width if packed.dilated else 1
     return output.height * output.width * -(-packed.kernels // BLOCK) * packed.tiles * taps

@@ -150,6 +150,18 @@ class Run:
     origins: tuple[Origin, ...] = ()
     factors: PackedScale | None = None
 
+    @property
+    def weights(self) -> Weights | PackedScale | None:
+        """What the run convolves with: the network's own, or factors."""
+        return self.factors if self.convolution is None else self.convolution.weights
+
+    @property
+    def kind(self) -> ConvolutionKind | None:
+        """Of its convolution, also with factors."""
+        if self.convolution is not None:
+            return self.convolution.kind
+        return None if self.factors is None else ConvolutionKind.DEPTHWISE
+
 
 class LayerType(Enum):
     """The values are the SDK's names."""

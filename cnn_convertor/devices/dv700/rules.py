@@ -173,8 +173,7 @@ def map_sizes(subject: Subject) -> Iterator[Breach]:
     limits = subject.limits
     for nodes, run in subject.step.assignments:
         reported = {flaw for name in nodes[0].inputs for flaw in _flaws_of_writer(subject, name)}
-        has_kernels = run.convolution is not None or run.factors is not None
-        most = limits.max_channels if has_kernels else limits.max_field
+        most = limits.max_field if run.weights is None else limits.max_channels
         before, after = _too_large(run.input, most, limits), _too_large(run.output, most, limits)
         for flaw, text in before.items():
             if flaw not in reported:

@@ -45,10 +45,10 @@ def encode(run: Run) -> RunRegisters:
     actfunc, actfunc_param = _activation(run.activation)
     return RunRegisters(
         m=run.output.channels,
-        conv_enable=_conv_enable(run),
+        conv_enable=0 if run.kind is None else int(run.kind),
         p=_pair(Pair(1, 1) if convolution is None else convolution.kernel),
         pz=1,
-        weight_offs=_weight_offset(run),
+        weight_offs=0 if run.weights is None else run.weights.offset,
         weight_fmt=_weight_format(run),
         conv_pad=0 if convolution is None else _padding(convolution.padding),
         conv_stride=_pair(Pair(1, 1) if convolution is None else convolution.stride),
@@ -78,24 +78,10 @@ def _padding(padding: Padding) -> int:
     return padding.left | padding.right << 8 | padding.top << 16 | padding.bottom << 24
 
 
-def _conv_enable(run: Run) -> int:
-    if run.factors is not None:
-        return int(ConvolutionKind.DEPTHWISE)
-    return 0 if run.convolution is None else int(run.convolution.kind)
-
-
-def _weight_offset(run: Run) -> int:
-    if run.factors is not None:
-        return run.factors.offset
-    return 0 if run.convolution is None else run.convolution.weights.offset
-
-
 def _weight_format(run: Run) -> int:
-    if run.factors is not None:
-        return FP16_WEIGHTS
-    if run.convolution is None:
+    if run.weights is None:
         return NO_WEIGHTS
-    return PALETTE_WEIGHTS if run.convolution.weights.packed.palette else FP16_WEIGHTS
+    return PALETTE_WEIGHTS if run.weights.packed.palette else FP16_WEIGHTS
 
 
 def _activation(function: Function | None) -> tuple[int, int]:

@@ -98,7 +98,7 @@ def _is_strided(writer: Run, reader: Run) -> bool:
 
 
 def _is_depthwise(run: Run) -> bool:
-    return run.factors is not None or (run.convolution is not None and run.convolution.kind.is_depthwise)
+    return run.kind is not None and run.kind.is_depthwise
 
 
 def _is_average(run: Run) -> bool:
