@@ -2,7 +2,8 @@
 
 `python -m development.mutants --count 200` copies the checkout, measures which tests run which line, and gives each mutant to the
 tests that run its line (all tests of its room, if the line runs at import). A mutant that they pass survives; it is printed as a
-diff. The same seed makes the same mutants from the same code. It needs `pip install pytest-cov`.
+diff. So is one whose tests do not end in time: an endless loop, or a busy machine. The same seed makes the same mutants from the
+same code. It needs `pip install pytest-cov`.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from difflib import unified_diff
+from enum import Enum
 from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "cnn_convertor"
-TIMEOUT = 300  # seconds for the tests of one mutant; an endless loop is noticed
+TIMEOUT = 300  # seconds for the tests of one mutant
 _COMPARISONS: Mapping[type[ast.cmpop], tuple[str, str]] = {
     ast.Lt: ("<", "<="),
     ast.LtE: ("<=", "<"),
@@ -47,7 +49,16 @@ _ARITHMETIC: Mapping[type[ast.operator], tuple[str, str]] = {
     ast.FloorDiv: ("//", "*"),
     ast.Mod: ("%", "//"),
 }
+_NO_TESTS = 5  # exit code of pytest: all tests of the room are slow ones
 _ORDERED = (ast.Sub, ast.FloorDiv, ast.Mod, ast.Div)  # operators whose operands cannot change places
+
+
+class Outcome(Enum):
+    """What the tests of a mutant's room say of it."""
+
+    KILLED = "killed"
+    SURVIVED = "survived"
+    LATE = f"no end in {TIMEOUT} s"
 
 
 class Mutant(NamedTuple):
@@ -185,7 +196,9 @@ def measure(copy: Path, rooms: Sequence[str]) -> Tests:
     """Run the tests of the rooms once, and note which test runs which line."""
     folders = sorted({_tests_folder(room) for room in rooms if (copy / _tests_folder(room)).is_dir()})
     (copy / "coverage.ini").write_text("[run]\nsource = cnn_convertor\n")
-    _pytest(copy, ["--cov", "--cov-config=coverage.ini", "--cov-context=test", "--cov-report=", *folders], timeout=None)
+    arguments = ["--cov", "--cov-config=coverage.ini", "--cov-context=test", "--cov-report=", *folders]
+    if _pytest(copy, arguments, timeout=None) is not Outcome.SURVIVED:
+        sys.exit("the tests fail without a mutant: python -m pytest " + " ".join(folders))
     covering: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     with sqlite3.connect(copy / ".coverage") as data:
         rows = data.execute(
@@ -193,7 +206,7 @@ def measure(copy: Path, rooms: Sequence[str]) -> Tests:
             "join context on context.id = context_id"
         )
         for path, context, bits in rows:
-            test = context.partition("|")[0]
+            test = context.rpartition("|")[0]
             for line in _numbers(bits) if test else ():
                 covering[str(Path(path).relative_to(copy.resolve()))][line].add(test)
     return Tests({path: {n: frozenset(t) for n, t in lines.items()} for path, lines in covering.items()})
@@ -204,8 +217,8 @@ def _numbers(bits: bytes) -> Iterator[int]:
     yield from (8 * index + bit for index, byte in enumerate(bits) for bit in range(8) if byte >> bit & 1)
 
 
-def survives(copy: Path, mutant: Mutant, tests: Sequence[str]) -> bool:
-    """Whether all tests pass with the mutant."""
+def outcome(copy: Path, mutant: Mutant, tests: Sequence[str]) -> Outcome:
+    """What the tests say of the mutant."""
     path = copy / mutant.path
     source = path.read_bytes()
     path.write_bytes(mutant.apply(source))
@@ -215,15 +228,16 @@ def survives(copy: Path, mutant: Mutant, tests: Sequence[str]) -> bool:
         path.write_bytes(source)
 
 
-def _pytest(copy: Path, arguments: Sequence[str], *, timeout: float | None) -> bool:
-    """Whether pytest ends without a failure."""
+def _pytest(copy: Path, arguments: Sequence[str], *, timeout: float | None) -> Outcome:
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
     try:
         ended = subprocess.run(command, cwd=copy, env=environment, capture_output=True, timeout=timeout, check=False)
     except subprocess.TimeoutExpired:
-        return False
-    return ended.returncode == 0
+        return Outcome.LATE
+    if b"ERROR: not found:" in ended.stderr:
+        sys.exit(ended.stderr.decode())  # no test ran, which is no failure
+    return Outcome.SURVIVED if ended.returncode in {0, _NO_TESTS} else Outcome.KILLED
 
 
 def main() -> None:
@@ -244,20 +258,21 @@ def main() -> None:
             copies.put(copy)
         tests = measure(copy, sorted({mutant.room for mutant in mutants}))
 
-        def try_out(mutant: Mutant) -> bool:
+        def try_out(mutant: Mutant) -> Outcome:
             copy = copies.get()
             try:
-                return survives(copy, mutant, tests.of(mutant))
+                return outcome(copy, mutant, tests.of(mutant))
             finally:
                 copies.put(copy)
 
-        survivors = 0
+        killed = 0
         with ThreadPoolExecutor(arguments.jobs) as pool:
-            for mutant, survived in zip(mutants, pool.map(try_out, mutants), strict=True):
-                if survived:
-                    survivors += 1
-                    print(mutant.diff(), end="\n\n", flush=True)
-    print(f"{len(mutants) - survivors} of {len(mutants)} mutants are killed by the tests of their rooms")
+            for mutant, result in zip(mutants, pool.map(try_out, mutants), strict=True):
+                if result is Outcome.KILLED:
+                    killed += 1
+                else:
+                    print(f"{result.value}:\n{mutant.diff()}", end="\n\n", flush=True)
+    print(f"{killed} of {len(mutants)} mutants are killed by the tests of their rooms")
 
 
 if __name__ == "__main__":

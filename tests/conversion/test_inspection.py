@@ -481,6 +481,13 @@ def test_weights_alone_are_no_network(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "error DV201: the definition is a binary file, not text" in capsys.readouterr().err
 
 
+def test_another_format_is_told_with_the_way_to_convert_it(tmp_path: Path) -> None:
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    with pytest.raises(ConvertorError) as error:
+        inspect(tmp_path)
+    assert [problem.code for problem in error.value.problems] == ["DV208"]
+
+
 def test_an_input_of_bytes_that_the_device_refuses_is_a_problem() -> None:
     result = inspect(Config.read(ROOT / NET, input="u8"))  # the table of bytes has 3 channels, the digits have 1
     assert codes(result.problems)[0][0] == "DV431"
