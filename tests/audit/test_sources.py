@@ -306,6 +306,8 @@ VALUES = [
     ("int n(6); get_layer(0).output_size = n;", 6),
     ("const int k = 8; int n(k); get_layer(0).output_size = n;", 8),
     ("get_layer(0).output_size = '\\x41' + sizeof(uint32_t);", 69),
+    ("get_layer(0).output_size = U'\\U0010ffff';", 0x10FFFF),
+    ("get_layer(0).output_size = U'\\U00110000';", 0xFFFD),
     ("std::string u = \"/* #if 1 @ \"; get_layer(0).output_size = 2'0 /* } */ + 1; // { */", 21),
 ]  # fmt: skip
 

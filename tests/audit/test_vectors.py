@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cnn_convertor.audit.decoding import meanings
+from cnn_convertor.audit.decoding import Meaning, meanings
 from cnn_convertor.audit.source_network import SourceBuffer, SourceCommand, SourceHeader, SourceRun
 from cnn_convertor.audit.unified_buffer import need, strips
 from cnn_convertor.audit.weight_checks import Stream, faults, place
@@ -44,19 +45,33 @@ def command(case: dict[str, Any], topo: int, runs: list[dict[str, int]]) -> Sour
     )
 
 
+def meaning_of(case: dict[str, Any]) -> Meaning:
+    """The convolution of a case of tiles.json."""
+    left, right, top, bottom = case["pad_lrtb"]
+    run = {
+        "m": case["m"],
+        "conv_enable": 5 if case["deconv"] else 1,
+        "p": case["kx"] | case["ky"] << 8,
+        "conv_pad": left | right << 8 | top << 16 | bottom << 24,
+        "conv_stride": case["stride_xy"][0] | case["stride_xy"][1] << 8,
+        "conv_dilation": case["dilation_xy"][0] | case["dilation_xy"][1] << 8,
+    }
+    (made,) = meanings(command(case, 1, [run]))
+    return made
+
+
 def test_numbers_of_strips(shared: Path) -> None:
     for case in json.loads((shared / "vectors/dv700/tiles.json").read_text(encoding="utf-8")):
-        left, right, top, bottom = case["pad_lrtb"]
-        run = {
-            "m": case["m"],
-            "conv_enable": 5 if case["deconv"] else 1,
-            "p": case["kx"] | case["ky"] << 8,
-            "conv_pad": left | right << 8 | top << 16 | bottom << 24,
-            "conv_stride": case["stride_xy"][0] | case["stride_xy"][1] << 8,
-            "conv_dilation": case["dilation_xy"][0] | case["dilation_xy"][1] << 8,
-        }
-        (made,) = meanings(command(case, 1, [run]))
-        assert strips(made, case["ub_size"]) == case["tiles"], case
+        assert strips(meaning_of(case), case["ub_size"]) == case["tiles"], case
+
+
+def test_a_strip_may_fill_the_buffer_to_its_last_byte() -> None:
+    """A map of 8x8 and 16 channels, with a kernel of 1x1 to 8 channels."""
+    case = {"w": 8, "h": 8, "c": 16, "m": 8, "kx": 1, "ky": 1, "pad_lrtb": (0, 0, 0, 0), "deconv": 0}
+    made = meaning_of(case | {"stride_xy": (1, 1), "dilation_xy": (1, 1)})
+    sizes = range(1 << 16)
+    least = bisect_left(sizes, True, key=lambda size: strips(made, size) == 1)
+    assert least % 16 == 0 and strips(made, least) == 1 and strips(made, least - 1) == 2
 
 
 def test_need_of_several_runs(shared: Path) -> None:

@@ -74,7 +74,10 @@ def cells_of(items: Iterable[Item]) -> Counter[str]:
 
 
 def test_what_fits_looks_the_same_with_and_without_a_terminal() -> None:
-    assert fitted([GRID, "a line"], 80) == plain([GRID, "a line"])
+    exact = max(map(len, plain([GRID]).splitlines()))
+    for width in (80, exact):
+        assert fitted([GRID, "a line"], width) == plain([GRID, "a line"])
+    assert fitted([GRID, "a line"], exact - 1) != plain([GRID, "a line"])
 
 
 # --- one table -----------------------------------------------------------------------------------------------------------
@@ -93,6 +96,11 @@ def test_a_table_is_as_wide_as_it_is() -> None:
         "  conv1   1,234,567  as the ini file says",
         "  fc             89",
     ]
+
+
+def test_a_table_of_other_letters_that_fits_exactly_folds_nothing() -> None:
+    grid = Grid.of("layer", ("FP16 bytes",), [("é", "1")])
+    assert fitted([grid], 19) == plain([grid]) and fitted([grid], 18) != plain([grid])
 
 
 def test_titles_and_texts_fold_first() -> None:

@@ -44,6 +44,7 @@ UNSUPPORTED = {
     "average pool with a mask": (layer("Pooling", "pooling_param { pool: AVE kernel_size: 2 }", tops=("y", "m")), "DV302", "2 outputs"),
     "upsample to a size": (layer("Upsample", "upsample_param { upsample_h: 9 }"), "DV302", 'by a given "scale"'),
     "upsample by two scales": (layer("Upsample", "upsample_param { scale: 2 scale_h: 3 scale_w: 2 }"), "DV302", 'by a given "scale"'),
+    "upsample of one side": (layer("Upsample", "upsample_param { scale: 2 scale_h: 2 }"), "DV302", 'by a given "scale"'),
     "upsample with more": (layer("Upsample", "upsample_param { scale: 2 pad_out_h: true }"), "DV302", "pad_out_h"),
     "batch norm of the batch with scale": (
         layer("BatchNorm", "batch_norm_param { scale_bias: true use_global_stats: false }"), "DV302", "together with scale_bias",

@@ -92,10 +92,12 @@ CASES: Mapping[str, Network] = {
     "space to depth": node("SpaceToDepth", IMAGE, blocksize=2),
     "reverse sequence": node("ReverseSequence", X, integers(2, 3, 1, 1, 2)),
     "reverse sequence of columns": node("ReverseSequence", X, integers(4, 1, 3), time_axis=1, batch_axis=0),
+    "bfloat16 between two numbers": node("Cast", 1 + np.arange(-9, 9, dtype=np.float32) / 256, to=16),
     "batch norm": node("BatchNormalization", IMAGE, *POSITIVE, epsilon=1e-3),
     # As exporters write a weight standardization.
     "batch norm of weights": node("BatchNormalization", WEIGHTS.reshape(1, 6, 18), *NORM, outputs=3, training_mode=1),
     "running mean": node("BatchNormalization", IMAGE, *POSITIVE, outputs=3, used=1, training_mode=1),
+    "running variance": node("BatchNormalization", IMAGE, *POSITIVE, outputs=3, used=2, training_mode=1),
     "instance norm": node("InstanceNormalization", IMAGE, normal(8), normal(8)),
     "group norm": node("GroupNormalization", IMAGE, normal(8), normal(8), num_groups=2),
     "layer norm": node("LayerNormalization", IMAGE, normal(4, 6), normal(4, 6), axis=2),

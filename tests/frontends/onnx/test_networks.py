@@ -337,15 +337,20 @@ def test_a_size_of_no_octets_is_undefined(tmp_path: Path) -> None:
         load(path)
 
 
-@pytest.mark.parametrize("axes", [33, 67])
-def test_an_array_of_more_axes_than_numpy_has_is_refused(axes: int, tmp_path: Path) -> None:
-    path = Network([make("Add", ["x", "w"], ["y"])], {"x": X}, {"w": np.ones(1, np.float32)}).write(
-        tmp_path / "net.onnx"
-    )
+TYPE_NAMES = {8: "STRING", 14: "COMPLEX64", 15: "COMPLEX128", **dict.fromkeys((17, 18, 19, 20), "FLOAT8"), 99: "99"}
+
+
+@pytest.mark.parametrize(
+    ("type", "axes", "problem"),
+    [(1, axes, f"has {axes} axes") for axes in (33, 67)]
+    + [(type, 1, f"is of type {name}, which cannot be read") for type, name in TYPE_NAMES.items()],
+)
+def test_an_array_that_numpy_cannot_hold_is_refused(type: int, axes: int, problem: str, tmp_path: Path) -> None:
+    path = Network([make("Neg", ["w"], ["y"])], {}, {"w": np.ones(1, np.float32)}).write(tmp_path / "net.onnx")
     model = onnx.load(path)
-    model.graph.initializer[0].CopyFrom(helper.make_tensor("w", 1, [1] * axes, [0.5]))
+    model.graph.initializer[0].CopyFrom(onnx.TensorProto(name="w", data_type=type, dims=[1] * axes, raw_data=b"0000"))
     onnx.save(model, path)
-    with pytest.raises(ModelError, match=f"DV201: .*the array 'w' has {axes} axes"):
+    with pytest.raises(ModelError, match=f"DV201: .*the array 'w' {problem}"):
         load(path)
 
 

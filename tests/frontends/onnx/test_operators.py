@@ -142,6 +142,7 @@ CASES = {
     "mean": node("Mean", normal(6), normal(4, 1, 1)),
     "power": node("Pow", np.float32(3)),
     "prelu": node("PRelu", normal(4, 1, 1)),
+    "prelu of one slope": node("PRelu", normal(1)),
     "prelu of columns": node("PRelu", normal(6)),
     "prelu of pixels": node("PRelu", normal(7, 6)),
     "clip": node("Clip", np.float32(-0.5), np.float32(0.7)),
