@@ -16,10 +16,10 @@ from cnn_convertor.frontends.caffe.definition import read_definition
 from cnn_convertor.ir.ops import Padding, Pair, Window
 from cnn_convertor.pipeline import load
 from cnn_convertor.trials.verify import verify
-from cnn_convertor.verification import framework_maps, frameworks, opencv_runner
-from cnn_convertor.verification.opencv_custom_layers import added, make_layers
+from cnn_convertor.verification import framework_maps, opencv_runner
+from cnn_convertor.verification.opencv_custom_layers import SpatialPyramidLayer, added, make_layers
 from cnn_convertor.verification.results import Verification
-from cnn_convertor.verification.unpooling import first_maxima, values_at
+from cnn_convertor.verification.unpooling import DeviceMaxima, first_maxima, values_at
 from examples import caffemodel
 from reference import ir_reference
 from verification.trials import change_files, config
@@ -81,20 +81,50 @@ def test_opencv_with_the_layer_and_the_plain_reading_agree(case: str, tmp_path: 
     path = tmp_path / "net.prototxt"
     path.write_text(HEADER + DEFINITIONS[case])
     graph, images = caffe.load(path, path), given(2, 7, 9, 3)
-    found = frameworks.run(config(path).model, graph, {"x": images})
+    found = opencv_runner.run(config(path).model, graph, {"x": images}, {})
     for sample, image in enumerate(images):
         values = ir_reference.run(graph, {"x": image})
         np.testing.assert_array_equal(found.outputs[0][sample], values[graph.outputs[0]])
+
+
+def test_opencv_unpools_by_the_maxima_of_the_device(tmp_path: Path) -> None:
+    path = tmp_path / "net.prototxt"
+    path.write_text(HEADER + DEFINITIONS["by a mask, to a size"])
+    images, others = given(2, 7, 9, 3), given(2, 7, 9, 3, seed=1)
+    window = Window(Pair(2, 2), Pair(2, 2), padding=Padding(0, 1, 0, 1))
+    choices = {"y": DeviceMaxima("x", others, window)}
+    found = opencv_runner.run(config(path).model, caffe.load(path, path), {"x": images}, choices)
+    places, pooled = first_maxima(others, window), values_at(images, first_maxima(images, window))
+    unpooled = np.zeros((2, 63, 3))
+    np.put_along_axis(unpooled, places.reshape(2, -1, 3), pooled.reshape(2, -1, 3), axis=1)
+    np.testing.assert_array_equal(found.outputs[0], unpooled.reshape(2, 7, 9, 3))
+    (maxima,) = found.maxima
+    np.testing.assert_array_equal(maxima.chosen, values_at(images, places))
+    np.testing.assert_array_equal(maxima.largest, pooled)
+
+
+def pyramid(settings: str) -> str:
+    return HEADER + f'layer {{ name: "y" type: "SPP" bottom: "x" top: "y" spp_param {{ {settings} }} }}'
+
+
+@pytest.mark.parametrize(("height", "shape"), [(1, [1, 3, 1, 1]), (2, [1, 3 * (1 + 4)]), (3, [1, 3 * (1 + 4 + 16)])])
+def test_the_pyramid_of_opencv_has_the_size_of_all_its_levels(height: int, shape: list[int], tmp_path: Path) -> None:
+    """Where the layer gives another size than it announces, OpenCV waits for ever."""
+    path = tmp_path / "net.prototxt"
+    path.write_text(pyramid(f"pyramid_height: {height}"))
+    *_, layer = read_definition(path)
+    made = SpatialPyramidLayer(layer)
+    assert made.getMemoryShapes([[1, 3, 7, 9]]) == [shape]
+    assert [made.forward([given(1, 3, 7, 9)])[0].shape] == [tuple(shape)]
 
 
 @pytest.mark.parametrize("pool", ["MAX", "AVE"])
 @pytest.mark.parametrize("height", [1, 2, 3])
 def test_the_pyramid_of_opencv_and_the_plain_reading_agree(pool: str, height: int, tmp_path: Path) -> None:
     path = tmp_path / "net.prototxt"
-    settings = f"spp_param {{ pyramid_height: {height} pool: {pool} }}"
-    path.write_text(HEADER + f'layer {{ name: "y" type: "SPP" bottom: "x" top: "y" {settings} }}')
+    path.write_text(pyramid(f"pyramid_height: {height} pool: {pool}"))
     graph, images = caffe.load(path, path), given(2, 7, 9, 3)
-    found = frameworks.run(config(path).model, graph, {"x": images})
+    found = opencv_runner.run(config(path).model, graph, {"x": images}, {})
     for sample, image in enumerate(images):
         values = ir_reference.run(graph, {"x": image})
         np.testing.assert_allclose(found.outputs[0][sample], values["y"], rtol=1e-6, atol=1e-6)
