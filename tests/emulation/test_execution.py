@@ -22,7 +22,7 @@ from cnn_convertor.devices.dv700.profile import Figure
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.emulation import build as building
 from cnn_convertor.emulation import network as emulated_network
-from cnn_convertor.emulation.execution import from_memory, input_bytes, outputs_of, to_memory
+from cnn_convertor.emulation.execution import from_memory, given_layers, input_bytes, outputs_of, to_memory
 from cnn_convertor.errors import ConvertorError, ConvertorWarning, UsageError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -122,6 +122,12 @@ def test_every_layer_can_be_looked_at(tmp_path: Path) -> None:
     index = [layer.name for layer in trial.program.layers].index("conv")
     expected = ir_reference.run(trial.graph, {name: values[0] for name, values in inputs.items()})["conv"]
     assert sqnr(from_memory(layers[index], Shape(5, 4, 20), transposed=True)[0], expected) > 60
+
+    (behind,) = (index for index, layer in enumerate(trial.program.layers) if layer.name == "sum")
+    replaced = given_layers(trial.program, {index: np.zeros_like(layers[index])})
+    follows = trial.run(inputs, layers=True, replaced=replaced).layers[behind]
+    more = from_memory(follows, Shape(5, 4, 20), transposed=True)
+    np.testing.assert_array_equal(more, inputs["more"].astype(np.float16))
 
 
 @pytest.mark.parametrize("transposed", [True, False])

@@ -19,6 +19,7 @@ from frontends.reasons import PACKAGE, is_said, reasons
 
 Make: TypeAlias = Callable[[Writer], Path]
 FIVE = layer("Reshape", "five", "in", target_shape=[6, 5, 2, 2])
+TWO = layer("Reshape", "two", "in", target_shape=[6, 10, 2])
 FLAT = layer("Flatten", "flat", "in")
 POOL = layer("MaxPooling2D", "pool", "in")
 SLICES = {"start": None, "stop": None, "step": None}
@@ -126,6 +127,7 @@ CASES: dict[str, Make] = {
     "part of five axes": net(FIVE, call("__operators__.getitem", "five", 0, 0, type="SlicingOpLambda", slice_spec=[SLICES])),
     "norm of the first order": net(call("math.l2_normalize", axis=3, order=1)),
     "several exponents": net(call("math.pow", y=[1.0, 2.0, 3.0, 4.0])),
+    "two largest numbers": net(TWO, call("math.maximum", "two", 0, 0, y=[1.0, 2.0])),
     "size of one number": net(call("image.resize", size=[3])),
     "blocks of nothing": net(call("nn.space_to_depth", block_size=0)),
     "split of the batch": net(call("split", num_or_size_splits=2, axis=0)),

@@ -247,6 +247,18 @@ def test_matrices_are_multiplied(model: Any, turned: str) -> None:
     np.testing.assert_allclose(ir_reference.run(graph, {"x": x, "y": np.ones((1, 1, 4))})["f"], expected)
 
 
+def test_a_dot_product_keeps_the_axes_of_each_side(model: Any) -> None:
+    layers = [
+        model.layer("InputLayer", "x", batch_input_shape=[None, 6, 5, 4]),
+        model.layer("InputLayer", "y", batch_input_shape=[None, 4]),
+        model.layer("Dot", "f", "x", "y", axes=[3, 1]),
+    ]
+    graph = read(model.h5(model.functional(layers, ["x", "y"], ["f"])))
+    x, y = np.random.default_rng(0).normal(size=(6, 5, 4)), np.arange(4.0)
+    result = ir_reference.run(graph, {"x": x, "y": y.reshape(1, 1, 4)})["f"]
+    np.testing.assert_allclose(result.ravel(), (x @ y).ravel())
+
+
 @pytest.mark.parametrize("underscore", ["", "_"])
 def test_the_parts_of_attention_have_groups_of_their_own(model: Any, numbers: Any, underscore: str) -> None:
     """Versions of Keras 3 name them differently."""

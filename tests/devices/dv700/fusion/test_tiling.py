@@ -156,6 +156,8 @@ NEEDS = [
     (Shape(8, 8, 8), [CONV_3X3_64, RunGeometry(8, external=True, pool=AVERAGE_3X3)], 16 * (80 + 66)),
     # an upsampling there does: its output takes its input's place, 16 x 16 x 8 = 256 units -> 258
     (Shape(8, 8, 8), [CONV_3X3_64, RunGeometry(8, external=True, pool=UPSAMPLE)], 16 * max(80 + 66, 258)),
+    # what reads an upsampled map reads 8 x 4 of it: 4 x 2 x 8 = 8 units -> 18 -> 32; 8 x 4 x 8 = 32 -> 34 -> 48; output 34
+    (Shape(4, 2, 8), [RunGeometry(8, external=False, pool=UPSAMPLE), CONV_3X1_64], 16 * (48 + 34)),
     # input 8 x 4 x 8 = 32 units -> 34 -> 48; output 6 x 4 = 24 units -> 34 in each branch that has it
     (Shape(8, 4, 8), [CONV_3X1_64], 16 * (48 + 34)),
     (Shape(8, 4, 8), [CONV_3X1_64._replace(convolution=Window(Pair(7, 4))), CONV_3X1_64], 16 * (48 + 34)),
