@@ -229,7 +229,9 @@ def outcome(copy: Path, mutant: Mutant, tests: Sequence[str]) -> Outcome:
 
 
 def _pytest(copy: Path, arguments: Sequence[str], *, timeout: float | None) -> Outcome:
-    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    """What the tests say. A copy has no folder `shared` beside it: without ours, the tests that need it would be skipped."""
+    environment = {"CNN_CONVERTOR_SHARED": str(ROOT.parent / "shared"), **os.environ}
+    environment |= {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
     try:
         ended = subprocess.run(command, cwd=copy, env=environment, capture_output=True, timeout=timeout, check=False)
