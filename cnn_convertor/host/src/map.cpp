@@ -1,12 +1,16 @@
 #include "map.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "threads.h"
 
 namespace dv {
 namespace {
+
+typedef uint32_t Bits __attribute__((vector_size(32)));  // of eight values
 
 constexpr std::size_t kPart = 4096;  // positions of a chunk that one task handles
 
@@ -48,10 +52,16 @@ void load(const Memory &memory, uint64_t offset, Map &map) {
     float *to = map.chunk(chunk) + 8 * first;
     const uint64_t from = offset + place(map.positions(), map.width(chunk), chunk, first);
     if (width == 8) return memory.read(from, 8 * count, to);
-    std::vector<float> narrow(width * count);
-    memory.read(from, narrow.size(), narrow.data());
-    for (std::size_t i = 0; i < count; ++i)
-      for (std::size_t k = 0; k < 8; ++k) to[8 * i + k] = k < width ? narrow[i * width + k] : 0.0f;
+    std::vector<float> narrow(width * count + 8);  // the last position is read as eight values, too
+    memory.read(from, width * count, narrow.data());
+    Bits kept = {};
+    for (std::size_t k = 0; k < width; ++k) kept[k] = ~0u;
+    for (std::size_t i = 0; i < count; ++i) {
+      Bits values;
+      std::memcpy(&values, &narrow[i * width], sizeof(values));
+      values &= kept;
+      std::memcpy(to + 8 * i, &values, sizeof(values));
+    }
   });
 }
 

@@ -18,14 +18,12 @@ namespace {
 
 [[noreturn]] void fail(const std::string &text) { throw std::runtime_error(text); }
 
-std::vector<char> read_file(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail("cannot open " + path);
+// The bytes of a file; then it reads from the start.
+std::size_t size_of(std::ifstream &file) {
   file.seekg(0, std::ios::end);
-  std::vector<char> bytes(static_cast<std::size_t>(std::max<std::streamoff>(file.tellg(), 0)));
+  const std::streamoff end = file.tellg();
   file.seekg(0);
-  if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) fail("cannot read " + path);
-  return bytes;
+  return static_cast<std::size_t>(std::max<std::streamoff>(end, 0));
 }
 
 // A file of FP32 values that grows.
@@ -177,17 +175,19 @@ void run(dv::Make make, const std::string &weights, const std::string &input_pat
   }
   check("Commit", [&] { return network.Commit(); });
 
-  const std::vector<char> bytes = read_file(input_path);
+  std::ifstream input_file(input_path, std::ios::binary);
+  if (!input_file) fail("cannot open " + input_path);
+  const std::size_t bytes = size_of(input_file);
   const std::vector<Input> inputs = inputs_of(network);
   std::size_t sample_bytes = 0;
   for (const Input &input : inputs) sample_bytes += input.bytes;
-  if (bytes.empty() || bytes.size() % sample_bytes != 0)
-    fail(input_path + " has " + std::to_string(bytes.size()) + " bytes, a sample has " + std::to_string(sample_bytes));
+  if (bytes == 0 || bytes % sample_bytes != 0)
+    fail(input_path + " has " + std::to_string(bytes) + " bytes, a sample has " + std::to_string(sample_bytes));
 
-  for (const char *sample = bytes.data(); sample != bytes.data() + bytes.size(); is_first_sample = false) {
+  for (std::size_t left = bytes / sample_bytes; left > 0; --left, is_first_sample = false) {
     for (const Input &input : inputs) {
-      std::memcpy(network.get_io_ptr() + input.offset, sample, input.bytes);
-      sample += input.bytes;
+      char *const to = reinterpret_cast<char *>(network.get_io_ptr() + input.offset);
+      if (!input_file.read(to, static_cast<std::streamsize>(input.bytes))) fail("cannot read " + input_path);
     }
     check("RunNetwork", [&] { return network.RunNetwork(); });
     doing = "get_final_output";
@@ -209,7 +209,7 @@ void run(dv::Make make, const std::string &weights, const std::string &input_pat
   if (!with_layers) std::remove((directory + "/layers.bin").c_str());
 
   std::ofstream index(directory + "/index.json");
-  index << "{\n  \"samples\": " << bytes.size() / sample_bytes << ",\n  \"outputs\": [" << joined(output_entries)
+  index << "{\n  \"samples\": " << bytes / sample_bytes << ",\n  \"outputs\": [" << joined(output_entries)
         << "\n  ],\n  \"layers\": [" << joined(layer_entries) << "\n  ],\n  \"layer_traffic\": ["
         << joined(layer_traffic) << "\n  ],\n  \"traffic\": " << traffic(start, read_counters()) << "\n}\n";
   index.close();
