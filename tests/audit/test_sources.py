@@ -385,6 +385,12 @@ def test_what_is_not_understood_outside_of_functions_is_said(text: str) -> None:
     assert [finding.code for finding in findings] == ["DV602"]
 
 
+@pytest.mark.parametrize(("levels", "codes"), [(20, []), (21, ["DV602"])])
+def test_namespaces_are_read_to_a_depth_of_20(levels: int, codes: list[str]) -> None:
+    _, findings = read(PLAIN + "namespace a {\n" * levels + "int b;\n" + "}\n" * levels)
+    assert [finding.code for finding in findings] == codes
+
+
 def test_a_file_that_is_no_generated_source_is_refused(tmp_path: Path) -> None:
     for contents in (b"", b"int main() {}", bytes(range(256)) * 40):
         (tmp_path / "x.cpp").write_bytes(contents)

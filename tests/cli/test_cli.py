@@ -393,6 +393,11 @@ def test_verbose_tells_the_time_of_each_step_and_more_of_the_result(
         (["run", "a.ini", "--inputs", "x.npy", "--top", "x"], "'--top': \"x\" is not a whole number of at least 1"),
         (["run", "a.ini", "--inputs", "x.npy", "--top", "0"], "'--top': \"0\" is not a whole number of at least 1"),
         (["verify", "a.ini", "--min-sqnr", "high"], "'--min-sqnr': \"high\" is not a number"),
+        *(
+            (["verify", "a.ini", "--board", ".", *more], "do not go with --board")
+            for more in (["--layers"], ["--jobs", "2"])
+        ),
+        (["verify", "a.ini", "--times", "board.json"], "--times goes with --board alone"),
         (["-v", "-q", "a.ini"], "use either -v or -q"),
         (["--max-kernel-size", "8", "a.ini", "b.ini"], "--max-kernel-size: expected 1 to 7, not 8"),
         (["d.ini"], 'there is no file "d.ini"'),

@@ -323,8 +323,10 @@ def test_a_node_computes_what_onnxruntime_does(name: str, tmp_path: Path) -> Non
     if name in ("argmax", "argmin"):
         retyped(path)
     (wanted,) = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, network.inputs)
-    (found,) = results_of(load(path), network.inputs)
+    graph = load(path)
+    (found,) = results_of(graph, network.inputs)
     np.testing.assert_allclose(found, to_map(wanted), rtol=1e-4, atol=1e-4)
+    assert graph.outputs == (network.nodes[-1].output[0],), "what comes last has the output's name"
 
 
 def retyped(path: Path) -> None:
