@@ -29,8 +29,8 @@ inline void AddAll(const float *input, std::size_t inputs, const uint8_t *weight
   Eight a = sums.Get(0), b = sums.Get(8);
   for (std::size_t i = 0; i < inputs; ++i, weights += 2 * outputs) {
     const AddWeighted add = {input[i]};
-    a = Apply(add, a, LoadHalves(weights));
-    b = Apply(add, b, LoadHalves(weights + 16));
+    a = Apply(add, a, LoadBeside(weights));
+    b = Apply(add, b, LoadBeside(weights + 16));
   }
   sums.Set(0, a);
   sums.Set(8, b);

@@ -43,6 +43,15 @@ struct Sigmoid {
   }
 };
 
+template <>
+struct IsLong<Swish> {
+  static const bool value = true;
+};
+template <>
+struct IsLong<Sigmoid> {
+  static const bool value = true;
+};
+
 struct Tanh {
   float operator()(float x) const { return std::tanh(x); }
 };
