@@ -82,10 +82,8 @@ class Keras:
         model = getattr(keras.applications, self.function)(weights=None, input_shape=(size, size, 3))
         fill_keras(model, seed, PIXELS if self.takes_pixels else INPUT)
         save_keras(model, folder / f"{name}.keras")
-        model.save(folder / f"{name}.h5")
         pixels = ("scale = 1",) if self.takes_pixels else ()
         write_ini(folder / "net.ini", name, f"definition = {name}.keras", *pixels)
-        write_ini(folder / "net_h5.ini", f"{name}_h5", f"definition = {name}.h5", *pixels)
 
 
 @dataclass(frozen=True, slots=True)
