@@ -94,8 +94,9 @@ class UpsampleLayer:
 class SpatialPyramidLayer:
     """SPP as OpenCV calls it: pools of 1x1, 2x2, 4x4 ... windows, joined as vectors."""
 
-    def __init__(self, layer: CaffeLayer | None) -> None:
+    def __init__(self, layer: CaffeLayer | None, running: Running) -> None:
         settings = None if layer is None else layer.message.spp_param
+        self._running = running
         self._levels = 1 if settings is None else settings.pyramid_height
         self._averages = settings is not None and settings.pool == 1
 
@@ -108,8 +109,12 @@ class SpatialPyramidLayer:
 
     def forward(self, inputs: Sequence[Maps]) -> list[Maps]:
         (shape,) = self.getMemoryShapes([inputs[0].shape])
-        levels = [self._pooled(inputs[0][0], 2**level).ravel() for level in range(self._levels)]
-        return [np.concatenate(levels).reshape(shape).astype(np.float32)]
+        try:
+            levels = [self._pooled(inputs[0][0], 2**level).ravel() for level in range(self._levels)]
+            return [np.concatenate(levels).reshape(shape).astype(np.float32)]
+        except Exception as error:  # noqa: BLE001  # it is raised later
+            self._running.error = error
+            return [np.zeros(shape, np.float32)]
 
     def _starts(self, height: int, width: int, bins: int) -> tuple[range, range, tuple[int, int], tuple[int, int]]:
         """Where windows start in rows and columns, their size and the padding."""
@@ -146,7 +151,7 @@ def added(cv2: ModuleType, *, kept: int) -> Iterator[Running]:
         return UpsampleLayer(running.created, running)
 
     def pyramid(_settings: object, _blobs: object) -> SpatialPyramidLayer:  # OpenCV keeps no reference to it
-        return SpatialPyramidLayer(running.created)
+        return SpatialPyramidLayer(running.created, running)
 
     cv2.dnn_registerLayer(UPSAMPLE, upsampling)
     cv2.dnn_registerLayer(PYRAMID, pyramid)

@@ -17,7 +17,7 @@ from cnn_convertor.ir.ops import Padding, Pair, Window
 from cnn_convertor.pipeline import load
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification import framework_maps, opencv_runner
-from cnn_convertor.verification.opencv_custom_layers import SpatialPyramidLayer, added, make_layers
+from cnn_convertor.verification.opencv_custom_layers import Running, SpatialPyramidLayer, added, make_layers
 from cnn_convertor.verification.results import Verification
 from cnn_convertor.verification.unpooling import DeviceMaxima, first_maxima, values_at
 from examples import caffemodel
@@ -113,7 +113,7 @@ def test_the_pyramid_of_opencv_has_the_size_of_all_its_levels(height: int, shape
     path = tmp_path / "net.prototxt"
     path.write_text(pyramid(f"pyramid_height: {height}"))
     *_, layer = read_definition(path)
-    made = SpatialPyramidLayer(layer)
+    made = SpatialPyramidLayer(layer, Running(kept=1))
     assert made.getMemoryShapes([[1, 3, 7, 9]]) == [shape]
     assert [made.forward([given(1, 3, 7, 9)])[0].shape] == [tuple(shape)]
 
@@ -130,9 +130,24 @@ def test_the_pyramid_of_opencv_and_the_plain_reading_agree(pool: str, height: in
         np.testing.assert_allclose(found.outputs[0][sample], values["y"], rtol=1e-6, atol=1e-6)
 
 
-def test_what_fails_in_the_layer_is_raised_and_does_not_stop_opencv_for_ever(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "definition",
+    [
+        HEADER + POOL % ("", "x", "", "") + UNPOOL % ("y", "p", "m", "y", "upsample_h: 2 upsample_w: 3"),
+        pyramid("pyramid_height: 2"),
+    ],
+    ids=["unpooling", "pyramid"],
+)
+def test_what_fails_in_a_layer_is_raised_and_does_not_stop_opencv_for_ever(
+    definition: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "net.prototxt"
-    path.write_text(HEADER + POOL % ("", "x", "", "") + UNPOOL % ("y", "p", "m", "y", "upsample_h: 2 upsample_w: 3"))
+    path.write_text(definition)
+
+    def pooled(*_: object) -> None:
+        raise IndexError
+
+    monkeypatch.setattr(SpatialPyramidLayer, "_pooled", pooled)
 
     def run() -> None:
         with added(cv2, kept=1) as running:
