@@ -113,9 +113,10 @@ def _with_slopes(report: Report) -> list[str]:
 
 
 def _could_be_calibrated(report: Report) -> bool:
-    """Whether sample inputs may improve the palettes: those of the weights alone lose something."""
+    """Whether sample inputs may improve the palettes: those of the weights alone lose something, and no budget measured it."""
     loses = any(weights.palette and weights.sqnr != math.inf for weights in report.weights)
-    return loses and report.calibration is None and not any(step.does == _CUSTOM for step in report.on_cpu)
+    chosen = report.calibration is not None or report.kept is not None
+    return loses and not chosen and not any(step.does == _CUSTOM for step in report.on_cpu)
 
 
 def _outputs(kept: KeptPrecision) -> str:

@@ -17,7 +17,7 @@ from cnn_convertor.ir.ops import Pair, Shape, Window
 from cnn_convertor.pipeline import build
 from cnn_convertor.report.collecting import report_of
 from cnn_convertor.report.summary import summary
-from cnn_convertor.report.values import CalibrationEffect, Report
+from cnn_convertor.report.values import CalibrationEffect, KeptPrecision, Report
 from verification.trials import config
 
 
@@ -78,6 +78,7 @@ def test_palettes_that_lose_something_without_samples_are_pointed_out() -> None:
     lossy = replace(report, weights=(stored._replace(sqnr=42.0),))
     assert uncalibrated(lossy)
     assert not uncalibrated(replace(lossy, calibration=CalibrationEffect(3, 1, "images", (), ())))
+    assert not uncalibrated(replace(lossy, kept=KeptPrecision(40.0, 46.0, 46.0, 24, 8, "images")))
     assert not uncalibrated(replace(lossy, weights=(stored._replace(palette=False, sqnr=42.0),)))
     custom = Node("z", ops.Custom("Twice", (), Shape(4, 4, 8)), ("last",), (Origin("net", "z"),))
     with_custom = build(Graph((*network("").nodes, custom), ("z",)), chosen)
