@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -29,19 +29,19 @@ Read: TypeAlias = Sequence[Maps]  # what a layer reads, (N, H, W, C) each
 _SIGNS = np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]], np.float64)
 
 
-def error_powers(program: Program, layers: Sequence[Maps], read: Sequence[Read]) -> Iterator[tuple[int, Real]]:
+def error_powers(program: Program, layers: Sequence[Maps], read: Callable[[int], Read]) -> Iterator[tuple[int, Real]]:
     """For each convolution that an output depends on, from the last to the first: its number, and what errors count.
 
     These are of what it writes before pooling and activation, (N, H, W, M): the part of the outputs' power that the square of an
     error becomes. All values of all outputs count alike, as parts of the power of the values of their own output.
-    program: with a command for each convolution. layers: what each layer wrote, (N, size) in memory order. read: the maps of
-    each layer's inputs, for commands.
+    program: with a command for each convolution. layers: what each layer wrote, (N, size) in memory order. read: from the number of
+    a command's layer to the maps of its inputs.
     """
     for index, gradients in _gradients(program, layers, read):
         yield index, np.square(gradients).reshape(len(_SIGNS), -1, *gradients.shape[1:]).mean(axis=0)
 
 
-def _gradients(program: Program, layers: Sequence[Maps], read: Sequence[Read]) -> Iterator[tuple[int, Real]]:
+def _gradients(program: Program, layers: Sequence[Maps], read: Callable[[int], Read]) -> Iterator[tuple[int, Real]]:
     """For each convolution, its number and the gradients of all samples for each sum, for what it writes, (S * N, H, W, M).
 
     A layer of the CPU passes on random gradients, since what it does with errors is not known.
@@ -64,7 +64,7 @@ def _gradients(program: Program, layers: Sequence[Maps], read: Sequence[Read]) -
         values = as_maps(memory, layer, layer.output.shape, transposed=program.transposed)
         if layer.runs:
             written = as_maps(layers[number], layer, layer.output.shape, transposed=program.transposed)
-            at_convolution, passed = _through_run(layer.runs[0], read[number], written, values)
+            at_convolution, passed = _through_run(layer.runs[0], read(number), written, values)
             if at_convolution is not None:
                 yield index, at_convolution
         else:

@@ -174,12 +174,15 @@ def _measured(part: SamplesPart) -> Outcome[tuple[int, list[_Measured]]]:
 
 def _each_layer(part: SamplesPart, layers: tuple[Maps, ...]) -> Iterator[_Measured]:
     program = _with_stored(part.networks[0].program, part.constants)
-    read = [_read(program, layer, layers, part.inputs) if layer.runs else () for layer in program.layers]
+
+    def read(number: int) -> tuple[Maps, ...]:  # when needed: each is a copy
+        return _read(program, program.layers[number], layers, part.inputs)
+
     owners = [number for number, layer in enumerate(program.layers) for _ in convolutions_of(layer)]
     for index, powers in error_powers(program, layers, read):
         first = program.layers[owners[index]].runs[0].convolution
         assert first is not None
-        yield _measured_layer(index, first, read[owners[index]][0], powers, part.whole)
+        yield _measured_layer(index, first, read(owners[index])[0], powers, part.whole)
 
 
 def _stored(program: Program, folder: Path) -> tuple[Path, ...]:

@@ -92,7 +92,10 @@ def named(network: EmulatedNetwork, work: Callable[..., Iterator[tuple[int, Real
     """What a function of gradients.py gives, by the names of layers."""
     program, inputs = network.program, {"x": images()}
     layers = network.run(inputs, layers=True).layers
-    read = [_read(program, layer, layers, inputs) if layer.runs else () for layer in program.layers]
+
+    def read(number: int) -> tuple[Maps, ...]:
+        return _read(program, program.layers[number], layers, inputs)
+
     names = [weights.layer for weights in program.weights]
     return {names[i]: each for i, each in work(program, layers, read)}
 
