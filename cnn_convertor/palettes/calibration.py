@@ -182,8 +182,7 @@ def _fit_layers(
     """
     convolutions = [c for layer in program.layers for c in convolutions_of(layer)]
     varying = {i for i, inputs in fitting.items() if inputs.moments.variance.any()}
-    choices = [c.weights.choice for c in convolutions]
-    known = [i for i, choice in enumerate(choices) if i in varying and i in judging and choice and choice.loses]
+    known = [i for i, c in enumerate(convolutions) if i in varying and i in judging and _chosen(c.weights).loses]
     known.sort(
         key=lambda i: convolutions[i].weights.kernels.size, reverse=True
     )  # the last ones are done at the same time
@@ -191,9 +190,10 @@ def _fit_layers(
     for i in known:
         weights, path = convolutions[i].weights, folder / f"{i}.npy"
         np.save(path, weights.kernels.load())
-        assert weights.choice is not None and weights.choice.palette is not None
+        palette = _chosen(weights).palette
+        assert palette is not None, "it loses something"
         inputs = fitting[i].kept, judging[i].kept
-        task = LayerTask(path, weights.choice.palette, convolutions[i].kind.is_depthwise, *inputs)
+        task = LayerTask(path, palette, convolutions[i].kind.is_depthwise, *inputs)
         items.append(Item(task, weights.layer, (path, *inputs[0].files, *inputs[1].files)))
 
     def finished(done: int) -> None:
@@ -202,13 +202,17 @@ def _fit_layers(
     return dict(zip(known, gather(fit_layer, items, on=on, finished=finished), strict=True))
 
 
+def _chosen(weights: Weights) -> Choice:
+    assert weights.choice is not None, "palettes are chosen first"
+    return weights.choice
+
+
 def with_layers(program: Program, layers: Mapping[int, FittedLayer], inputs: Mapping[int, LayerInputs]) -> Program:
     """The program with other palettes in some layers, and with biases that correct the mean of their errors."""
     choices = []
     convolutions = (c for layer in program.layers for c in convolutions_of(layer))
     for i, convolution in enumerate(convolutions):
-        choice = convolution.weights.choice
-        assert choice is not None, "palettes are chosen first"
+        choice = _chosen(convolution.weights)
         if i in layers:
             choice = _with_layer(choice, layers[i], convolution, inputs[i].moments.mean)
         choices.append(choice)

@@ -1,6 +1,6 @@
 """Layers of Caffe and its forks for OpenCV, in numpy: SPP, and Upsample by repetition and by the mask of a pooling."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -37,6 +37,14 @@ class Running:
         if self.sample < self.kept:
             self._masks.setdefault(name, {})[self.sample] = mask
 
+    def computed(self, work: Callable[[], Maps], shape: Sequence[int]) -> list[Maps]:
+        """What a layer computes, or zeros if it raises."""
+        try:
+            return [work()]
+        except Exception as error:  # noqa: BLE001  # it is raised later
+            self.error = error
+            return [np.zeros(shape, np.float32)]
+
     @property
     def masks(self) -> dict[str, Indices]:
         """Unpooling -> (N, h, w, C)."""
@@ -69,11 +77,8 @@ class UpsampleLayer:
     def forward(self, inputs: Sequence[Maps]) -> list[Maps]:
         """x (1, C, H, W), and a mask (1, C, H, W) with the pixel index of each value in the output."""
         height, width = self.size(*inputs[0].shape[2:])
-        try:
-            return [self._upsampled(*inputs, height=height, width=width)]
-        except Exception as error:  # noqa: BLE001  # it is raised later
-            self._running.error = error
-            return [np.zeros((*inputs[0].shape[:2], height, width), np.float32)]
+        shape = (*inputs[0].shape[:2], height, width)
+        return self._running.computed(lambda: self._upsampled(*inputs, height=height, width=width), shape)
 
     def _upsampled(self, x: Maps, *mask: Maps, height: int, width: int) -> Maps:
         if not mask:
@@ -109,12 +114,12 @@ class SpatialPyramidLayer:
 
     def forward(self, inputs: Sequence[Maps]) -> list[Maps]:
         (shape,) = self.getMemoryShapes([inputs[0].shape])
-        try:
+
+        def joined() -> Maps:
             levels = [self._pooled(inputs[0][0], 2**level).ravel() for level in range(self._levels)]
-            return [np.concatenate(levels).reshape(shape).astype(np.float32)]
-        except Exception as error:  # noqa: BLE001  # it is raised later
-            self._running.error = error
-            return [np.zeros(shape, np.float32)]
+            return np.concatenate(levels).reshape(shape).astype(np.float32)
+
+        return self._running.computed(joined, shape)
 
     def _starts(self, height: int, width: int, bins: int) -> tuple[range, range, tuple[int, int], tuple[int, int]]:
         """Where windows start in rows and columns, their size and the padding."""
