@@ -9,7 +9,7 @@ import pytest
 
 from audit.networks import generate, networks
 from cnn_convertor.audit import audit
-from cnn_convertor.audit.decoding import RegisterPair
+from cnn_convertor.audit.decoding import AVERAGE_POOL, MAX_POOL, RegisterPair, operand_of
 from cnn_convertor.audit.sdk import COMMANDS, LAYER, STRUCTS
 from cnn_convertor.audit.source_network import Map, SourceNetwork
 from cnn_convertor.audit.sources import read_text
@@ -317,6 +317,17 @@ def test_values_are_those_of_cpp(statements: str, value: int) -> None:
     network, findings = read(PLAIN.replace("  get_layer(0).output_size = 64;\n", f"{statements}\n"))
     assert not findings
     assert network.layers[0].output_size == value
+
+
+@pytest.mark.parametrize(("pool", "operand"), [(MAX_POOL, RegisterPair(4, 4)), (AVERAGE_POOL, RegisterPair(2, 2))])
+def test_an_operand_has_the_size_before_a_max_pool_and_that_behind_any_other(pool: int, operand: RegisterPair) -> None:
+    """The pool has no convolution before it."""
+    run = "get_layer(0).conv_conf_v1.conv_cmd.run[0].pool_enable = "
+    adds = f"{run}{pool};\n  get_layer(0).conv_conf_v1.conv_cmd.output_mode = 1;"
+    network, _ = read(PLAIN.replace(f"{run}1;", adds))
+    command = network.layers[0].command
+    assert command is not None
+    assert operand_of(command) == Map(operand.x, operand.y, 8)
 
 
 def test_a_function_inside_itself_is_said() -> None:
