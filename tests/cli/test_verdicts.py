@@ -52,6 +52,7 @@ def wrong(excess: Excess) -> str:
     [
         ({}, [PASS]),
         ({"judged_maps": 1}, [PASS.replace("3 maps lose", "1 map loses")]),
+        ({"judged_maps": 0}, [PASS.split(";", maxsplit=1)[0]]),
         ({"first_jump": "fc"}, [PASS]),
         (
             {"outputs": (compared("out", 20.0, allowed=15.0),)},
