@@ -23,6 +23,7 @@ _NAMED_LAYERS = 5  # in a warning
 _SMALLEST = 2.0**-24  # the smallest number of FP16 above 0
 _SMALLEST_NORMAL = 2.0**-14
 _GOOD_SQNR = 60.0  # dB: rounding normal FP16 numbers alone leaves 66 or more
+_LARGE_SHARE = 0.1  # of a layer's weights: without so many, its results may well change
 
 
 def encode_buffer(program: Program, *, observe: Observer | None = None) -> Iterator[NDArray[np.uint8]]:
@@ -132,6 +133,10 @@ class _Check:
         self.signal = 0.0
 
     @property
+    def flushed_share(self) -> float:
+        return min(1.0, self.flushed / self.weights.kernels.size)  # biases count, too
+
+    @property
     def sqnr(self) -> float:
         """dB that the weights have left when numbers below 2**-14 are rounded to multiples of 2**-24, as they are."""
         noise = (self.subnormal + self.flushed) * _SMALLEST**2 / 12  # of an error that is anything up to half of that
@@ -175,17 +180,24 @@ def halved(values: NDArray[np.float32], what: str, where: Origin | None) -> tupl
 
 def _warn_of_zeros(checks: Sequence[_Check]) -> None:
     """One warning for the whole network, naming the layers that lost the largest share of their weights."""
-    losers = sorted((c for c in checks if c.flushed), key=lambda c: c.flushed / c.weights.kernels.size, reverse=True)
+    losers = sorted((c for c in checks if c.flushed), key=lambda c: c.flushed_share, reverse=True)
     if not losers:
         return
     origins = [c.weights.where or Origin("") for c in losers]
     parts = (f'{c.flushed} of {c.weights.kernels.size} in "{o.layer}"' for c, o in zip(losers, origins, strict=True))
+    share = losers[0].flushed_share
+    hint = "nothing, if `verify` passes: so few weights seldom matter"
+    if share >= _LARGE_SHARE:
+        hint = (
+            f'"{origins[0].layer}" computes without {share:.1%} of its weights: run `verify`, and if the outputs suffer, '
+            "scale the layer's weights up and the next layer's down"
+        )
     warn(
         Problem(
             "DV502",
             f"weights too small for FP16 became 0: {_first_of(parts, len(losers))}",
             Origin(origins[0].file),
-            "nothing, if the results are good: such weights seldom matter",
+            hint,
         )
     )
 

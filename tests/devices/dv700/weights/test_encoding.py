@@ -254,6 +254,23 @@ def test_weights_that_become_zero_are_counted_once(palette: bool, dilated: bool)
     problem = warning.message.problems[0]
     assert (problem.code, problem.where) == ("DV502", Origin("net"))
     assert problem.message == 'weights too small for FP16 became 0: 18 of 243 in "a"'
+    assert problem.hint == "nothing, if `verify` passes: so few weights seldom matter"
+
+
+@pytest.mark.parametrize(("zeros", "share"), [(809, None), (810, "10.0%"), (8019, "99.0%"), (8100, "100.0%")])
+def test_a_large_share_of_weights_that_became_zero_is_no_trifle(zeros: int, share: str | None) -> None:
+    kernels = np.ones((90, 90, 1, 1))
+    kernels.reshape(-1)[:zeros] = 1e-9
+    with pytest.warns(ConvertorWarning) as caught:
+        list(encode_all([weights_of(kernels, palette=False, dilated=False)], transposed=False))
+    (warning,) = caught
+    assert isinstance(warning.message, ConvertorWarning)
+    advice = (
+        f'"a" computes without {share} of its weights: run `verify`, and if the outputs suffer, '
+        "scale the layer's weights up and the next layer's down"
+    )
+    expected = advice if share else "nothing, if `verify` passes: so few weights seldom matter"
+    assert warning.message.problems[0].hint == expected
 
 
 @VARIANTS
