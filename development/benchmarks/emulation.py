@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import resource
+import statistics
 import tempfile
 import time
 from collections.abc import Callable
@@ -29,11 +30,11 @@ from examples import zoo
 MOST: Final = {"onnx_resnet50": 1.5, "onnx_mobilenet_v1": 1.5, "onnx_mobilenet_v3_small": 2.0}
 OTHERS: Final = 2.0
 SAMPLES: Final = 8
-ROUNDS: Final = 5  # the least time of all counts; both sides take turns
+ROUNDS: Final = 9  # both sides take turns, and the median counts
 
 
 class Row(NamedTuple):
-    """CPU time of one image in milliseconds, and of all compilations in seconds."""
+    """CPU time of one image in milliseconds (medians), and of all compilations in seconds."""
 
     network: str
     emulated: float
@@ -80,14 +81,15 @@ def measure(name: str) -> Row:
         images = np.random.default_rng(0).uniform(-1, 1, (SAMPLES, *tensor.shape)).astype(np.float32)
         (given,) = session.get_inputs()
         planes = {given.name: np.ascontiguousarray(images[:1].transpose(0, 3, 1, 2))}
+        session.run(None, planes)  # the first run allocates memory
         rounds = [
             (
                 emulated_seconds(network, {input_name: images}),
-                min(spent(time.process_time, lambda: session.run(None, planes)) for _ in range(SAMPLES)),
+                statistics.median(spent(time.process_time, lambda: session.run(None, planes)) for _ in range(SAMPLES)),
             )
             for _ in range(ROUNDS)
         ]
-        ours, theirs = (1e3 * min(column) for column in zip(*rounds, strict=True))
+        ours, theirs = (1e3 * statistics.median(column) for column in zip(*rounds, strict=True))
         return Row(name, ours, theirs, compilation)
 
 
