@@ -11,6 +11,7 @@ import click
 from cnn_convertor.cli import tables
 from cnn_convertor.cli.console import Console
 from cnn_convertor.cli.entry import commands, with_console
+from cnn_convertor.cli.grids import numbered
 from cnn_convertor.cli.shared_options import (
     FILE,
     OUT,
@@ -20,7 +21,6 @@ from cnn_convertor.cli.shared_options import (
     with_network,
     with_sources,
 )
-from cnn_convertor.cli.tables import numbered
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, NAMES, read_profile
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cnn_convertor.cli import grids, problems, tables
+from cnn_convertor.cli import grids, problems, tables, verdicts
 from cnn_convertor.cli.bar import MOMENT, RareLines, TimedSteps, bar
 from cnn_convertor.cli.grids import Item
 from cnn_convertor.cli.problems import Complaint
@@ -212,7 +212,7 @@ class Console:
         if not result.passed:
             self.fail()
         if self._level >= 0 or not result.passed:
-            _print_lines(tables.verification(result))
+            _print_lines(verdicts.verification(result))
         for each in result.stale_files:
             self.find(stale_problem(each.file, "what was verified", each.differences))
 
@@ -221,7 +221,7 @@ class Console:
         if not result.passed:
             self.fail()
         if self._level >= 0 or not result.passed:
-            _print_lines(tables.board_verification(result))
+            _print_lines(verdicts.board_verification(result))
 
     def sweep(self, result: Sweep) -> None:
         """Print a comparison of variants, and why some of them cannot be converted; the exit code is then 1."""

@@ -13,6 +13,7 @@ import click
 
 from cnn_convertor.cli.console import DONE, Console
 from cnn_convertor.cli.entry import commands, with_console
+from cnn_convertor.cli.grids import numbered
 from cnn_convertor.cli.shared_options import (
     FILE,
     OUTPUT,
@@ -22,7 +23,6 @@ from cnn_convertor.cli.shared_options import (
     with_network,
     with_workers,
 )
-from cnn_convertor.cli.tables import numbered
 from cnn_convertor.config import Config
 from cnn_convertor.config.ini_file import ini_files
 from cnn_convertor.errors import Origin, Problem, UsageError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
@@ -174,3 +175,19 @@ def _print_record(console: Console, grid: Grid, row: Sequence[str]) -> None:
     cells = zip(grid.columns[1:], row[1:], strict=True)
     named = [Text(f"{column.title} {visible(cell)}".strip(), overflow="fold") for column, cell in cells if cell]
     console.print(Padding(Columns(named, padding=(0, _GAP, 0, 0)), (0, 0, 0, grid.indent + _HANGING)))
+
+
+def numbered(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def counted(number: int | None) -> str:
+    return "?" if number is None else f"{number:,}" if number else ""
+
+
+def share(share: float | None) -> str:
+    return "" if share is None else f"{share:.1%}"
+
+
+def decibels(ratio: float) -> str:
+    return {math.inf: "exact", -math.inf: "none"}.get(ratio, f"{ratio:.1f}")

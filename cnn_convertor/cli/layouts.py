@@ -10,7 +10,7 @@ import click
 
 from cnn_convertor.cli.console import Console
 from cnn_convertor.cli.entry import commands, with_console
-from cnn_convertor.cli.grids import Column, Grid
+from cnn_convertor.cli.grids import Column, Grid, numbered
 from cnn_convertor.cli.shared_options import (
     COUNT,
     FILE,
@@ -21,7 +21,6 @@ from cnn_convertor.cli.shared_options import (
     with_network,
     with_sources,
 )
-from cnn_convertor.cli.tables import numbered
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, read_profile
 from cnn_convertor.errors import Origin, Problem, UsageError

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cnn_convertor.cli.grids import Column, Grid, Item
+from cnn_convertor.cli.grids import Column, Grid, Item, counted, decibels, numbered, share
 from cnn_convertor.devices.dv700.profile import FIGURES, Figure, Profile
 from cnn_convertor.devices.intervals import Interval, milliseconds
 from cnn_convertor.escaping import visible
@@ -18,10 +17,6 @@ if TYPE_CHECKING:
     from cnn_convertor.report.comparison import ReportDifference
     from cnn_convertor.report.values import CalibrationEffect, ModelLayer, Report, StoredWeights
     from cnn_convertor.trials.sweep_results import Sweep
-    from cnn_convertor.verification.on_board import BoardLayer, BoardVerification, Measured, Modelled
-    from cnn_convertor.verification.results import Cause, Comparison, LayerResult, Verification
-
-LARGEST_HALF = 65504.0
 
 # GitHub Actions looks for :: behind blanks, and for ##[ anywhere; Azure Pipelines and TeamCity add a word before the bracket.
 _CI_COMMAND = re.compile(r"^[^\S\n]*:(?=:)|##(?=\w*\[)", re.MULTILINE)
@@ -36,10 +31,6 @@ def escape_controls(text: str) -> str:
 def without_commands(text: str) -> str:
     """Text for a log: a CI takes no line of it as a command."""
     return _CI_COMMAND.sub(lambda match: f"{match[0][:-1]}\\x{ord(match[0][-1]):02x}", text)
-
-
-def numbered(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def labeled(title: str, rows: Sequence[tuple[str, str]]) -> list[Item]:
@@ -101,8 +92,8 @@ def weights(network: str, layers: Sequence[StoredWeights]) -> list[Item]:
         [
             layer.layer,
             "palette" if layer.palette else "FP16",
-            *("" if layer.distinct is None else f"{layer.distinct:,}", _share(layer.zeros)),
-            "" if layer.sqnr is None else _decibels(layer.sqnr),
+            *("" if layer.distinct is None else f"{layer.distinct:,}", share(layer.zeros)),
+            "" if layer.sqnr is None else decibels(layer.sqnr),
             *(f"{size:,}" for size in (layer.fp16_bytes, layer.bytes)),
             layer.reason,
         ]
@@ -118,10 +109,10 @@ def calibration(network: str, result: CalibrationEffect, *, with_layers: bool) -
     samples = f"{numbered(result.samples, 'sample')} ({result.source})"
     judges = f"{result.judges} others" if result.judges else "the same"
     lines: list[Item] = [f"{network}: palettes calibrated with {samples}, against FP16 weights on {judges}"]
-    rows = [[each.name, _decibels(each.before), _decibels(each.after)] for each in result.outputs]
+    rows = [[each.name, decibels(each.before), decibels(each.after)] for each in result.outputs]
     lines += [Grid.of("output", ("dB before", "dB after"), rows)] if rows else []
     if with_layers and result.layers:
-        rows = [[each.name, *map(_decibels, (each.before, each.after, each.limit))] for each in result.layers]
+        rows = [[each.name, *map(decibels, (each.before, each.after, each.limit))] for each in result.layers]
         lines.append(Grid.of("layer alone", ("dB before", "dB after", "estimated limit"), rows))
         lines.append(f'  FP16 weights probably pay most in "{result.worst_layer}", which costs the outputs most')
     return lines
@@ -135,197 +126,6 @@ def sweep(result: Sweep) -> list[Item]:
         Grid.of(first, others, [[cell.text for cell in row] for row in result.cells]),
         *(f"  {note}" for note in result.notes),
     ]
-
-
-# --- verify --------------------------------------------------------------------------------------------------------------
-
-_MEASURES = ("SQNR dB", "cosine", "max error", "mean error", "agreement", "largest")
-_ALONE = "alone dB"
-_BESIDE = ("FP16 dB", "palette dB", "FP16 agreement", "palette agreement", "same class")
-_MOST_WRONG = 5  # maps that are named
-_UNFUSED = "* compared with fusion = none: the configured fusion keeps this map out of memory"
-
-
-def verification(result: Verification) -> list[Item]:
-    """What was compared, how it compares, and the verdict."""
-    stored = "palette weights" if result.palette else "FP16 weights"
-    lines: list[Item] = [
-        f"{result.network} against {result.framework}, {stored}: {numbered(result.samples, 'sample')} ({result.inputs})"
-    ]
-    for table in _verified(result):
-        lines += [*table, ""]
-    return [*lines, *_verdict(result)]
-
-
-def _verified(result: Verification) -> Iterator[list[Item]]:
-    yield [Grid.of("output", _MEASURES, [_cells(output) for output in result.outputs])]
-    if result.beside:
-        rows = [
-            [b.fp16.name, _decibels(b.fp16.sqnr), _decibels(b.palette.sqnr)]
-            + [_share(share) for share in (b.fp16.agreement, b.palette.agreement, b.same_class)]
-            for b in result.beside
-        ]
-        yield [Grid.of("weights", _BESIDE, rows)]
-    if result.sensitivity:
-        yield [_sensitivity(result)]
-    if result.accuracies:
-        rows = [[a.output, _share(a.framework), _share(a.device)] for a in result.accuracies]
-        yield [Grid.of("accuracy", (result.framework, "device"), rows)]
-    if result.layers:
-        causes = tuple(dict.fromkeys(c.cause for layer in result.layers for c in layer.causes))
-        with_alone = any(layer.alone is not None for layer in result.layers)
-        measures = (_MEASURES[0], *[_ALONE] * with_alone, *_MEASURES[1:], *(cause.value for cause in causes))
-        rows = [
-            [
-                f"{layer.comparison.name}{'*' * layer.unfused} ({layer.type})",
-                *(cells := _cells(layer.comparison))[1:2],
-                *["" if layer.alone is None else _decibels(layer.alone)] * with_alone,
-                *cells[2:],
-                *_by_cause(layer, causes),
-            ]
-            for layer in result.layers
-        ]
-        notes = [f"  {_UNFUSED}"] * any(layer.unfused for layer in result.layers)
-        yield [Grid.of("layer", measures, rows), *notes]
-
-
-def _sensitivity(result: Verification) -> Grid:
-    """Each output with FP16 weights in one layer alone."""
-    names = [output.name for output in result.outputs]
-
-    def row(layer: str, more_bytes: int, outputs: Mapping[str, float]) -> list[str]:
-        return [layer, f"{more_bytes:,}", *(_decibels(outputs[n]) if n in outputs else "" for n in names)]
-
-    everywhere = {each.fp16.name: each.fp16.sqnr for each in result.beside}
-    rows = [
-        row("none", 0, {output.name: output.sqnr for output in result.outputs}),
-        *([row("none, calibrated", 0, result.if_calibrated.outputs)] if result.if_calibrated else []),
-        *(row(each.layer, each.more_bytes, each.outputs) for each in result.sensitivity),
-        row("all", sum(each.more_bytes for each in result.sensitivity), everywhere),
-    ]
-    return Grid.of("FP16 in", ("more bytes", *(f"{name} dB" for name in names)), rows)
-
-
-def _by_cause(layer: LayerResult, causes: Sequence[Cause]) -> list[str]:
-    ratios = {c.cause: _decibels(c.sqnr) for c in layer.causes}
-    return [ratios.get(cause, "") for cause in causes]
-
-
-def _verdict(result: Verification) -> Iterator[str]:
-    from cnn_convertor.verification.results import LEAST_FP16
-
-    jump = "" if result.first_jump is None else f'; the error jumps at the layer "{result.first_jump}"'
-    for output in result.outputs:
-        if output.doubt:
-            shown = output not in result.unverified and output not in result.failed
-            yield f'"{output.name}": {output.doubt}{", so a map before it is compared" * shown}'
-    for layer in result.unjudged:
-        yield f'not compared: "{layer.layer}": {layer.reason}'
-    for name, reason in result.by_sqnr_alone.items():
-        yield f'"{name}": judged by its SQNR alone: {reason}'
-    if result.sensitivity and (best := result.sensitivity[0]).sqnr > result.least_sqnr:
-        yield f'FP16 weights in "{best.layer}" alone help most for their bytes: {_decibels(best.sqnr)} dB at the worst output'
-    if result.if_calibrated:
-        images = numbered(result.if_calibrated.samples, "other random image")
-        yield f"calibrated: with {images}; with your own (--calibrate SAMPLES), outputs may keep more or less"
-    for excess in result.wrong_maps[:_MOST_WRONG]:
-        part = f", {excess.part}" if excess.part else ""
-        yield (
-            f'"{excess.layer}"{part}: {_decibels(excess.sqnr)} dB on the framework\'s inputs, though rounding to FP16 leaves '
-            f"{_decibels(excess.allowed)} or more"
-        )
-    lowered = [each for each in result.outputs if each.sqnr < result.min_sqnr and each.reaches(result.min_sqnr)]
-    for output in lowered:
-        yield f'"{output.name}": rounding alone leaves no more, so {_decibels(output.allowed or 0.0)} dB are enough'
-    if result.passed:
-        verb = "loses" if result.judged_maps == 1 else "lose"
-        maps = f"; {numbered(result.judged_maps, 'map')} {verb} only what rounding to FP16 takes" * bool(
-            result.judged_maps
-        )
-        yield f"pass: every output has {result.min_sqnr:g} dB or more{', or what FP16 allows' * bool(lowered)}{maps}{jump}"
-    elif result.wrong_packing:
-        yield f"fail: {', '.join(result.wrong_packing)}: not the values of the palettes"
-    elif result.failed_fp16:
-        yield f"fail: {_names(result.failed_fp16)} below {LEAST_FP16:g} dB with FP16 weights{jump}"
-    elif result.failed:
-        yield f"fail: {_names(result.failed)} below {result.min_sqnr:g} dB{jump}"
-        if not any(layer.causes for layer in result.layers):
-            yield "--attribute shows the causes of each layer's error; docs/verify.md says what to do about them"
-    elif result.wrong_maps:
-        layers = list(dict.fromkeys(excess.layer for excess in result.wrong_maps))
-        yield f'fail: "{layers[0]}" computes something else{f", and {len(layers) - 1} more" * (len(layers) > 1)}{jump}'
-    elif result.stale_files:
-        names = ", ".join(each.file for each in result.stale_files)
-        yield f"not verified: files of the output folder are not what was compared: {names}"
-    elif result.unverified:
-        yield f"not verified: the values of {_names(result.unverified)} prove nothing; try other --inputs"
-    else:
-        names = ", ".join(f'"{layer.layer}"' for layer in result.unjudged if not layer.is_verified)
-        yield f"not verified: {names} cannot be compared; give the expected outputs with the inputs (see docs/verify.md)"
-
-
-def _names(outputs: Sequence[Comparison]) -> str:
-    return ", ".join(f'"{output.name}"' for output in outputs)
-
-
-def _cells(comparison: Comparison) -> list[str]:
-    """One line of a verification; a magnitude beyond FP16's is marked."""
-    c = comparison
-    largest = f"{c.largest:.4g}{' > 65504' * (c.largest > LARGEST_HALF)}"
-    numbers = [f"{c.cosine:.7f}", f"{c.max_error:.2g}", f"{c.mean_error:.2g}"]
-    return [c.name, _decibels(c.sqnr), *numbers, _share(c.agreement), largest]
-
-
-# --- verify --board ------------------------------------------------------------------------------------------------------
-
-_BOARD = ("same dB", "max error", "board dB", "emulated dB", "us", "us, model", "bytes", "emulated")
-
-
-def board_verification(result: BoardVerification) -> list[Item]:
-    """How the board compares with the emulated device and with the framework, and the verdict."""
-    lines: list[Item] = [
-        f"{result.network} on the board against {result.framework}: {numbered(result.samples, 'sample')} ({result.inputs})",
-        f"device: {result.device}",
-        Grid.of("output", _MEASURES, [_cells(output) for output in result.outputs]),
-        "",
-        Grid.of("emulated", _MEASURES, [_cells(output) for output in result.emulated]),
-        "",
-        Grid.of("layer", _BOARD, [*map(_board_cells, result.layers), _whole_cells(result)]),
-        "  same dB: the board against the emulated device, each on the inputs that the board had",
-        "",
-    ]
-    if result.first_leaving is not None:
-        return [*lines, f'fail: the board leaves the emulation at the layer "{result.first_leaving}"']
-    if result.failed:
-        return [
-            *lines,
-            f"fail: {_names(result.failed)} below {result.min_sqnr:g} dB, though every layer is as emulated",
-        ]
-    return [
-        *lines,
-        f"pass: the board does what the emulated device does; every output has {result.min_sqnr:g} dB or more",
-    ]
-
-
-def _board_cells(layer: BoardLayer) -> list[str]:
-    errors = ["" if error is None else _decibels(error) for error in (layer.framework, layer.emulated)]
-    measured, modelled = layer.measured, layer.modelled
-    return [
-        f"{layer.name}{' !' * (not layer.is_same)} ({layer.type})",
-        _decibels(layer.emulation.sqnr),
-        f"{layer.emulation.max_error:.2g}",
-        *errors,
-        *_beside_model(measured, modelled),
-    ]
-
-
-def _whole_cells(result: BoardVerification) -> list[str]:
-    return ["all", "", "", "", "", *_beside_model(result.whole, result.modelled)]
-
-
-def _beside_model(measured: Measured, modelled: Modelled) -> list[str]:
-    usec, nbytes = ("" if n is None else f"{n:,}" for n in (measured.usec, measured.nbytes))
-    return [usec, modelled.usec.text(",.0f"), nbytes, f"{modelled.bytes:,}"]
 
 
 # --- inspect -------------------------------------------------------------------------------------------------------------
@@ -371,7 +171,7 @@ def _layer_cells(layer: ModelLayer) -> list[str]:
     named = zip(layer.output_names or [""] * len(sizes), sizes, strict=True)
     outputs = ", ".join(f"{name} {size}" if name else size for name, size in named)
     names = [layer.name, layer.type, f"{'~' * layer.guessed}{outputs}"]
-    costs = [_counted(layer.parameters), _counted(layer.macs)]
+    costs = [counted(layer.parameters), counted(layer.macs)]
     return [*names, *costs, layer.runs, layer.how, ", ".join(map(str, layer.steps))]
 
 
@@ -416,7 +216,7 @@ def costs(result: Report) -> list[Item]:
         layers = ", ".join(step.layers)
         numbers = (e.cycles, e.input_bytes, e.operand_bytes, e.output_bytes, e.weights_bytes)
         name = layers if len(layers) <= _SHOWN else f"{layers[: _SHOWN - 3]}..."
-        rows.append([name, str(number), str(len(step.runs)), *map(_counted, numbers), e.bound, e.usec.text(",.1f")])
+        rows.append([name, str(number), str(len(step.runs)), *map(counted, numbers), e.bound, e.usec.text(",.1f")])
     from cnn_convertor.report.summary import summary
 
     estimated = [value for label, value in summary(result) if label == "estimate"]
@@ -443,7 +243,7 @@ def comparison(results: Sequence[Report]) -> list[Item]:
     rows = []
     for r in results:
         assert r.work is not None
-        cells = [r.device.fusion, str(r.work.commands), str(r.work.cpu_layers), _counted(len(r.problems))]
+        cells = [r.device.fusion, str(r.work.commands), str(r.work.cpu_layers), counted(len(r.problems))]
         bound = sum(step.cost is not None and step.cost.bound == "memory" for step in r.steps)
         known = [f"{r.traffic / 1e6:,.2f}", milliseconds(r.usec), str(bound)]
         rows.append([r.device.name, *cells, *(known if r.commands else ["", "", ""])])
@@ -489,18 +289,3 @@ def passes(result: PassListing, *, verbose: bool, with_graph: bool) -> list[Item
         *(lines or ["no pass changes the graph"]),
         *(["graph", *(f"  {line}" for line in str(result.graph).splitlines())] if with_graph else []),
     ]
-
-
-# --- cells ---------------------------------------------------------------------------------------------------------------
-
-
-def _counted(number: int | None) -> str:
-    return "?" if number is None else f"{number:,}" if number else ""
-
-
-def _share(share: float | None) -> str:
-    return "" if share is None else f"{share:.1%}"
-
-
-def _decibels(ratio: float) -> str:
-    return {math.inf: "exact", -math.inf: "none"}.get(ratio, f"{ratio:.1f}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cnn_convertor.cli import tables
+from cnn_convertor.cli import verdicts
 from cnn_convertor.cli.grids import plain
 from cnn_convertor.verification.results import (
     Accuracy,
@@ -38,7 +38,7 @@ WRONG = [Excess(f"conv{n}", "row 2" * (n == 1), 20.0 + n, 60.0) for n in range(7
 
 def described(result: Verification) -> list[str]:
     """The lines without the blanks that put columns below each other."""
-    return [" ".join(line.split()) for line in plain(tables.verification(result)).splitlines()]
+    return [" ".join(line.split()) for line in plain(verdicts.verification(result)).splitlines()]
 
 
 def wrong(excess: Excess) -> str:
@@ -170,4 +170,4 @@ def test_tables_have_a_column_for_each_measure() -> None:
         sensitivity=(Sensitivity("fc", 1234, 50.0, {"out": 53.0}), Sensitivity("conv", 8, 50.0, {})),
         accuracies=(Accuracy("out", 0.25, 0.5),),
     )
-    assert plain(tables.verification(result)) == TABLES
+    assert plain(verdicts.verification(result)) == TABLES

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cnn_convertor.cli import tables
+from cnn_convertor.cli import verdicts
 from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.ir.ops import Shape
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
@@ -79,7 +79,7 @@ def test_what_a_custom_layer_reads_is_compared(keras: Any, tmp_path: Path) -> No
     reason = "Keras does not have the code of this custom layer"
     assert result.unjudged == (Unjudged("twice", reason, is_verified=True),)
     assert [output.name for output in result.outputs] == ["conv, before twice", "pool"]
-    assert result.passed and f'not compared: "twice": {reason}' in tables.verification(result)
+    assert result.passed and f'not compared: "twice": {reason}' in verdicts.verification(result)
     assert json.loads(result.to_json())["unjudged"] == [{"layer": "twice", "reason": reason, "is_verified": True}]
 
 
@@ -154,7 +154,7 @@ def test_an_output_without_a_result_is_not_verified(tmp_path: Path, monkeypatch:
         Unjudged("sum", "it reads abs, which has no result", is_verified=False),
     )
     assert not result.passed
-    lines = tables.verification(result)
+    lines = verdicts.verification(result)
     assert str(lines[-1]).startswith('not verified: "sum" cannot be compared; give the expected outputs')
 
 
