@@ -26,7 +26,7 @@ BRIGHTEST = 255.0
 EXPECTED = "expected_"  # prefix of arrays that are results, not inputs
 SAMPLES = 4  # random images, where none are given
 MOST_PIXELS: Final = 1 << 25  # of an image: a PNG of a megabyte could have 2^30, the limit of OpenCV itself
-PART = 256  # samples that one process, or a worker of a cluster, runs at a time
+BATCH = 256  # samples that one process, or a worker of a cluster, runs at a time
 _MARKER = re.compile(rb"\xff[^\x00\x01\xd0-\xd8\xff]")  # of JPEG: an end, or the begin of a segment with a length
 # The starts of these: OpenCV goes by the content, and would read formats of FP32, which take four times the memory.
 _STARTS: Final = (b"BM", b"\xff\xd8", b"P2", b"P3", b"P5", b"P6", b"\x89PNG", b"II*\0", b"MM\0*", b"RIFF")
@@ -35,15 +35,15 @@ _LIMIT: Final = "OPENCV_IO_MAX_IMAGE_PIXELS"
 _COARSEST = 8  # random images have blocks of up to this many pixels
 
 
-def split(inputs: Mapping[str, Maps], size: int = PART) -> list[dict[str, Maps]]:
-    """Samples, input name -> (N, H, W, C), in parts of at most `size`: views, not copies."""
+def in_batches(inputs: Mapping[str, Maps], size: int = BATCH) -> list[dict[str, Maps]]:
+    """Samples, input name -> (N, H, W, C), in batches of at most `size`: views, not copies."""
     starts = range(0, count_of(inputs), size)
     return [{name: v[start : start + size] for name, v in inputs.items()} for start in starts]
 
 
-def part_name(index: int, count: int) -> str:
-    """The name of a part in messages."""
-    return f"part {index + 1} of {count} of the samples"
+def batch_name(index: int, count: int) -> str:
+    """The name of a batch in messages."""
+    return f"batch {index + 1} of {count} of the samples"
 
 
 def how_to_install(extra: str = "verify") -> str:

@@ -19,7 +19,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.config.request import preparation_of
 from cnn_convertor.errors import ConvertorWarning, UsageError
 from cnn_convertor.ir.ops import Shape
-from cnn_convertor.samples import MOST_PIXELS, PART, Preparation, random_samples, read_samples
+from cnn_convertor.samples import BATCH, MOST_PIXELS, Preparation, random_samples, read_samples
 from verification.trials import config
 
 COLOR = Preparation((100.0, 110.0, 120.0), 0.5, "BGR", is_given=True)
@@ -323,8 +323,8 @@ def test_an_image_without_opencv_says_how_to_go_on(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("page", ["cluster.md", "verify.md"])
-def test_pages_name_the_size_of_a_part(page: str) -> None:
-    assert f"parts of {PART}" in (Path(__file__).parents[1] / "docs" / page).read_text(encoding="utf-8")
+def test_pages_name_the_size_of_a_batch(page: str) -> None:
+    assert f"batches of {BATCH}" in (Path(__file__).parents[1] / "docs" / page).read_text(encoding="utf-8")
 
 
 NOISE = np.random.default_rng(1).integers(0, 256, (64, 64, 3), np.uint8)

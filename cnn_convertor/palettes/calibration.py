@@ -34,7 +34,7 @@ from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.palettes.layer_fit import FittedLayer, LayerTask, decibels, fit_layer
-from cnn_convertor.palettes.layer_inputs import LayerInputs, SamplesPart, each_part, measure
+from cnn_convertor.palettes.layer_inputs import Batch, LayerInputs, each_batch, measure
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import Samples
 from cnn_convertor.workers.outcomes import Item, Outcome, attempted
@@ -264,7 +264,7 @@ def compare_outputs(
     """For each output of the network, or the input of its softmax: two networks against one with FP16 weights."""
     names = [_name(plain.program.layers[index]) for index in plain.program.outputs]
     signals, noises = np.zeros(len(names)), np.zeros((2, len(names)))
-    for signal, noise in each_part(_compared, (plain, *pair), samples, bind(progress, "calibrate: compare"), on):
+    for signal, noise in each_batch(_compared, (plain, *pair), samples, bind(progress, "calibrate: compare"), on):
         signals += signal
         noises += noise
     return tuple(
@@ -273,13 +273,13 @@ def compare_outputs(
     )
 
 
-def _compared(part: SamplesPart) -> Outcome[tuple[Real, Real]]:
+def _compared(batch: Batch) -> Outcome[tuple[Real, Real]]:
     """The power of each output of the first network, (outputs,), and of the differences of the others, (networks, outputs)."""
 
     def work() -> tuple[Real, Real]:
         right, *others = (
             [layers[_before_softmax(network.program, index)].astype(np.float64) for index in network.program.outputs]
-            for network, layers in zip(part.networks, part.layers(), strict=True)
+            for network, layers in zip(batch.networks, batch.layers(), strict=True)
         )
         noises = [[np.sum(np.square(m - r)) for m, r in zip(maps, right, strict=True)] for maps in others]
         return np.array([np.sum(np.square(maps)) for maps in right]), np.array(noises)

@@ -23,7 +23,7 @@ from cnn_convertor.ir.ops import PRelu, Shape
 from cnn_convertor.palettes.gradients import error_powers
 from cnn_convertor.palettes.kernel_windows import Windows
 from cnn_convertor.progress import Progress, silent
-from cnn_convertor.samples import Samples, part_name, split
+from cnn_convertor.samples import Samples, batch_name, in_batches
 from cnn_convertor.workers.outcomes import Item, Outcome, attempted
 from cnn_convertor.workers.processes import HERE, Workers, gathered
 
@@ -66,7 +66,7 @@ class LayerInputs(NamedTuple):
         return LayerInputs(Moments(*(each[rows] for each in self.moments)), kept._replace(channels=rows))
 
 
-class SamplesPart(NamedTuple):
+class Batch(NamedTuple):
     """Samples for some networks, as a value for any process: input name -> (N, H, W, C). whole: the number of all samples.
 
     constants: the files of those of the first network, which other processes lack.
@@ -104,7 +104,7 @@ def measure(
     sums: dict[int, list[Real]] = {}
     files: dict[int, list[Path]] = {}
     stored = _stored(network.program, folder)
-    measured = each_part(_measured, (network,), samples, bind(progress, "calibrate: measure"), on, stored)
+    measured = each_batch(_measured, (network,), samples, bind(progress, "calibrate: measure"), on, stored)
     for number, (count, layers) in enumerate(measured):
         share = count / samples.count
         for index, means, square, kept, counts in layers:
@@ -139,50 +139,50 @@ def read_files(inputs: KeptFiles) -> Kept:
     return Kept(np.concatenate(kept), np.concatenate(means).reshape(-1, *kept[0].shape[2:]), np.concatenate(counts))
 
 
-def each_part(
-    work: Callable[[SamplesPart], Outcome[T]],
+def each_batch(
+    work: Callable[[Batch], Outcome[T]],
     networks: tuple[EmulatedNetwork, ...],
     samples: Samples,
     progress: Callable[[int, int], None],
     on: Workers,
     constants: tuple[Path, ...] = (),
 ) -> Iterator[T]:
-    """The results of work on each part of the samples, in their order.
+    """The results of work on each batch of samples, in their order.
 
-    progress: called with the number of finished samples and of all samples. constants: as in `SamplesPart`.
+    progress: called with the number of finished samples and of all samples. constants: as in `Batch`.
     """
-    each = parts(networks[0].program, samples)
+    each = small_batches(networks[0].program, samples)
     files = (*(path for network in networks for path in network.files), *constants)
     items = [
-        Item(SamplesPart(networks, inputs, samples.count, constants), part_name(i, len(each)), files)
+        Item(Batch(networks, inputs, samples.count, constants), batch_name(i, len(each)), files)
         for i, inputs in enumerate(each)
     ]
     ends = [0, *accumulate(count_of(inputs) for inputs in each)]
     return gathered(work, items, on=on, finished=lambda done: progress(ends[done], samples.count))
 
 
-def _measured(part: SamplesPart) -> Outcome[tuple[int, list[_Measured]]]:
+def _measured(batch: Batch) -> Outcome[tuple[int, list[_Measured]]]:
     """The number of samples, and what each convolution reads that begins a command."""
 
     def work() -> tuple[int, list[_Measured]]:
-        (layers,) = part.layers()
+        (layers,) = batch.layers()
         with np.errstate(over="ignore", invalid="ignore"):  # FP16 overflows: such layers are left out
-            return count_of(part.inputs), list(_each_layer(part, layers))
+            return count_of(batch.inputs), list(_each_layer(batch, layers))
 
     return attempted(work)
 
 
-def _each_layer(part: SamplesPart, layers: tuple[Maps, ...]) -> Iterator[_Measured]:
-    program = _with_stored(part.networks[0].program, part.constants)
+def _each_layer(batch: Batch, layers: tuple[Maps, ...]) -> Iterator[_Measured]:
+    program = _with_stored(batch.networks[0].program, batch.constants)
 
     def read(number: int) -> tuple[Maps, ...]:  # when needed: each is a copy
-        return _read(program, program.layers[number], layers, part.inputs)
+        return _read(program, program.layers[number], layers, batch.inputs)
 
     owners = [number for number, layer in enumerate(program.layers) for _ in convolutions_of(layer)]
     for index, powers in error_powers(program, layers, read):
         first = program.layers[owners[index]].runs[0].convolution
         assert first is not None
-        yield _measured_layer(index, first, read(owners[index])[0], powers, part.whole)
+        yield _measured_layer(index, first, read(owners[index])[0], powers, batch.whole)
 
 
 def _stored(program: Program, folder: Path) -> tuple[Path, ...]:
@@ -256,10 +256,10 @@ def _moments(mean: Real, square: Real) -> Moments | None:
     return Moments(mean, variance) if math.isfinite(float(variance.sum())) else None
 
 
-def parts(program: Program, samples: Samples) -> list[dict[str, Maps]]:
-    """The samples, in parts whose layers fit memory."""
+def small_batches(program: Program, samples: Samples) -> list[dict[str, Maps]]:
+    """The samples, in batches whose layers fit memory."""
     elements = sum(layer.output.shape.size for layer in program.layers)
-    return split(samples.inputs, max(1, _AT_A_TIME // elements))
+    return in_batches(samples.inputs, max(1, _AT_A_TIME // elements))
 
 
 def _read(program: Program, layer: Layer, layers: tuple[Maps, ...], inputs: Mapping[str, Maps]) -> tuple[Maps, ...]:

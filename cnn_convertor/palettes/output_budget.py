@@ -24,7 +24,7 @@ from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.palettes.calibration import fitting_and_judging, refuse_custom_layers
-from cnn_convertor.palettes.layer_inputs import parts
+from cnn_convertor.palettes.layer_inputs import small_batches
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.quantize.palette_layers import Effect, Layers, select
 from cnn_convertor.samples import Samples
@@ -76,7 +76,7 @@ def keep_outputs(
         names = [n for n, indices in variants.layers.items() if any(_is_open(program.weights[i]) for i in indices)]
         fixed = frozenset(variants.layers) - frozenset(names)
         savings = [variants.saved_bytes[name] for name in names]
-        choose, judge = (_Meter(variants, part) for part in (choosing, judging))
+        choose, judge = (_Meter(variants, samples) for samples in (choosing, judging))
 
         @cache
         def measure(layers: Layers) -> Effect:
@@ -182,8 +182,8 @@ class _Meter:
         return values[random.integers(values.size, size=share)] * math.sqrt(values.size / share)
 
     def _maps(self, network: EmulatedNetwork, *, exact: bool = False) -> Iterator[Sequence[Real]]:
-        """The judged maps of the samples, a part at a time."""
-        for inputs in parts(network.program, self._samples):
+        """The judged maps of the samples, a batch at a time."""
+        for inputs in small_batches(network.program, self._samples):
             layers = network.run(inputs, layers=True, exact=exact).layers
             yield [layers[index].astype(np.float64) for index in self._judged]
 

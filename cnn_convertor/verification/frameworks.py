@@ -105,7 +105,7 @@ def _agree(opencv: Reference, exact: Reference, graph: Graph) -> bool:
 
 
 class _Opening:
-    """A reference runner of one run. It reads the model once for all parts of the samples that a process gets."""
+    """A reference runner of one run. It reads the model once for all batches of samples that a process gets."""
 
     def __init__(self, opened: Callable[[Model, Graph], Opened]) -> None:
         self._opened = opened

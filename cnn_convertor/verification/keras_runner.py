@@ -18,7 +18,7 @@ from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.frontends.keras.importer import read_axes
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Custom, Order
-from cnn_convertor.samples import PART
+from cnn_convertor.samples import BATCH
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import HINT, KEPT, Reference, as_maps, as_output
 from cnn_convertor.verification.keras_formulas import Blob
@@ -31,7 +31,7 @@ from cnn_convertor.verification.keras_models import (
 )
 from cnn_convertor.verification.keras_network import read_network
 
-BATCH = 8  # samples that go through Keras at a time
+KERAS_BATCH = 8  # samples that go through Keras at a time
 
 
 def opened(model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps]], Reference]:
@@ -102,8 +102,8 @@ def _results(
     results: dict[str, list[Maps]] = {}
     outputs: list[list[Maps]] = []
     only = next((shape[0] for shape in shapes if shape[0]), None)  # the batch that some models take
-    batch = only or BATCH
-    for start, end in _batches(len(arrays[0]), batch):
+    batch = only or KERAS_BATCH
+    for start, end in _keras_batches(len(arrays[0]), batch):
         samples = [values[start:end] for values in arrays]
         count = len(samples[0])
         if only is not None:
@@ -143,10 +143,10 @@ def _refusals(path: Path) -> Iterator[None]:
         raise ModelError(Problem("DV712", problem, Origin(str(path)), HINT)) from error
 
 
-def _batches(count: int, size: int) -> Iterator[tuple[int, int]]:
-    """Where batches begin and end. No batch crosses the border of a part, so that a part alone gives the same results."""
-    for begin in range(0, count, PART):
-        end = min(begin + PART, count)
+def _keras_batches(count: int, size: int) -> Iterator[tuple[int, int]]:
+    """Where batches for Keras begin and end. None lies in two batches of samples, so that each of these alone gives the same results."""
+    for begin in range(0, count, BATCH):
+        end = min(begin + BATCH, count)
         yield from ((start, min(start + size, end)) for start in range(begin, end, size))
 
 

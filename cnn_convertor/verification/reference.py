@@ -18,7 +18,7 @@ from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Order, Shape
 from cnn_convertor.progress import Progress, silent
-from cnn_convertor.samples import EXPECTED, Samples, part_name, split
+from cnn_convertor.samples import EXPECTED, Samples, batch_name, in_batches
 from cnn_convertor.verification import frameworks
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import GIVEN, KEPT, Reference
@@ -30,8 +30,8 @@ from cnn_convertor.workers.processes import HERE, Workers, gather
 def run_device(
     network: EmulatedNetwork, inputs: Mapping[str, Maps], on: Workers = HERE, progress: Progress = silent
 ) -> Outputs:
-    """The device's outputs for all samples, and its layers for the first ones. on: where the samples run, in parts."""
-    return _joined_outputs([part.device for part in _run_spread(network, None, inputs, on, progress)])
+    """The device's outputs for all samples, and its layers for the first ones. on: where the samples run, in batches."""
+    return _joined_outputs([batch.device for batch in _run_spread(network, None, inputs, on, progress)])
 
 
 def run_both(
@@ -45,8 +45,8 @@ def run_both(
     known = _known_results(model, graph, samples)
     if len(known.outputs) == len(graph.outputs):
         return run_device(network, samples.inputs, on, progress), known
-    parts = _run_spread(network, model, samples.inputs, on, progress)
-    reference = _joined_references([each.reference for each in parts if each.reference is not None])
+    batches = _run_spread(network, model, samples.inputs, on, progress)
+    reference = _joined_references([each.reference for each in batches if each.reference is not None])
     known_layers = {layer_of(graph, graph.outputs[index]) for index in known.outputs}
     unjudged = {layer: why for layer, why in reference.unjudged.items() if layer not in known_layers}
     reference = replace(
@@ -55,7 +55,7 @@ def run_both(
         layers=_of_single_outputs(graph, reference.layers),
         unjudged=unjudged,
     )
-    return _joined_outputs([each.device for each in parts]), reference
+    return _joined_outputs([each.device for each in batches]), reference
 
 
 def first_samples(inputs: Mapping[str, Maps]) -> dict[str, Maps]:
@@ -132,13 +132,13 @@ def _shape_problem(values: Maps, shape: Shape, order: Order) -> str:
     return "has the shape N x {}, but the framework's order of axes is N x {}".format(*shown)
 
 
-# --- parts of the samples --------------------------------------------------------------------------------------------------
+# --- batches of samples ----------------------------------------------------------------------------------------------------
 
 
-class _Part(NamedTuple):
+class _Batch(NamedTuple):
     """Samples for both sides, as a value for any process: input name -> (N, H, W, C). The network comes without weights.
 
-    run: a name for all parts of a run. model: None for the device alone. first: the first sample of all, which chooses the
+    run: a name for all batches of a run. model: None for the device alone. first: the first sample of all, which chooses the
     reference runners. first_runner: index of the first one to try. is_first: keep the layers.
     """
 
@@ -151,8 +151,8 @@ class _Part(NamedTuple):
     is_first: bool
 
 
-class _PartResults(NamedTuple):
-    """The results of a part. runner: index of the reference runner that computed them."""
+class _BatchResults(NamedTuple):
+    """The results of a batch. runner: index of the reference runner that computed them."""
 
     device: Outputs
     reference: Reference | None = None
@@ -161,20 +161,20 @@ class _PartResults(NamedTuple):
 
 def _run_spread(
     network: EmulatedNetwork, model: Model | None, inputs: Mapping[str, Maps], on: Workers, progress: Progress
-) -> list[_PartResults]:
-    """The results of all parts, from one reference runner: if it refuses any part, the next one computes all of them."""
+) -> list[_BatchResults]:
+    """The results of all batches, from one reference runner: if it refuses any batch, the next one computes all of them."""
     run, first = os.urandom(8).hex(), {name: values[:1] for name, values in inputs.items()}
-    each = [inputs] if on == HERE else split(inputs)
+    each = [inputs] if on == HERE else in_batches(inputs)
     files = cache(lambda: () if model is None else model.files)  # only a cluster asks
     first_runner = 0
     try:
         while True:
             results = gather(
-                _run_part,
+                _run_batch,
                 [
                     Item(
-                        _Part(run, network, model, samples, first, first_runner, not number),
-                        part_name(number, len(each)),
+                        _Batch(run, network, model, samples, first, first_runner, not number),
+                        batch_name(number, len(each)),
                         network.files,
                         files,
                     )
@@ -191,19 +191,21 @@ def _run_spread(
         _RUNNERS.clear()  # with the models that they keep; a worker of a cluster keeps them until its next run
 
 
-def _run_part(part: _Part) -> Outcome[_PartResults]:
-    def work() -> _PartResults:
-        network = part.network.built()
-        device = _run_device(network, part.inputs, with_layers=part.is_first)
-        if part.model is None:
-            return _PartResults(device)
+def _run_batch(batch: _Batch) -> Outcome[_BatchResults]:
+    def work() -> _BatchResults:
+        network = batch.network.built()
+        device = _run_device(network, batch.inputs, with_layers=batch.is_first)
+        if batch.model is None:
+            return _BatchResults(device)
         runners, choices = (
-            _reference_runners(part, part.model, network)[part.first_runner :],
-            _choices(network, part.inputs),
+            _reference_runners(batch, batch.model, network)[batch.first_runner :],
+            _choices(network, batch.inputs),
         )
-        number, reference = frameworks.first_reference(runners, part.model, network.graph, part.inputs, choices)
-        return _PartResults(
-            device, reference if part.is_first else replace(reference, layers={}, maxima=()), part.first_runner + number
+        number, reference = frameworks.first_reference(runners, batch.model, network.graph, batch.inputs, choices)
+        return _BatchResults(
+            device,
+            reference if batch.is_first else replace(reference, layers={}, maxima=()),
+            batch.first_runner + number,
         )
 
     return attempted(work)
@@ -212,13 +214,13 @@ def _run_part(part: _Part) -> Outcome[_PartResults]:
 _RUNNERS: Final[dict[str, tuple[frameworks.Run, ...]]] = {}  # the name of the last run -> its reference runners
 
 
-def _reference_runners(part: _Part, model: Model, network: EmulatedNetwork) -> tuple[frameworks.Run, ...]:
-    """The reference runners, the best first. A process chooses them once for all parts of a run."""
-    runners = _RUNNERS.get(part.run)
+def _reference_runners(batch: _Batch, model: Model, network: EmulatedNetwork) -> tuple[frameworks.Run, ...]:
+    """The reference runners, the best first. A process chooses them once for all batches of a run."""
+    runners = _RUNNERS.get(batch.run)
     if runners is None:
-        runners = frameworks.reference_runners(model, network.graph, part.first, _choices(network, part.first))
+        runners = frameworks.reference_runners(model, network.graph, batch.first, _choices(network, batch.first))
         _RUNNERS.clear()
-        _RUNNERS[part.run] = runners
+        _RUNNERS[batch.run] = runners
     return runners
 
 
@@ -239,23 +241,23 @@ def _choices(network: EmulatedNetwork, inputs: Mapping[str, Maps]) -> dict[str, 
     held: dict[int, list[Maps]] = {unpooling.source: [] for unpooling in layers}
     for start in range(0, len(next(iter(inputs.values()))), KEPT):  # a few at a time: layers fill the memory
         outputs = network.run({name: values[start : start + KEPT] for name, values in inputs.items()}, layers=True)
-        for source, parts in held.items():
-            parts.append(outputs.layers[source])
+        for source, maps in held.items():
+            maps.append(outputs.layers[source])
     return {u.name: u.choice(network.program, np.concatenate(held[u.source])) for u in layers}
 
 
-def _joined_outputs(parts: Sequence[Outputs]) -> Outputs:
+def _joined_outputs(batches: Sequence[Outputs]) -> Outputs:
     """The outputs of all samples, with the layers of the first ones."""
-    outputs = zip(*(part.outputs for part in parts), strict=True)
-    return replace(parts[0], outputs=tuple(map(_joined, outputs)))
+    outputs = zip(*(batch.outputs for batch in batches), strict=True)
+    return replace(batches[0], outputs=tuple(map(_joined, outputs)))
 
 
-def _joined_references(parts: Sequence[Reference]) -> Reference:
-    """The results for all samples. Only outputs that have a result in every part have one."""
-    indices = sorted(set.intersection(*(set(part.outputs) for part in parts)))
-    outputs = {index: _joined([part.outputs[index] for part in parts]) for index in indices}
-    unjudged = {layer: why for part in parts for layer, why in part.unjudged.items()}
-    return replace(parts[0], outputs=outputs, unjudged=unjudged)
+def _joined_references(batches: Sequence[Reference]) -> Reference:
+    """The results for all samples. Only outputs that have a result in every batch have one."""
+    indices = sorted(set.intersection(*(set(batch.outputs) for batch in batches)))
+    outputs = {index: _joined([batch.outputs[index] for batch in batches]) for index in indices}
+    unjudged = {layer: why for batch in batches for layer, why in batch.unjudged.items()}
+    return replace(batches[0], outputs=outputs, unjudged=unjudged)
 
 
 def _joined(maps: Sequence[Maps]) -> Maps:

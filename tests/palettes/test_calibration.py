@@ -145,7 +145,7 @@ def test_the_mean_error_of_each_channel_leaves(transposed: bool, tmp_path: Path)
 def test_variances_and_means_are_those_of_the_channels(
     at_a_time: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The number of samples in a part does not change the result."""
+    """The number of samples in a batch does not change the result."""
     monkeypatch.setattr(layer_inputs, "_AT_A_TIME", at_a_time)
     graph, inputs = graph_of(KINDS["1x1"]), images(10)
     samples = Samples({"x": inputs}, "", {})

@@ -155,7 +155,7 @@ def test_the_death_of_workers_costs_what_kills_each_of_them(address: str, tmp_pa
     assert [found[number].result for number in range(6)] == [0, 1, 2, None, 4, 5]
     (problem,) = found[3].problems
     assert (problem.code, problem.message) == ("DV127", "each worker that worked on n3 died")
-    assert "--jobs" not in problem.hint, "n3 can be a part of the samples"
+    assert "--jobs" not in problem.hint, "n3 can be a batch of samples"
 
 
 @pytest.mark.slow

@@ -12,8 +12,8 @@ import pytest
 from cnn_convertor.config import Config
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.samples import PART
-from cnn_convertor.verification.keras_runner import _batches
+from cnn_convertor.samples import BATCH
+from cnn_convertor.verification.keras_runner import _keras_batches
 from cnn_convertor.workers.relocation import mapped, packed, placed, read_all, unpacked
 
 DIGITS = Path(__file__).resolve().parents[2] / "examples" / "digits_keras" / "digits.keras"
@@ -88,9 +88,9 @@ def test_constants_leave_their_values_behind() -> None:
         rebuild(*arguments).load()
 
 
-def test_no_batch_of_keras_reaches_into_another_part() -> None:
-    """So the framework computes the same batches for one part alone."""
-    assert list(_batches(10, 8)) == [(0, 8), (8, 10)]
-    crossed = [(start, end) for start, end in _batches(600, 12) if start // PART != (end - 1) // PART]
+def test_no_batch_of_keras_lies_in_two_batches_of_samples() -> None:
+    """So the framework computes the same for one of these alone."""
+    assert list(_keras_batches(10, 8)) == [(0, 8), (8, 10)]
+    crossed = [(start, end) for start, end in _keras_batches(600, 12) if start // BATCH != (end - 1) // BATCH]
     assert not crossed
-    assert [n for start, end in _batches(600, 12) for n in range(start, end)] == list(range(600))
+    assert [n for start, end in _keras_batches(600, 12) for n in range(start, end)] == list(range(600))

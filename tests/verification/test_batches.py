@@ -1,4 +1,4 @@
-"""Samples that are run in parts give the same results, to the last digit, as all at once."""
+"""Samples that are run in batches give the same results, to the last digit, as all at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cnn_convertor.emulation.execution import Maps
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.samples import split
+from cnn_convertor.samples import in_batches
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification import formula_runner, frameworks, keras_runner, onnx_runner, opencv_runner, reference
 from cnn_convertor.verification.framework_maps import Reference
@@ -32,7 +32,7 @@ from verification.trials import config
 pytestmark = pytest.mark.usefixtures("compiler")
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-SAMPLES, PART = 20, 9  # a part has at least the samples whose layers are kept
+SAMPLES, BATCH = 20, 9  # a batch has at least the samples whose layers are kept
 UNPOOLING = """
 input: "x" input_shape { dim: 1 dim: 3 dim: 8 dim: 8 }
 layer { name: "pool" type: "Pooling" bottom: "x" top: "p" top: "m" pooling_param { kernel_size: 2 stride: 2 } }
@@ -42,18 +42,18 @@ layer { name: "y" type: "Upsample" bottom: "p" bottom: "m" top: "y" upsample_par
 
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    """A cluster of this process, with small parts."""
+    """A cluster of this process, with small batches."""
 
     def spread(
         work: Callable[[Any], Outcome[Any]], items: Sequence[Item[Any]], **_: object
     ) -> Iterator[tuple[int, Outcome[Any]]]:
-        assert len(items) == -(-SAMPLES // PART)
+        assert len(items) == -(-SAMPLES // BATCH)
         for number, item in reversed([*enumerate(items)]):
             yield number, pickle.loads(pickle.dumps(work(pickle.loads(pickle.dumps(item.value)))))
 
     monkeypatch.setattr(cluster, "spread", spread)
-    monkeypatch.setattr(reference, "split", partial(split, size=PART))
-    monkeypatch.setattr(keras_runner, "PART", PART)
+    monkeypatch.setattr(reference, "in_batches", partial(in_batches, size=BATCH))
+    monkeypatch.setattr(keras_runner, "BATCH", BATCH)
     return Cluster("tcp://elsewhere:1")
 
 
@@ -75,31 +75,31 @@ NETWORKS: Mapping[str, Callable[[Path], Config]] = {
 @pytest.mark.parametrize(
     "case", [pytest.param(case, marks=[pytest.mark.slow] * (case == "Keras")) for case in NETWORKS]
 )
-def test_parts_give_what_the_whole_gives(case: str, elsewhere: Cluster, tmp_path: Path) -> None:
+def test_batches_give_what_the_whole_gives(case: str, elsewhere: Cluster, tmp_path: Path) -> None:
     pytest.importorskip("tensorflow" if case == "Keras" else "cv2")
     chosen = NETWORKS[case](tmp_path)
-    whole, parts = (verify(chosen, samples=SAMPLES, on=on) for on in (HERE, elsewhere))
-    assert whole.samples == SAMPLES and whole.framework == parts.framework
-    assert parts.to_json() == whole.to_json()
+    whole, batches = (verify(chosen, samples=SAMPLES, on=on) for on in (HERE, elsewhere))
+    assert whole.samples == SAMPLES and whole.framework == batches.framework
+    assert batches.to_json() == whole.to_json()
 
 
-def test_labels_count_in_all_parts(elsewhere: Cluster, tmp_path: Path) -> None:
+def test_labels_count_in_all_batches(elsewhere: Cluster, tmp_path: Path) -> None:
     pytest.importorskip("cv2")
     chosen, labels = NETWORKS["OpenCV"](tmp_path), tmp_path / "labels"
     labels.write_text("".join(f"{number % 3}\n" for number in range(SAMPLES)))
-    whole, parts = (verify(chosen, samples=SAMPLES, labels=labels, on=on) for on in (HERE, elsewhere))
+    whole, batches = (verify(chosen, samples=SAMPLES, labels=labels, on=on) for on in (HERE, elsewhere))
     assert 0 < whole.accuracies[0].device < 1
-    assert parts.to_json() == whole.to_json()
+    assert batches.to_json() == whole.to_json()
 
 
-def test_all_parts_have_one_reference_runner(
+def test_all_batches_have_one_reference_runner(
     elsewhere: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """OpenCV refuses the last part alone."""
+    """OpenCV refuses the last batch alone."""
     pytest.importorskip("cv2")
 
     def refusing(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, Any]) -> Reference:
-        if len(inputs["data"]) < PART:
+        if len(inputs["data"]) < BATCH:
             raise ConvertorError.of("DV712", "OpenCV refuses the network")
         return opencv_runner.run(model, graph, inputs, choices)
 
@@ -107,13 +107,13 @@ def test_all_parts_have_one_reference_runner(
     runner = frameworks.RUNNERS["OpenCV"]._replace(choose=lambda *_: (refusing, formula_runner.run))
     with monkeypatch.context() as patch:
         patch.setattr(frameworks, "RUNNERS", {"OpenCV": runner})
-        parts = verify(chosen, samples=SAMPLES, on=elsewhere)
+        batches = verify(chosen, samples=SAMPLES, on=elsewhere)
     monkeypatch.setattr(frameworks, "reference_runners", lambda *_: (formula_runner.run,))
-    assert parts.framework == formula_runner.FORMULAS
-    assert parts.to_json() == verify(chosen, samples=SAMPLES).to_json()
+    assert batches.framework == formula_runner.FORMULAS
+    assert batches.to_json() == verify(chosen, samples=SAMPLES).to_json()
 
 
-def test_a_process_prepares_once_for_all_parts(
+def test_a_process_prepares_once_for_all_batches(
     elsewhere: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("cv2")
@@ -135,7 +135,7 @@ def test_a_process_prepares_once_for_all_parts(
 
 
 @pytest.mark.slow
-def test_a_model_is_read_once_for_all_parts(
+def test_a_model_is_read_once_for_all_batches(
     elsewhere: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the run, nothing keeps it in the memory of this process."""
@@ -150,8 +150,8 @@ def test_a_model_is_read_once_for_all_parts(
     open_session = onnx_runner.open_session
     monkeypatch.setattr(onnx_runner, "open_session", opened)
     chosen = Config.read(EXAMPLES / "digits_pytorch" / "net.ini")
-    parts = verify(chosen, samples=SAMPLES, on=elsewhere)
+    batches = verify(chosen, samples=SAMPLES, on=elsewhere)
     (session,) = sessions
     gc.collect()
     assert session() is None
-    assert parts.to_json() == verify(chosen, samples=SAMPLES).to_json()
+    assert batches.to_json() == verify(chosen, samples=SAMPLES).to_json()
