@@ -112,10 +112,9 @@ def _verdict(result: Verification) -> Iterator[str]:
         yield f'"{output.name}": rounding alone leaves no more, so {decibels(output.allowed or 0.0)} dB are enough'
     if result.passed:
         verb = "loses" if result.judged_maps == 1 else "lose"
-        maps = f"; {numbered(result.judged_maps, 'map')} {verb} only what rounding to FP16 takes" * bool(
-            result.judged_maps
-        )
-        yield f"pass: every output has {result.min_sqnr:g} dB or more{', or what FP16 allows' * bool(lowered)}{maps}{jump}"
+        maps = f"; {numbered(result.judged_maps, 'map')} {verb} no more than rounding to FP16 explains"
+        judged = maps if result.judged_maps else ""
+        yield f"pass: every output has {result.min_sqnr:g} dB or more{', or what FP16 allows' * bool(lowered)}{judged}{jump}"
     elif result.wrong_packing:
         yield f"fail: {', '.join(result.wrong_packing)}: not the values of the palettes"
     elif result.failed_fp16:

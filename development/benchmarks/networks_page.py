@@ -29,7 +29,7 @@ checkout with the extras `onnx` and `verify`:
 
 ```text
 python -m development.benchmarks.zoo                  # writes every row of this table
-python -m development.benchmarks.zoo --missing        # writes the rows that are missing: goes on after an interruption
+python -m development.benchmarks.zoo --missing        # writes the rows that are missing: resumes after an interruption
 python -m development.benchmarks.zoo caffe_resnet50   # writes the rows of the networks named
 ```
 
@@ -71,7 +71,7 @@ package depends on none of them, and Ultralytics (AGPL-3.0) is used as a tool on
 
 ```text
 python3 -m venv libraries && libraries/bin/pip install -r development/benchmarks/exports/requirements.txt
-python -m development.benchmarks.exports --python libraries/bin/python --jobs 2    # goes on after an interruption
+python -m development.benchmarks.exports --python libraries/bin/python --jobs 2    # resumes after an interruption
 python -m development.benchmarks.exports --python libraries/bin/python --renew     # measures again what another commit has measured
 python -m development.benchmarks.exports --python libraries/bin/python --exporter torchscript    # one exporter alone
 ```

@@ -28,7 +28,8 @@ inline void Layer_7(fpga_layer &, void *, uint8_t *io) {
 
 The numbers of a `Tensor` are its offset in bytes, height, width and channels. The header holds the functions that the network
 uses. It needs C++11 and has no global state. Functions of elements run over the machine's vectors: NEON, or F16C if the compiler may use
-it (`-mf16c -mavx2 -mfma`). Most others copy their maps as FP32, for as long as the call takes. `development/benchmarks/functions.cpp` prints the time of each function on a PC or a board.
+it (`-mf16c -mavx2 -mfma`). Most others copy their maps as FP32, for as long as the call takes.
+`development/benchmarks/functions.cpp` prints the time of each function on a PC or a board.
 
 | function | does | which is |
 |---|---|---|
@@ -42,18 +43,18 @@ one of 3x3.
 
 A layer that the device could run goes to the CPU where that takes less time, as each change between them costs a command list, a
 wait, and the cache maintenance of the I/O buffer. These can: pools, sums, scales, activations, and fully connected layers and 1x1
-convolutions of a vector, such as the two of squeeze-and-excite. Their weights are FP16 in `NAME_weights.bin`, behind those of the device, also where
-others have palettes. Which do is the cheapest of all choices, a minimum cut over the network with the times of [the cost
-model](devices.md); without a change that it saves, no layer leaves the device. `inspect` and the report show the times that
-decided.
+convolutions of a vector, such as the two of squeeze-and-excite. Their weights are FP16 in `NAME_weights.bin`, behind those of the
+device, also where others have palettes. The choice is the cheapest of all: a minimum cut of the network, by the times of [the cost
+model](devices.md). A layer leaves the device only if that saves a change between the two. `inspect` and the report show the times
+that decided.
 
 ### Threads
 
 `cpu_threads` in `[OUTPUT]` lets several threads share the work of each such layer: `cpu_threads = 4`, or `auto` for as many as the
-board has cores. They belong to the network object, sleep between two layers, and end with the object. An element takes the same
-instructions in the same order, so results do not depend on their number. Maps below 32,768 elements are left to one thread,
-because to wake another takes longer. If the system has no more threads, the others do the work. The [estimate](devices.md#what-a-network-costs)
-knows the threads; who runs a layer is chosen for one.
+board has cores. They belong to the network object, sleep between two layers, and end with the object. Each element is computed by
+the same instructions in the same order, so results do not depend on the number of threads. Maps below 32,768 elements are left to
+one thread, because waking another takes longer. If the system cannot start a thread, the others do its work. The
+[estimate](devices.md#what-a-network-costs) takes the threads into account; the choice between CPU and device assumes one.
 
 Compile with `-pthread`. The default is 1: then no source includes `<thread>`, which firmware without an operating system lacks, and the
 board's other cores are left to the application.
@@ -66,9 +67,10 @@ refuses it where another layer or the application reads that input, and for more
 
 ### Numbers
 
-Functions compute in FP32. Swish and softmax take exponentials from a polynomial with a relative error of 1e-7, and up to 4e-8 for each binary
-place of the result: of all FP16 values, 3 give a swish that is a neighbor of the nearest FP16 value. A map that the device or the runtime reads next is FP16, in the device's order; a map that only the
-CPU or the application reads is FP32. An output of the network that would be in chunks is in the order H, W, C instead.
+Functions compute in FP32. Swish and softmax take exponentials from a polynomial with a relative error of 1e-7, and up to 4e-8 for
+each binary place of the result: of all FP16 values, 3 give a swish that is a neighbor of the nearest FP16 value. A map that the
+device or the runtime reads next is FP16, in the device's order; a map that only the CPU or the application reads is FP32. An output
+of the network that would be in chunks is in the order H, W, C instead.
 Positions that FP16 cannot hold are refused (DV424).
 
 An unpooling finds the maxima in the pooled map itself, so that map stays in memory until then. In FP16 some neighbors become

@@ -95,20 +95,21 @@ COSTS = (
     f"""
 ## What a network costs
 
-The time has three parts: the device's commands, the layers on the CPU, and the changes between them. For each command, a model gives cycles, the bytes that it moves to and from external memory, and the time: that of the slower of
-the two, and the time to start and end the command. The bytes are exactly those that the counters of the
-[emulated device](internals/host-device.md) show. For each layer on the
-CPU, the time follows from the [cycles of its function](#functions-on-the-cpu). The runtime puts commands that follow each other
-into one list; each list is started and waited for, and each change of side goes through the caches for the whole I/O buffer.
-**The times are estimates**: no board has confirmed them. The model assumes:
+The time has three parts: the device's commands, the layers on the CPU, and the changes between them. For each command, a model
+gives cycles, the bytes that it moves to and from external memory, and the time: that of the slower of the two, plus the time to
+start and end the command. The bytes are exactly those that the counters of the [emulated device](internals/host-device.md)
+show. For each layer on the CPU, the time follows from the [cycles of its function](#functions-on-the-cpu). The runtime puts
+commands that follow each other into one list; each list must be started and waited for, and each change between CPU and device
+needs cache maintenance for the whole I/O buffer. **The times are estimates**: no board has confirmed them. The model assumes:
 
 | assumption | evidence |
 |---|---|
 {"".join(f"| {words} | {evidence} |" + chr(10) for words, evidence in ASSUMPTIONS)}
-The summary of a conversion names the figures that are assumed. With `device = board.json` the model uses what a probe measured, and
-shows how far it is from the times of the probe's commands. **The estimate leaves out** misses of the CPU's caches other than the traffic
-of whole maps, custom layers and those of the SDK's runtime, what other programs take of the CPU, and commands of other blocks than
-the convolution's. `board.json` has the time of a list; `list_usec`, `cache_rate`, `cpu`, `cpu_freq` and `cpu_cores` of a file replace the others.
+The summary of a conversion names the figures that are assumed. With `device = board.json` the model uses what a probe measured,
+and shows how far it is from the times of the probe's commands. **The estimate leaves out** misses of the CPU's caches other
+than the traffic of whole maps, custom layers and those of the SDK's runtime, the CPU time of other programs, and commands of
+other blocks than the convolution's. `board.json` has the time of a list; `list_usec`, `cache_rate`, `cpu`, `cpu_freq` and
+`cpu_cores` of a file replace the others.
 
 Where one end of a time must decide, the rule is fixed: the shorter ends (the fastest clock and memory, the quickest start of
 commands) say whether a command is bound by compute or memory, and color pictures; `sweep` calls a time better only if both ends are.

@@ -23,6 +23,6 @@ def manual() -> str:
 
 def row_of(rule: Rule) -> str:
     """The row of a rule: its name, its docstring with the default limits, and its hint."""
-    meaning = rule.broken.__name__.replace("_", " ").capitalize().replace("Cpu", "CPU")
+    meaning = rule.broken.__name__.replace("_", " ").capitalize().replace("fp16", "FP16").replace("Sdk", "SDK")
     cause = " ".join(rule.describe(DV700.limits).split())
     return f"| {rule.code} | {meaning} | {cause} | {rule.hint[:1].upper()}{rule.hint[1:]}. |"

@@ -16,8 +16,9 @@ text of `--help`.
 
 Results go to standard output. Progress, warnings and errors go to standard error. [messages.md](messages.md) explains the code of
 each warning and error. On a terminal, a command that takes longer than a moment shows a progress bar, elsewhere a line every 30
-seconds; with `-v`, it prints a line with the time of each step. `NO_COLOR` turns off colors, and `CNN_CONVERTOR_DEBUG=1` shows the traceback of an error. For shell
-completion, run `eval "$(_CNN_CONVERTOR_COMPLETE=bash_source cnn-convertor)"` (or `zsh_source`, `fish_source`).
+seconds; with `-v`, it prints a line with the time of each step. `NO_COLOR` turns off colors, and `CNN_CONVERTOR_DEBUG=1` shows the
+traceback of an error. For shell completion, run `eval "$(_CNN_CONVERTOR_COMPLETE=bash_source cnn-convertor)"` (or `zsh_source`,
+`fish_source`).
 
 | exit code | meaning |
 |---|---|
@@ -105,20 +106,20 @@ device samples at the centers of pixels, and rounds to the nearest number.
 ## Outputs
 
 `get_final_output(values, i)` gives output `i`, in this order, or in the model's without `outputs`. `NAME_gen.h` has a constant for
-each output, named after its layer: `CNAME::kOutput_prob`. The outputs of a layer with several have the framework's own names: the tops
-of a Caffe layer, the values of an ONNX node, and `split:0`, `split:1` for the tensors of Keras's layer `split`. `inspect` shows them.
-Characters that C++ does not allow in a name become underscores.
+each output, named after its layer: `CNAME::kOutput_prob`. Where a layer has several outputs, they have the framework's own names:
+the tops of a Caffe layer, the values of an ONNX node, and `split:0`, `split:1` for the tensors of Keras's layer `split`. `inspect`
+shows them. Characters that C++ does not allow in a name become underscores.
 
 The namespace `CNAME_io` in `NAME_gen.h` has what an application needs to fill inputs and find outputs: `kInputs` and `kOutputs`
-(name, offset and size in bytes, height, width, channels, bytes of an element, layout), `kMean`, `kScale` (an
-array if `scale` or `std` has several numbers) and `kChannelOrder` for images, and `ToHalf` and `FromHalf`, which round as the convertor does.
+(name, offset and size in bytes, height, width, channels, bytes of an element, layout), `kMean`, `kScale` (an array if `scale` or
+`std` has several numbers) and `kChannelOrder` for images, and `ToHalf` and `FromHalf`, which round as the convertor does.
 
 ## A part of a network
 
 `outputs = fc7, prob` ends the network at these layers: their results are output 0 and output 1. Layers that these outputs do not
-need are left out, even if they could not be converted. A layer with several outputs gives all of them, and the own name of one of
-these outputs gives this one alone, also for `inputs`. `verify` compares the same outputs. If layers are refused, the note DV163 has the line that ends the network before them. It was tried: with it the network
-converts.
+need are left out, even if they could not be converted. A layer with several outputs gives all of them; the name of one of these
+outputs, also in `inputs`, gives that one alone. `verify` compares the same outputs. If layers are refused, the note DV163 has the
+line that ends the network before them. The convertor has tried it: with this line, the network converts.
 
 `inputs = conv3` begins the network behind this layer: the application computes its result and writes it as the input. Its size must
 be known. For the part behind a refused layer, write a second ini file with `inputs`. `verify` compares the same part; for ONNX it

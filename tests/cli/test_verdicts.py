@@ -32,7 +32,7 @@ OUT = compared("out", 50.0)
 RESULT = Verification(
     "net", "Keras", "random", 4, palette=False, transposed=False, min_sqnr=30.0, outputs=(OUT,), judged_maps=3
 )
-PASS = "pass: every output has 30 dB or more; 3 maps lose only what rounding to FP16 takes"
+PASS = "pass: every output has 30 dB or more; 3 maps lose no more than rounding to FP16 explains"
 WRONG = [Excess(f"conv{n}", "row 2" * (n == 1), 20.0 + n, 60.0) for n in range(7)]
 
 
@@ -153,7 +153,7 @@ net against Keras, palette weights: 1 sample (random)
   fc (Dense)       44.0            0.9990000       0.25        0.12      75.0%        8                 70.0
   * compared with fusion = none: the configured fusion keeps this map out of memory
 
-pass: every output has 30 dB or more; 3 maps lose only what rounding to FP16 takes"""
+pass: every output has 30 dB or more; 3 maps lose no more than rounding to FP16 explains"""
 
 
 def test_tables_have_a_column_for_each_measure() -> None:

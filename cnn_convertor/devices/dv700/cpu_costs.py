@@ -27,8 +27,8 @@ _SHARED: Final = 1 << 14  # units that are worth a thread, as threads.h has it
 ASSUMPTIONS: Final = (
     ("a function takes the cycles of a static analysis for each unit of its work", "llvm-mca; no measurement"),
     ("`cpu_threads` share the work equally, on the most of `cpu_cores` (the shorter end) or the fewest", "no measurement"),
-    ("it meets no value twice, up to 65,536 (the longer end), or one value alone (the shorter)", "the source"),
-    ("it waits for memory while it computes (the shorter end), or before (the longer)", "no measurement"),
+    ("a function that keeps results meets up to 65,536 different values (the longer end), or one alone (the shorter)", "the source"),
+    ("a function waits for memory while it computes (the shorter end), or before that (the longer)", "no measurement"),
 )  # fmt: skip
 
 

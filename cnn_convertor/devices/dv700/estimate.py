@@ -30,7 +30,7 @@ ASSUMPTIONS = (
     ),
     ("commands do not overlap", "no measurement"),
     (
-        "a change to the CPU and one to the device each go through the caches for the whole I/O buffer",
+        "each change to the CPU, and each to the device, needs cache maintenance for the whole I/O buffer",
         "the runtime's calls",
     ),
     *OF_CPU,

@@ -134,7 +134,7 @@ def kernel_size(subject: Subject) -> Iterator[Breach]:
 def strides_and_dilations(subject: Subject) -> Iterator[Breach]:
     """A stride is at most {max_stride} in each direction, a dilation {max_dilation}.
 
-    A stride that moves no window may be larger. For other convolutions the CPU gathers what their windows see, and it pools.
+    A stride that moves no window may be larger. Otherwise the CPU gathers the inputs of each window of a convolution, and it pools.
     """
     limits = subject.limits
     for where, window in _windows(subject):
@@ -167,8 +167,8 @@ def map_sizes(subject: Subject) -> Iterator[Breach]:
     """A map is at most {max_height} high and {max_width} wide.
 
     A convolution reads and writes at most {max_channels} channels. Any other map has at most {max_field}.
-    Larger maps get another height and width without moving data, or the CPU divides them; more channels become parts of
-    a concatenation, or of a sum, whose terms are rounded to FP16.
+    Larger maps get another height and width without moving data, or the CPU divides them. More channels are divided over
+    the inputs of a concatenation, or over the terms of a sum, which are rounded to FP16.
     """
     limits = subject.limits
     for nodes, run in subject.step.assignments:
@@ -227,7 +227,7 @@ def unified_buffer(subject: Subject) -> Iterator[Breach]:
 def dilation(subject: Subject) -> Iterator[Breach]:
     """A dilated convolution has an odd kernel, no PReLU, and an output of the input's size divided by the stride.
 
-    With stride 1 instead of its own, its output has the input's size, too: older user drivers compare these (docs/devices.md).
+    With stride 1 in place of its own, its output would have the input's size: older user drivers check this (docs/devices.md).
     Others are rewritten. Padding at the bottom and right that no window reaches is added where that helps.
     """
     for nodes, run in subject.step.assignments:
@@ -256,8 +256,8 @@ def dilation(subject: Subject) -> Iterator[Breach]:
 
 
 @rule("DV416", "use less padding", on=RunsOn.GRAPH)
-def maximum_of_padding(subject: NodeSubject) -> Iterator[Breach]:
-    """Each window of a max pool covers an element of the map: padding alone has no maximum."""
+def windows_of_padding_alone(subject: NodeSubject) -> Iterator[Breach]:
+    """Each window of a max pool covers an element of the map, since padding alone has no maximum."""
     graph, node, _ = subject
     op = node.op.op if isinstance(node.op, OnCpu) else node.op
     if not isinstance(op, MaxPool2d):
@@ -310,8 +310,8 @@ def constants(subject: Subject) -> Iterator[Breach]:
 
 
 @rule("DV421", "let the network end there, and do the rest in the application", on=RunsOn.GRAPH)
-def cpu_results_are_final(subject: NodeSubject) -> Iterator[Breach]:
-    """Custom layers write FP32, which neither commands nor the runtime read. Generated CPU functions do."""
+def readers_of_custom_layers(subject: NodeSubject) -> Iterator[Breach]:
+    """Custom layers write FP32, which generated CPU functions read, but neither commands nor the runtime do."""
     graph, node, _ = subject
     if isinstance(node.op, OnCpu) or is_view(node):
         return
@@ -322,7 +322,7 @@ def cpu_results_are_final(subject: NodeSubject) -> Iterator[Breach]:
 
 
 @rule("DV424", "let the network end there, or search fewer elements", on=RunsOn.GRAPH)
-def places_in_half(subject: NodeSubject) -> Iterator[Breach]:
+def indices_in_fp16(subject: NodeSubject) -> Iterator[Breach]:
     """FP16 holds indices up to {max_exact_integer}: only the application and CPU layers read an ArgMax among more elements."""
     graph, node, limits = subject
     match node.op:
