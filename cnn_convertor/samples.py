@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cnn_convertor import __version__
-from cnn_convertor.emulation.execution import Maps, count_of
+from cnn_convertor.emulation.feature_maps import Maps, count_of
 from cnn_convertor.errors import Origin, Problem, UsageError, near_file, warn
 from cnn_convertor.files.numpy_files import load_array, load_arrays
 from cnn_convertor.ir.graph import Graph

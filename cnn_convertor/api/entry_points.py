@@ -13,7 +13,7 @@ from cnn_convertor.config.given import Network, configured, kept
 from cnn_convertor.conversion import bulk, cache, inspection
 from cnn_convertor.conversion.bulk import ConversionJob, Converted
 from cnn_convertor.conversion.convert import ConvertedNetwork
-from cnn_convertor.emulation.execution import Maps
+from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import load as load_config
 from cnn_convertor.progress import Progress, silent

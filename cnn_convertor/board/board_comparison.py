@@ -21,7 +21,7 @@ from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.program import ElementType, Layer, Program
 from cnn_convertor.devices.dv700.weights.palettes import has_palettes
 from cnn_convertor.devices.intervals import Interval, total
-from cnn_convertor.emulation.execution import Maps, Outputs, Traffic, given_memory, input_bytes, outputs_of
+from cnn_convertor.emulation.feature_maps import Maps, Outputs, Traffic, given_memory, input_bytes, outputs_of
 from cnn_convertor.emulation.network import EmulatedNetwork, install
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files.replacing import Contents

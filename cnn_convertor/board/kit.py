@@ -20,7 +20,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.checking import on_disk
 from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.emulation.execution import input_bytes
+from cnn_convertor.emulation.feature_maps import input_bytes
 from cnn_convertor.errors import ConvertorError, Origin, UsageError
 from cnn_convertor.files import replacing
 from cnn_convertor.files.replacing import Contents, Digest

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cnn_convertor.devices.dv700.program import ElementType, Program
-from cnn_convertor.emulation.execution import Maps
+from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files import json_files
 from cnn_convertor.verification.on_board import Measured

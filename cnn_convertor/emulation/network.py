@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -15,13 +17,30 @@ from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.encoding import encode_buffer
 from cnn_convertor.emulation.build import build, runner
-from cnn_convertor.emulation.execution import Maps, Outputs, run
+from cnn_convertor.emulation.feature_maps import Maps, Outputs, Traffic, count_of, input_bytes, layers_of, outputs_of
+from cnn_convertor.errors import ConvertorError, Origin
 from cnn_convertor.files.replacing import Contents, replace_all
+from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Shape
+from cnn_convertor.workers.pool import share
+from cnn_convertor.workers.programs import run_all
 
+_BLOCKS: Final = {"conv": "CONV", "fc": "FC", "maximizer": "MX", "ipu": "IPU"}  # in the device tree
+_ERROR: Final = "error: "  # prefix of the runner's messages
 _LOG = logging.getLogger(__name__)  # the command line shows it
 _BUILT: Final[dict[str, Path]] = {}  # the name of a network's executable -> the executable of this computer
+
+
+class Flat(NamedTuple):
+    """Results as they lie in memory. outputs: (N, size of all of them). layers: (N, size) for each layer, or none.
+
+    traffic: of one sample, for each layer, or none.
+    """
+
+    outputs: Maps
+    layers: tuple[Maps, ...] = ()
+    traffic: tuple[Traffic, ...] = ()
 
 
 class EmulatedNetwork(NamedTuple):
@@ -72,19 +91,61 @@ class EmulatedNetwork(NamedTuple):
     def run(
         self, inputs: Mapping[str, Maps], *, layers: bool = False, exact: bool = False, replaced: bytes | None = None
     ) -> Outputs:
-        """Run it on samples: input name -> (N, H, W, C). replaced: as in `execution.run`."""
-        return run(
-            self.executable,
-            self.weights,
-            self.program,
-            inputs,
-            shapes=self.shapes,
-            layers=layers,
-            exact=exact,
-            replaced=replaced,
-            device=self.device,
-            data=self.data,
-        )
+        """Run it on samples: input name -> (N, H, W, C).
+
+        layers: keep every layer's map, too. exact: keep maps in FP32 beside the FP16 memory. replaced: outputs of layers from
+        elsewhere, as of `given_layers` or `given_memory`: each layer reads those of the layers before it.
+        Raises UsageError for inputs that do not fit the network, ConvertorError as `execute` does.
+        """
+        memory, samples = input_bytes(self.program, inputs), count_of(inputs)
+        flat = self.execute(memory, samples, layers=layers, exact=exact, replaced=replaced)
+        return Outputs(outputs_of(self.program, flat.outputs, self.shapes), flat.layers, flat.traffic)
+
+    def execute(
+        self, inputs: bytes, samples: int, *, layers: bool = False, exact: bool = False, replaced: bytes | None = None
+    ) -> Flat:
+        """Run it on inputs as they lie in memory: the FP16 of all samples, each with all its inputs.
+
+        Reading what nothing wrote is an error. Raises ConvertorError when the device refuses a command, or when the network
+        relies on a fault of the SDK's runtime.
+        """
+        with temporary_folder() as folder:
+            (folder / "input.bin").write_bytes(inputs)
+            command = [str(self.executable), str(self.weights), str(folder / "input.bin"), str(folder)]
+            command += ["--layers"] * layers
+            if replaced is not None:
+                assert layers, "given outputs take the place of layers' outputs"
+                (folder / "given.bin").write_bytes(replaced)
+                command.append(str(folder / "given.bin"))
+            (result,) = run_all([command], environment=self._environment(exact=exact))
+            if result.returncode != 0:
+                lines = result.stderr.splitlines()
+                errors = [line.removeprefix(_ERROR) for line in lines if line.startswith(_ERROR)]
+                said = "\n".join(errors) or f"it ended with status {result.returncode}"
+                problem = f"the device refuses the network: {said}"
+                hint = "unless its files were changed, this is an error of the convertor: please report it"
+                raise ConvertorError.of("DV704", problem, Origin(self.program.name), hint)
+            outputs = np.fromfile(folder / "outputs.bin", "<f4").reshape(samples, -1)
+            if not layers:
+                return Flat(outputs)
+            index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
+            sizes = [entry["count"] for entry in index["layers"]]
+            maps = layers_of(self.program, np.fromfile(folder / "layers.bin", "<f4").reshape(samples, -1), sizes)
+            return Flat(outputs, maps, tuple(Traffic(**entry) for entry in index["layer_traffic"]))
+
+    def _environment(self, *, exact: bool) -> dict[str, str]:
+        """Tells the emulated device its limits and blocks. What the user sets in the environment wins over the threads."""
+        limits, blocks = self.device.limits.of_board._asdict(), (_BLOCKS[block] for block in sorted(self.device.blocks))
+        return {
+            "DMP_DV_THREADS": str(share()),
+            **{name: value for name, value in os.environ.items() if name != "DMP_DV_EXACT"},
+            **({"DMP_DV_EXACT": "1"} if exact else {}),
+            "DMP_DV_CHECK_UNINITIALIZED": "1",
+            "DMP_DV_STRICT": "1",
+            **{f"DMP_DV_{name.upper()}": str(int(limit)) for name, limit in limits.items()},
+            "DMP_DV_BLOCKS": ",".join(blocks),
+            **({"DMP_DV_PROGRAM": str(self.data)} if self.data else {}),
+        }
 
 
 def install(

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.emulation.execution import Maps, execute
+from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.emulation.network import install_data
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files.temporary import temporary_folder
@@ -39,10 +39,7 @@ def record(graph: Graph, program: Program, *, low: float, high: float, device: D
     drawn = _drawn(sum(tensor.shape.size for _, tensor in program.inputs))
     inputs = drawn.astype(np.uint8) if program.byte_input else levels[drawn]
     with temporary_folder() as folder:
-        network = install_data(graph, program, folder, device=device)
-        flat = execute(
-            network.executable, network.weights, program, inputs.tobytes(), samples=1, device=device, data=network.data
-        )
+        flat = install_data(graph, program, folder, device=device).execute(inputs.tobytes(), samples=1)
     sizes = [program.layers[index].output.shape.size for index in program.outputs]
     return SelfTest(levels, tuple(np.split(flat.outputs[0], np.cumsum(sizes)[:-1])))
 

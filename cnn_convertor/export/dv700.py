@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cnn_convertor.devices.dv700.program import ElementType, Program, Weights
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.devices.dv700.weights.streams import PackedShape, unpack
-from cnn_convertor.emulation.execution import is_plain
+from cnn_convertor.emulation.feature_maps import is_plain
 from cnn_convertor.export.parts import Role
 from cnn_convertor.export.surface import Surface
 from cnn_convertor.ir.constant import Constant

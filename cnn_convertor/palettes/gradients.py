@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.program import Convolution, Layer, LayerType, PoolingKind, Program, Run, Tensor
 from cnn_convertor.devices.dv700.weights.palettes import convolutions_of
-from cnn_convertor.emulation.execution import Maps, as_maps, is_plain, to_memory
+from cnn_convertor.emulation.feature_maps import Maps, as_maps, is_plain, to_memory
 from cnn_convertor.emulation.variants import judged_layers
 from cnn_convertor.errors import assert_never
 from cnn_convertor.ir.ops import Elu, Function, PRelu, Relu, Relu6, Sigmoid, Tanh

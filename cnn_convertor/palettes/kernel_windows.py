@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.program import Convolution, Pooling, Run
-from cnn_convertor.emulation.execution import Values
+from cnn_convertor.emulation.feature_maps import Values
 from cnn_convertor.ir.ops import ONE, Padding, Pair
 
 Real: TypeAlias = NDArray[np.float64]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Run, Tensor
 from cnn_convertor.devices.dv700.weights.palettes import convolutions_of
-from cnn_convertor.emulation.execution import Maps, as_maps, count_of, from_memory, to_memory
+from cnn_convertor.emulation.feature_maps import Maps, as_maps, count_of, from_memory, to_memory
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.ir.constant import ALL, Constant
 from cnn_convertor.ir.ops import PRelu, Shape

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.emulation.execution import Maps
+from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.files.limited import TooLargeError, contents
 from cnn_convertor.ir.graph import Graph

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.config.request import Request
-from cnn_convertor.emulation.execution import Maps
+from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.errors import Origin, Problem, warn
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.samples import ARRAYS, IMAGES, Given, Preparation, axes_of, read_samples, shapes_of

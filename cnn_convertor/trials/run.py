@@ -14,7 +14,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.checking import on_disk
 from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.emulation.execution import Maps
+from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.emulation.network import EmulatedNetwork, install, install_data, installed
 from cnn_convertor.errors import ConvertorError, Origin, Problem, warn
 from cnn_convertor.files import codes

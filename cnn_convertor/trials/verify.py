@@ -15,7 +15,7 @@ from cnn_convertor.conversion.checking import on_disk
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.palettes import decoded, has_palettes, with_weights_of, without_palettes
-from cnn_convertor.emulation.execution import Maps, Outputs
+from cnn_convertor.emulation.feature_maps import Maps, Outputs
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.variants import variants_of
 from cnn_convertor.errors import ConvertorWarning, Origin, Problem, warn

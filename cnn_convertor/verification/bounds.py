@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.program import ElementType, Layer, Program
-from cnn_convertor.emulation.execution import LARGEST_HALF, Maps, Outputs, as_maps, given_layers
+from cnn_convertor.emulation.feature_maps import LARGEST_HALF, Maps, Outputs, as_maps, given_layers
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir.graph import Graph

@@ -5,7 +5,7 @@ The least difference between two scores decides which of two boxes is kept, so r
 
 import numpy as np
 
-from cnn_convertor.emulation.execution import Maps
+from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.ops import BoxCode, DetectionOutput
 from cnn_convertor.verification.caffe_network import evaluate, read_network

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from cnn_convertor.emulation.execution import Maps
+from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.errors import ConvertorError, Origin, Problem
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph

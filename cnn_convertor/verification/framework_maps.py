@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cnn_convertor.emulation.execution import Maps
+from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.errors import Problem, UsageError
 from cnn_convertor.frontends.nchw import shape_of
 from cnn_convertor.ir.ops import Order, Shape

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from cnn_convertor.devices.dv700.program import Layer, LayerType, Program, Tensor
-from cnn_convertor.emulation.execution import (
+from cnn_convertor.emulation.feature_maps import (
     LARGEST_HALF,
     Maps,
     Outputs,

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.emulation.execution import Maps, Outputs, as_maps
+from cnn_convertor.emulation.feature_maps import Maps, Outputs, as_maps
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.ir.ops import (
     Activation,

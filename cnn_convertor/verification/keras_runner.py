@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from cnn_convertor.emulation.execution import Maps
+from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem, UsageError
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.frontends.keras.importer import read_axes

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.emulation.execution import Maps
+from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.frontends.frontend import Model

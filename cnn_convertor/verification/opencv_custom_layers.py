@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cnn_convertor.emulation.execution import Maps
+from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.frontends.caffe.definition import CaffeLayer
 from cnn_convertor.verification.unpooling import DeviceMaxima, Indices
 

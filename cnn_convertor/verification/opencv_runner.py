@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from cnn_convertor.emulation.execution import Maps
+from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.errors import ConvertorError, Origin, Problem
 from cnn_convertor.frontends.caffe.definition import CaffeLayer, read_definition
 from cnn_convertor.frontends.caffe.parameters import WeightsFile

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.program import LayerType, Program
-from cnn_convertor.emulation.execution import Maps, Outputs, as_maps
+from cnn_convertor.emulation.feature_maps import Maps, Outputs, as_maps
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.variants import Variants
 from cnn_convertor.ir.graph import Graph

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from cnn_convertor.emulation.execution import Maps, Outputs
+from cnn_convertor.emulation.feature_maps import Maps, Outputs
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.errors import Origin, Problem, UsageError, near_names
 from cnn_convertor.frontends.frontend import Model

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.program import ElementType, Layer, Program, Run, StoredArray
-from cnn_convertor.emulation.execution import Maps
+from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import Relu
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.emulation.execution import Maps, as_maps
+from cnn_convertor.emulation.feature_maps import Maps, as_maps
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import MaxUnpool, Shape, Window
 from cnn_convertor.verification.compare import layer_of

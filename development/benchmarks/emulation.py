@@ -20,7 +20,7 @@ import onnxruntime
 
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
-from cnn_convertor.emulation.execution import Maps
+from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.pipeline import load
 from cnn_convertor.trials.run import prepare

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.emulation.execution import Outputs
+from cnn_convertor.emulation.feature_maps import Outputs
 from cnn_convertor.emulation.network import EmulatedNetwork, install_data
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends.frontend import Model

@@ -16,19 +16,18 @@ import numpy as np
 import pytest
 
 from cnn_convertor import codegen
-from cnn_convertor.codegen import RenderOptions, render, rendering
+from cnn_convertor.codegen import RenderOptions, emit, render, rendering
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.rules import check
-from cnn_convertor.devices.dv700.weights.encoding import encode_all, encode_buffer
+from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions, choose
 from cnn_convertor.emulation import build as emulation_build
-from cnn_convertor.emulation.build import build as build_program
-from cnn_convertor.emulation.execution import run
+from cnn_convertor.emulation.network import install
 from cnn_convertor.errors import Origin, UnsupportedError
 from cnn_convertor.files.replacing import replace_all
 from cnn_convertor.ir import ops
@@ -634,14 +633,9 @@ def test_the_python_module_knows_where_inputs_lie() -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_random_networks_give_their_results_on_the_emulated_device(seed: int, tmp_path: Path) -> None:
     graph, program = next(legal_networks(100 * seed, transposed=seed % 2 == 0))
-    replace_all(
-        tmp_path,
-        {**render(program, RenderOptions("m")), "w.bin": encode_buffer(program)},
-    )
+    network = install(graph, program, emit(program, RenderOptions("m")), tmp_path, device=DV700)
     x = {name: v.astype(np.float16).astype(np.float32) for name, v in random_networks.inputs_for(graph).items()}
-    shapes = [graph.shape(name) for name in graph.outputs]
-    maps = {name: values[None] for name, values in x.items()}
-    result = run(build_program(tmp_path, "net"), tmp_path / "w.bin", program, maps, shapes=shapes, exact=True)
+    result = network.run({name: values[None] for name, values in x.items()}, exact=True)
     expected = ir_reference.run(graph, x)
     for name, output in zip(graph.outputs, result.outputs, strict=True):
         np.testing.assert_allclose(output[0], expected[name], atol=0.02 * max(1e-3, np.abs(expected[name]).max()))

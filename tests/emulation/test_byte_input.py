@@ -17,7 +17,7 @@ from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.weights.palettes import with_choices
 from cnn_convertor.emulation import selftest
 from cnn_convertor.emulation.build import INCLUDE, device_library, find_compiler
-from cnn_convertor.emulation.execution import input_bytes
+from cnn_convertor.emulation.feature_maps import input_bytes
 from cnn_convertor.errors import UnsupportedError, UsageError
 from cnn_convertor.files.replacing import replace_all
 from cnn_convertor.ir import ops

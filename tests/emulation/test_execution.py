@@ -22,7 +22,7 @@ from cnn_convertor.devices.dv700.profile import Figure
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.emulation import build as building
 from cnn_convertor.emulation import network as emulated_network
-from cnn_convertor.emulation.execution import from_memory, given_layers, input_bytes, outputs_of, to_memory
+from cnn_convertor.emulation.feature_maps import from_memory, given_layers, input_bytes, outputs_of, to_memory
 from cnn_convertor.errors import ConvertorError, ConvertorWarning, UsageError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

@@ -14,7 +14,7 @@ from cnn_convertor.audit import audit
 from cnn_convertor.config.request import Request, preparation_of
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.emulation.build import INCLUDE, device_library, find_compiler
-from cnn_convertor.emulation.execution import input_bytes
+from cnn_convertor.emulation.feature_maps import input_bytes
 from cnn_convertor.files.replacing import replace_all
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

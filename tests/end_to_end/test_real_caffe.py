@@ -12,7 +12,7 @@ import pytest
 
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
-from cnn_convertor.emulation.execution import Maps
+from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import DetectionOutput

@@ -19,7 +19,7 @@ from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.devices.dv700.weights.palette_report import Reason
 from cnn_convertor.devices.dv700.weights.palettes import describe, without_palettes
-from cnn_convertor.emulation.execution import Maps
+from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.emulation.network import EmulatedNetwork, install
 from cnn_convertor.emulation.variants import variants_of
 from cnn_convertor.errors import Origin, UnsupportedError, UsageError

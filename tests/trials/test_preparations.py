@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.config.request import Request
-from cnn_convertor.emulation.execution import Maps, count_of
+from cnn_convertor.emulation.feature_maps import Maps, count_of
 from cnn_convertor.errors import ConvertorWarning
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph

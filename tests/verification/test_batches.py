@@ -15,7 +15,7 @@ import pytest
 
 from cnn_convertor.config import Config
 from cnn_convertor.emulation import network
-from cnn_convertor.emulation.execution import Maps
+from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph

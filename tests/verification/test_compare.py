@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.devices.dv700.program import LayerType, Program
-from cnn_convertor.emulation.execution import Maps, to_memory
+from cnn_convertor.emulation.feature_maps import Maps, to_memory
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

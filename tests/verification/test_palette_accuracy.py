@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
-from cnn_convertor.emulation.execution import Maps
+from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.ir.ops import Shape
 from cnn_convertor.pipeline import load
 from cnn_convertor.samples import Preparation, read_image

@@ -1,32 +1,22 @@
-"""Runs a compiled network on the emulated device: maps in (N, H, W, C) go in and come out."""
+"""Maps of N samples in (N, H, W, C), and as they lie in the memory of the emulated device."""
 
-import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
-from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import ByteInput, ElementType, Layer, LayerType, Program
 from cnn_convertor.errors import ConvertorError, Origin, UsageError
-from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.ops import Order, Shape
-from cnn_convertor.workers.pool import share
-from cnn_convertor.workers.programs import run_all
 
 Maps: TypeAlias = NDArray[np.float32]
 Values = TypeVar("Values", NDArray[np.float32], NDArray[np.float64])
 LARGEST_HALF = 65504.0
-_BLOCKS = {"conv": "CONV", "fc": "FC", "maximizer": "MX", "ipu": "IPU"}  # in the device tree
-_ERROR = "error: "  # prefix of the runner's messages
 
 
 def count_of(inputs: Mapping[str, Maps]) -> int:
@@ -55,102 +45,6 @@ class Outputs:
     outputs: tuple[Maps, ...]
     layers: tuple[Maps, ...] = ()
     traffic: tuple[Traffic, ...] = ()
-
-
-def run(
-    executable: Path,
-    weights: Path,
-    program: Program,
-    inputs: Mapping[str, Maps],
-    *,
-    shapes: Sequence[Shape] | None = None,
-    layers: bool = False,
-    exact: bool = False,
-    replaced: bytes | None = None,
-    device: Device = DV700,
-    data: Path | None = None,
-) -> Outputs:
-    """Run a network on samples. executable: built from the program's sources, or the runner of `data`.
-
-    inputs: input name -> (N, H, W, C). shapes: those of the outputs as the framework has them, where they differ from the
-    program's (a reshape that moves nothing); None: the program's own. layers: keep every layer's map, too.
-    exact: keep maps in FP32 beside the FP16 memory. replaced: outputs of layers from elsewhere, as of `given_layers` or
-    `given_memory`: each layer reads those of the layers before it. device: what to emulate.
-    Raises UsageError for inputs that do not fit the network, ConvertorError when the device refuses a command.
-    """
-    flat = execute(
-        executable,
-        weights,
-        program,
-        input_bytes(program, inputs),
-        samples=count_of(inputs),
-        layers=layers,
-        exact=exact,
-        replaced=replaced,
-        device=device,
-        data=data,
-    )
-    return Outputs(outputs_of(program, flat.outputs, shapes), flat.layers, flat.traffic)
-
-
-class Flat(NamedTuple):
-    """Results as they lie in memory. outputs: (N, size of all of them). layers: (N, size) for each layer, or none.
-
-    traffic: of one sample, for each layer, or none.
-    """
-
-    outputs: Maps
-    layers: tuple[Maps, ...] = ()
-    traffic: tuple[Traffic, ...] = ()
-
-
-def execute(
-    executable: Path,
-    weights: Path,
-    program: Program,
-    inputs: bytes,
-    *,
-    samples: int,
-    layers: bool = False,
-    exact: bool = False,
-    replaced: bytes | None = None,
-    device: Device = DV700,
-    data: Path | None = None,
-) -> Flat:
-    """Run a network on inputs as they lie in memory: the FP16 of all samples, each with all its inputs.
-
-    data: the file of the program, where the executable is the runner. Reading what nothing wrote is an error.
-    Raises ConvertorError when the device refuses a command, or when the network relies on a fault of the SDK's runtime.
-    """
-    inherited = {name: value for name, value in os.environ.items() if name != "DMP_DV_EXACT"}
-    environment = {"DMP_DV_THREADS": str(share())} | inherited
-    environment |= {"DMP_DV_EXACT": "1"} if exact else {}
-    environment |= {"DMP_DV_CHECK_UNINITIALIZED": "1", "DMP_DV_STRICT": "1"}
-    environment |= {
-        f"DMP_DV_{name.upper()}": str(int(limit)) for name, limit in device.limits.of_board._asdict().items()
-    }
-    environment |= {"DMP_DV_BLOCKS": ",".join(_BLOCKS[block] for block in sorted(device.blocks))}
-    environment |= {"DMP_DV_PROGRAM": str(data)} if data else {}
-    with temporary_folder() as folder:
-        (folder / "input.bin").write_bytes(inputs)
-        command = [str(executable), str(weights), str(folder / "input.bin"), str(folder), *["--layers"] * layers]
-        if replaced is not None:
-            assert layers, "given outputs take the place of layers' outputs"
-            (folder / "given.bin").write_bytes(replaced)
-            command.append(str(folder / "given.bin"))
-        (result,) = run_all([command], environment=environment)
-        if result.returncode != 0:
-            lines = result.stderr.splitlines()
-            errors = [line.removeprefix(_ERROR) for line in lines if line.startswith(_ERROR)]
-            said = "\n".join(errors) or f"it ended with status {result.returncode}"
-            hint = "unless its files were changed, this is an error of the convertor: please report it"
-            raise ConvertorError.of("DV704", f"the device refuses the network: {said}", Origin(program.name), hint)
-        outputs = np.fromfile(folder / "outputs.bin", "<f4").reshape(samples, -1)
-        if not layers:
-            return Flat(outputs)
-        index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
-        traffic = tuple(Traffic(**entry) for entry in index["layer_traffic"])
-        return Flat(outputs, _layers(folder, index, program, samples), traffic)
 
 
 # --- memory ------------------------------------------------------------------------------------------------------------
@@ -259,7 +153,11 @@ def _stored(values: Maps, kind: ElementType) -> NDArray[np.uint8]:
 
 
 def outputs_of(program: Program, flat: Maps, shapes: Sequence[Shape] | None) -> tuple[Maps, ...]:
-    """Outputs as they lie in memory, (N, size of all of them), as maps. shapes: as in `run`."""
+    """Outputs as they lie in memory, (N, size of all of them), as maps.
+
+    shapes: those of the outputs as the framework has them, where they differ from the program's (a reshape that moves nothing);
+    None: the program's own.
+    """
     layers = [program.layers[index] for index in program.outputs]
     sizes = [layer.output.shape.size for layer in layers]
     if flat.shape[1] != sum(sizes):
@@ -267,7 +165,7 @@ def outputs_of(program: Program, flat: Maps, shapes: Sequence[Shape] | None) -> 
     return tuple(
         as_maps(memory, layer, shape, transposed=program.transposed)
         for memory, layer, shape in zip(
-            np.split(flat, np.cumsum(sizes)[:-1], axis=1),
+            _apart(flat, sizes),
             layers,
             [layer.output.shape for layer in layers] if shapes is None else shapes,
             strict=True,
@@ -275,12 +173,14 @@ def outputs_of(program: Program, flat: Maps, shapes: Sequence[Shape] | None) -> 
     )
 
 
-def _layers(folder: Path, index: dict[str, list[dict[str, int]]], program: Program, samples: int) -> tuple[Maps, ...]:
-    """Every layer's map, in memory order."""
-    sizes = [layer.output.shape.size for layer in program.layers]
-    if [entry["count"] for entry in index["layers"]] != sizes:
+def layers_of(program: Program, flat: Maps, sizes: Sequence[int]) -> tuple[Maps, ...]:
+    """The maps of all layers as they lie in memory, (N, size of all of them), apart. sizes: those that the runner gives."""
+    if list(sizes) != [layer.output.shape.size for layer in program.layers]:
         raise _strange(program)
-    flat = np.fromfile(folder / "layers.bin", "<f4").reshape(samples, -1)
+    return _apart(flat, sizes)
+
+
+def _apart(flat: Maps, sizes: Sequence[int]) -> tuple[Maps, ...]:
     return tuple(np.split(flat, np.cumsum(sizes)[:-1], axis=1))
 
 
