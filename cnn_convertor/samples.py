@@ -358,7 +358,7 @@ def _fitted(path: Path, name: str, values: NDArray[np.floating], shape: Shape, a
                 hint = "look for a division by zero, or numbers beyond FP32, in what wrote the array"
                 raise _unfit(path, f'the input "{name}" holds NaN or infinity', hint)
             return np.ascontiguousarray(batch).reshape(-1, *shape)
-    actual = "x".join(map(str, values.shape))
+    actual = "x".join(map(str, values.shape)) or "a single number"
     problem = f'an array of {actual} does not fit the input "{name}" of {shape} (height x width x channels)'
     raise _unfit(path, problem, f"give arrays of the shape (N, {shape.height}, {shape.width}, {shape.channels})")
 

@@ -237,6 +237,9 @@ def test_what_cannot_be_read_is_said(name: str, content: bytes | None, message: 
     np.save(tmp_path / "b.npy", np.zeros((5, 6, 7)))
     with pytest.raises(UsageError, match=r"5x6x7 does not fit the input \"in\" of 2x2x3"):
         read_samples(tmp_path / "b.npy", {"in": Shape(2, 2, 3)}, COLOR)
+    np.save(tmp_path / "c.npy", np.float32(1))
+    with pytest.raises(UsageError, match="an array of a single number does not fit"):
+        read_samples(tmp_path / "c.npy", {"in": Shape(2, 2, 3)}, COLOR)
 
 
 # --- keys of the ini file ------------------------------------------------------------------------------------------------

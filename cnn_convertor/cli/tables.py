@@ -107,7 +107,7 @@ def weights(network: str, layers: Sequence[StoredWeights]) -> list[Item]:
 def calibration(network: str, result: CalibrationEffect, *, with_layers: bool) -> list[Item]:
     """What sample inputs improved: the outputs, and each layer if requested."""
     samples = f"{numbered(result.samples, 'sample')} ({result.source})"
-    judges = f"{result.judges} others" if result.judges else "the same"
+    judges = numbered(result.judges, "other") if result.judges else "the same"
     lines: list[Item] = [f"{network}: palettes calibrated with {samples}, against FP16 weights on {judges}"]
     rows = [[each.name, decibels(each.before), decibels(each.after)] for each in result.outputs]
     lines += [Grid.of("output", ("dB before", "dB after"), rows)] if rows else []

@@ -121,7 +121,9 @@ def _could_be_calibrated(report: Report) -> bool:
 
 def _outputs(kept: KeptPrecision) -> str:
     """What the outputs keep of their precision."""
-    samples = f"{kept.samples} samples choose, {kept.judges} others judge" if kept.judges else "1 sample"
+    choose = "1 sample chooses" if kept.samples == 1 else f"{kept.samples} samples choose"
+    judge = "1 other judges" if kept.judges == 1 else f"{kept.judges} others judge"
+    samples = f"{choose}, {judge}" if kept.judges else "1 sample"
     source = f"{samples}: {kept.source}"
     return f"{kept.sqnr:.1f} dB ({kept.wanted:g} wanted, {kept.with_all:.1f} with all palettes; {source})"
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from cnn_convertor.cli import verdicts
+from cnn_convertor.cli import tables, verdicts
 from cnn_convertor.cli.grids import plain
+from cnn_convertor.report.values import CalibrationEffect
 from cnn_convertor.verification.results import (
     Accuracy,
     Attribution,
@@ -171,3 +172,9 @@ def test_tables_have_a_column_for_each_measure() -> None:
         accuracies=(Accuracy("out", 0.25, 0.5),),
     )
     assert plain(verdicts.verification(result)) == TABLES
+
+
+@pytest.mark.parametrize(("judges", "words"), [(0, "the same"), (1, "1 other"), (3, "3 others")])
+def test_a_calibration_says_what_judges_it(judges: int, words: str) -> None:
+    first, *_ = tables.calibration("net", CalibrationEffect(1, judges, "a folder", (), ()), with_layers=True)
+    assert first == f"net: palettes calibrated with 1 sample (a folder), against FP16 weights on {words}"

@@ -37,11 +37,11 @@ DAMAGED = {
 def test_what_is_no_array_is_refused(name: str, tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     path.write_bytes(DAMAGED[name])
-    with pytest.raises(ValueError, match=r"."):
+    with pytest.raises(ValueError, match=r"^(?!.*pickle)."):  # which nobody should trust
         load_array(path)
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
         archive.writestr("a.npy", DAMAGED[name])
-    with pytest.raises(ValueError, match=r"."):
+    with pytest.raises(ValueError, match=r"^(?!.*pickle)."):
         load_arrays(tmp_path / "a.npz")
 
 

@@ -79,6 +79,8 @@ def test_palettes_that_lose_something_without_samples_are_pointed_out() -> None:
     assert uncalibrated(lossy)
     assert not uncalibrated(replace(lossy, calibration=CalibrationEffect(3, 1, "images", (), ())))
     assert not uncalibrated(replace(lossy, kept=KeptPrecision(40.0, 46.0, 46.0, 24, 8, "images")))
+    few = replace(lossy, kept=KeptPrecision(40.0, 46.0, 46.0, 1, 1, "images"))
+    assert dict(summary(few))["outputs"].endswith("; 1 sample chooses, 1 other judges: images)")
     assert not uncalibrated(replace(lossy, weights=(stored._replace(palette=False, sqnr=42.0),)))
     custom = Node("z", ops.Custom("Twice", (), Shape(4, 4, 8)), ("last",), (Origin("net", "z"),))
     with_custom = build(Graph((*network("").nodes, custom), ("z",)), chosen)
