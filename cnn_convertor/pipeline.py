@@ -36,7 +36,16 @@ from cnn_convertor.frontends.subnetwork import layers_apart, part_of
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes.contract import PassObserver, run_passes
 from cnn_convertor.progress import Progress, counted, silent
-from cnn_convertor.samples import SAMPLES, Preparation, Samples, axes_of, random_samples, read_samples, shapes_of
+from cnn_convertor.samples import (
+    SAMPLES,
+    Preparation,
+    Samples,
+    axes_of,
+    prepared,
+    random_samples,
+    read_samples,
+    shapes_of,
+)
 from cnn_convertor.workers.processes import HERE, Workers
 
 if TYPE_CHECKING:
@@ -343,11 +352,12 @@ def samples_of(graph: Graph, request: Request) -> Samples:
 
     8 to 32 images: more where an output has few values, since palettes would be chosen that are good for these values alone.
     """
+    preparation = prepared(graph, request.preparation)
     if request.calibrate is None:
         values = min(graph.shape(name).size for name in graph.outputs)
         count = min(max(-(-_VALUES // values), 2 * SAMPLES), 8 * SAMPLES)
-        return random_samples(shapes_of(graph), request.preparation, samples=count, seed=0)
-    return read_samples(request.calibrate, shapes_of(graph), request.preparation, axes_of(graph))
+        return random_samples(shapes_of(graph), preparation, samples=count, seed=0)
+    return read_samples(request.calibrate, shapes_of(graph), preparation, axes_of(graph))
 
 
 # --- contents ------------------------------------------------------------------------------------------------------------

@@ -127,6 +127,12 @@ def axes_of(graph: Graph) -> dict[str, str]:
     return {node.name: node.op.axes for node in graph.inputs if isinstance(node.op, Input)}
 
 
+def prepared(graph: Graph, preparation: Preparation) -> Preparation:
+    """The preparation of a network's images. Where none is given, and the framework takes integers, these are the pixels."""
+    is_whole = any(node.op.is_whole for node in graph.inputs if isinstance(node.op, Input))
+    return replace(preparation, is_given=True, is_whole=True) if is_whole and not preparation.is_given else preparation
+
+
 # --- random --------------------------------------------------------------------------------------------------------------
 
 

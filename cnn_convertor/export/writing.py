@@ -33,7 +33,7 @@ from cnn_convertor.layouts.packing import Bytes, pack
 from cnn_convertor.passes import optimize
 from cnn_convertor.pipeline import quantize, read_whole
 from cnn_convertor.progress import SURFACES, Progress, silent
-from cnn_convertor.samples import axes_of, random_samples, read_samples, shapes_of
+from cnn_convertor.samples import axes_of, prepared, random_samples, read_samples, shapes_of
 
 
 class Export(NamedTuple):
@@ -98,7 +98,7 @@ def write(surfaces: Iterable[Surface], network: str, target: str, folder: Path, 
 
 def _inputs(request: Request, graph: Graph, path: Path | None) -> dict[str, NDArray[np.float32]]:
     """Input name -> (H, W, C) of the first sample; without a path, of a random one."""
-    shapes, preparation = shapes_of(graph), request.preparation
+    shapes, preparation = shapes_of(graph), prepared(graph, request.preparation)
     if path is None:
         samples = random_samples(shapes, preparation, samples=1, seed=0)
     else:

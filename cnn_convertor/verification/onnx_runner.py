@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.emulation.feature_maps import Maps
-from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem
+from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem, UsageError
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.onnx.input_layout import channels_last
 from cnn_convertor.frontends.onnx.model import OnnxModel, ValueInfo, read_model
-from cnn_convertor.frontends.onnx.tensors import TYPES
+from cnn_convertor.frontends.onnx.tensors import FLOATS, TYPES
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Order
 from cnn_convertor.verification.framework_maps import (
@@ -214,7 +214,13 @@ def inputs_of(model: OnnxModel, maps: Mapping[str, Maps], sample: int, last: Col
 
 def _as_array(values: Maps, info: ValueInfo, is_last: bool) -> Numbers:
     array = values if is_last else np.ascontiguousarray(values.transpose(2, 0, 1))
-    return array.reshape(_dims(info, array.shape)).astype(TYPES[info.type])
+    type = TYPES[info.type]
+    with np.errstate(invalid="ignore"):  # what does not fit is refused
+        given = array.reshape(_dims(info, array.shape)).astype(type)
+    if info.type not in FLOATS and not np.array_equal(given, array.reshape(given.shape)):
+        problem = f'the model takes integers ({type}) for the input "{info.name}", and a sample holds others'
+        raise UsageError.of("DV707", problem, hint=f"give numbers of the type {type} with --inputs")
+    return given
 
 
 def _dims(info: ValueInfo, sizes: Dims) -> Dims:

@@ -13,6 +13,7 @@ import pytest
 from cnn_convertor.errors import ModelError, UsageError
 from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.frontend import Model
+from cnn_convertor.samples import Preparation, prepared, random_samples, shapes_of
 from cnn_convertor.verification import framework_maps, frameworks, onnx_runner
 from cnn_convertor.verification.onnx_runner import open_session
 from frontends.onnx.networks import Network, helper, load, onnx, results_of, with_open_sizes
@@ -200,6 +201,23 @@ def test_without_any_runtime_the_error_names_onnxruntime(tmp_path: Path, monkeyp
     with pytest.raises(UsageError, match="onnxruntime") as error:
         reference(SMALL, tmp_path / "net.onnx")
     assert "the extra `onnx`" in error.value.problems[0].hint
+
+
+def test_a_model_that_takes_integers_reads_pixels_alone(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Cast", ["x"], ["r"], to=1), helper.make_node("Sqrt", ["r"], ["y"])]
+    network = Network(nodes, {"x": np.ones((1, 4, 6, 5), np.uint8)}, {})
+    path = network.write(tmp_path / "net.onnx")
+    frontend, graph = recognize(path), load(path)
+    assert frontend is not None
+    images = random_samples(shapes_of(graph), prepared(graph, Preparation()), samples=2, seed=0).inputs
+    assert images["x"].min() == 0 and images["x"].max() == 255 and np.array_equal(images["x"], np.rint(images["x"]))
+    found = frameworks.run(Model(frontend, path, path), graph, images)
+    np.testing.assert_allclose(found.outputs[0], np.sqrt(images["x"]), rtol=1e-6)
+    given = Preparation((1.0,), 0.5, is_given=True)
+    assert prepared(graph, given) == given
+    for wrong in (0.5, -1.0, 256.0, 1e30):
+        with pytest.raises(UsageError, match=r'DV707.*integers \(uint8\) for the input "x"'):
+            frameworks.run(Model(frontend, path, path), graph, {"x": np.full((1, 6, 5, 4), wrong, np.float32)})
 
 
 def test_open_sizes_are_those_of_the_samples(tmp_path: Path) -> None:

@@ -93,6 +93,11 @@ class KerasReading:
         """A setting, or the default when the file does not give it."""
         return self.settings.take(name, default)
 
+    @property
+    def is_real(self) -> bool:
+        """Whether the layer has floating-point numbers."""
+        return _dtype(self.take("dtype")) in FLOATS
+
     def pair(self, name: str, default: Any = 1) -> Pair:
         """A setting that is (height, width), or one number for both; of a layer on rows: (1, steps)."""
         match self.take(name, default):
@@ -318,8 +323,8 @@ def _absent(role: str, shape: tuple[int, ...]) -> Variable:
 
 def check_dtype(reading: KerasReading) -> None:
     """Refuse a layer that does not compute with floating-point numbers."""
-    dtype = _dtype(reading.take("dtype"))
-    if dtype not in FLOATS and reading.layer.type != "InputLayer":
+    if not reading.is_real and reading.layer.type != "InputLayer":
+        dtype = _dtype(reading.take("dtype"))
         hint = "use floating-point numbers; save a model before it is quantized"
         reading.refuse(f"the setting dtype = {dtype!r} is not supported", hint)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem, UnsupportedError, suggestion, warn
+from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem, UnsupportedError, warn
 from cnn_convertor.frontends.builder import Builder, PartialGraph
 from cnn_convertor.frontends.frontend import ReadOptions
 from cnn_convertor.frontends.nchw import letters_of, shape_of
@@ -144,8 +144,9 @@ class _Importer:
         def read_input() -> list[str]:
             dims = self._input_dims(info, where)
             axes = "HWC" if info.name in self._channels_last else letters_of(dims)
-            node = self._builder.add(info.name, Input(shape_of(dims), axes), (), where)
-            tensors.append(OnnxTensor(node, dims, None if info.type in FLOATS else range_of(TYPES[info.type])))
+            integers = None if info.type in FLOATS else range_of(TYPES[info.type])
+            node = self._builder.add(info.name, Input(shape_of(dims), axes, integers is not None), (), where)
+            tensors.append(OnnxTensor(node, dims, integers))
             return [node]
 
         (name,) = self._builder.read((), read_input, (info.name, where))
@@ -347,8 +348,7 @@ class _Importer:
 
     def _unknown(self, node: OnnxNode) -> UnsupportedError:
         type = node.type if node.domain in DOMAINS else f"{node.domain}.{node.type}"
-        near = "" if node.type in onnx else suggestion(node.type, onnx, strict=True)
-        hint = HINTS.get(node.type, near or HINT)
+        hint = HINTS.get(node.type, HINT)
         if node.type in self._model.functions:
             hint = "inline the model's functions: onnx.inliner.inline_local_functions(model)"
         return UnsupportedError.of("DV301", f"nodes of the type {type} cannot be converted", node.where, hint)

@@ -26,10 +26,14 @@ from cnn_convertor.ir.ops.geometry import (
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """axes: the framework's own, after the batch, as letters of "HWC"; empty where they are not known."""
+    """axes: the framework's own, after the batch, as letters of "HWC"; empty where they are not known.
+
+    is_whole: whether the framework takes integers.
+    """
 
     shape: Shape
     axes: str = field(default="", compare=False, repr=False)
+    is_whole: bool = field(default=False, compare=False, repr=False)
 
     def output_shape(self) -> Shape:
         if min(self.shape) < 1:

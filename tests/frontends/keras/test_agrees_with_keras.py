@@ -12,6 +12,7 @@ import pytest
 
 from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.ops import Input
 from frontends.keras import networks
 from reference import ir_reference
 
@@ -140,6 +141,16 @@ def test_channels_first_is_channels_last_with_other_axes(
     path = tmp_path / f"first.{format}"
     first.save(path)
     compare(last, load(path, path))
+
+
+def test_an_input_of_integers_is_known(keras: Keras, tmp_path: Path) -> None:
+    for dtype in ("uint8", "int32", "float16", "float32"):
+        image = keras.Input((6, 6, 4), dtype=dtype)
+        model = keras.Model(image, keras.layers.Rescaling(1 / 255)(image))
+        for name in ("model.keras", "model.h5"):
+            model.save(tmp_path / name)
+            (node,) = load(tmp_path / name, tmp_path / name).inputs
+            assert isinstance(node.op, Input) and node.op.is_whole == ("int" in dtype)
 
 
 def test_half_precision_variables(keras: Keras, tmp_path: Path) -> None:
