@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -72,12 +73,27 @@ def read_layer_normalization(reading: OnnxReading) -> OnnxTensor:
     x, epsilon = reading.input, reading.number("epsilon", 1e-5)
     reading.take("stash_type")
     first = reading.axis_in(x.dims, reading.integer("axis", -1))
-    normal = standardized(reading, x, range(first, x.rank), epsilon)
-    factor = as_float(reading.needed_stored(1, "the scale").load())
+    return _by_input(reading, standardized(reading, x, range(first, x.rank), epsilon))
+
+
+@onnx.reads("RMSNormalization", settings="axis epsilon stash_type", makes=[ops.L2Normalize, ops.Scale])
+def read_rms_normalization(reading: OnnxReading) -> OnnxTensor:
+    """x / sqrt(mean of squares + epsilon), as x / sqrt(sum of squares + size * epsilon) * sqrt(size)."""
+    x, epsilon = reading.input, reading.number("epsilon", 1e-5)
+    reading.take("stash_type")
+    first = reading.axis_in(x.dims, reading.integer("axis", -1))
+    size = math.prod(x.dims[first:])
+    normal = _normalized(reading, x, range(first, x.rank), lambda axes: ops.L2Normalize(axes, size * epsilon))
+    return _by_input(reading, normal, size**0.5)
+
+
+def _by_input(reading: OnnxReading, normal: OnnxTensor, more: float = 1.0) -> OnnxTensor:
+    """Times the scale and `more`, plus the bias if there is one."""
+    factor = as_float(reading.needed_stored(1, "the scale").load()) * np.float32(more)
     shift = reading.numbers(2, "the bias")
-    dims = broadcast(reading, x.dims, factor.shape, () if shift is None else shift.shape)
-    if dims != x.dims:
-        raise reading.wrong(f"a scale of {nchw.text_of(factor.shape)} does not fit {nchw.text_of(x.dims)}")
+    dims = broadcast(reading, normal.dims, factor.shape, () if shift is None else shift.shape)
+    if dims != normal.dims:
+        raise reading.wrong(f"a scale of {nchw.text_of(factor.shape)} does not fit {nchw.text_of(normal.dims)}")
     return scaled(reading, normal, factor, shift)
 
 
@@ -108,6 +124,19 @@ def standardized(
     epsilon_outside: bool = False,
 ) -> OnnxTensor:
     """(x - mean) / deviation, over some axes."""
+    return _normalized(
+        reading, x, axes, lambda axes: ops.MeanVarianceNorm(axes, epsilon, epsilon_outside=epsilon_outside), part
+    )
+
+
+def _normalized(
+    reading: OnnxReading,
+    x: OnnxTensor,
+    axes: Sequence[int],
+    over: Callable[[tuple[Axis, ...]], ops.Op],
+    part: str = "normal",
+) -> OnnxTensor:
+    """A normalization over some axes of an array. over: the operator, over axes of a map."""
     inside = f"{part}/" if part else ""
     counted_axes = [axis for axis in axes if x.dims[axis] != 1] or list(axes)[:1]
     counted, map_axes = reading.on_map_axes(x, counted_axes, part)
@@ -115,8 +144,7 @@ def standardized(
         map_axes = ALL
     is_whole = counted.dims == x.dims
     name = part if is_whole else f"{inside}along"
-    op = ops.MeanVarianceNorm(map_axes, epsilon, epsilon_outside=epsilon_outside)
-    normal = reading.add(op, counted, part=name, dims=counted.dims)
+    normal = reading.add(over(map_axes), counted, part=name, dims=counted.dims)
     return normal if is_whole else reading.reshape(normal, x.dims, part=part)
 
 
