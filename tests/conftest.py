@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import signal
 import subprocess
@@ -72,10 +71,10 @@ def _compiled(session_folder: Path, _standard_headers: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if "CNN_CONVERTOR_CACHE" not in os.environ:
             patch.setenv("CNN_CONVERTOR_CACHE", str(session_folder / "compiled"))
-        if (command := os.environ.get("CXX", "g++")).startswith("g++"):
-            patch.setenv("CXX", f"{command} -include {shlex.quote(str(_standard_headers))}")
+        if os.environ.get("CXX", "g++").startswith("g++"):
             # With options for vectors, g++ 12 crashes on a precompiled header.
-            patch.setattr(build, "network_flags", lambda: build.NETWORK_FLAGS)
+            flags = (*build.NETWORK_FLAGS, "-include", str(_standard_headers))
+            patch.setattr(build, "network_flags", lambda: flags)
         yield
 
 
@@ -84,13 +83,13 @@ def compiler(session_folder: Path, _standard_headers: Path, _compiled: None) -> 
     """The emulated device, which one process compiles for all; without a compiler, what needs one is skipped."""
     if shutil.which(os.environ.get("CXX", "g++").split()[0]) is None:
         pytest.skip("there is no C++ compiler")
-    from cnn_convertor.emulation.build import NETWORK_FLAGS, device_library, find_compiler
+    from cnn_convertor.emulation.build import device_library, find_compiler, network_flags
 
     device_library(compiler := find_compiler())
     precompiled = _standard_headers.with_suffix(".h.gch")
     with one_at_a_time(session_folder / "precompiled.lock"):
-        if "-include" in compiler.command and not precompiled.exists():
-            command = [*compiler.command, *NETWORK_FLAGS, "-x", "c++-header", "/dev/null", "-o", f"{precompiled}.new"]
+        if "-include" in (flags := network_flags()) and not precompiled.exists():
+            command = [*compiler.command, *flags, "-x", "c++-header", "/dev/null", "-o", f"{precompiled}.new"]
             subprocess.run(command, check=True)
             Path(f"{precompiled}.new").replace(precompiled)
 
