@@ -25,12 +25,12 @@ class Origin:
     line: int | None = None
 
     def __str__(self) -> str:
-        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        text = self.file if self.line is None else f"{self.file}:{self.line}"
         if self.layer:
-            place += f': layer "{self.layer}"'
+            text += f': layer "{self.layer}"'
         if self.type:
-            place += f" ({self.type})"
-        return place
+            text += f" ({self.type})"
+        return text
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,7 @@ def prepared(graph: Graph, preparation: Preparation) -> Preparation:
 
 
 def random_samples(shapes: Mapping[str, Shape], preparation: Preparation, *, samples: int, seed: int) -> Samples:
-    """Random images, smooth in parts like photographs, from black to white, prepared as images are.
+    """Random images, piecewise smooth like photographs, from black to white, prepared as images are.
 
     Without mean and scale their values range from -1 to 1. The same seed gives the same images. Raises MemoryError for too many.
     """

@@ -85,10 +85,10 @@ def _runs(layer: SourceLayer) -> Iterator[str]:
         operand = operand_of(command) if meaning.adds else None
         if operand is not None:
             parts.insert(1, f"add {operand}@{command.operand.offs}")
-        place = (
+        prefix = (
             f"run {meaning.index}, to {'memory' if meaning.is_external else 'the unified buffer'}: " if several else ""
         )
-        yield place + (", ".join(parts) or "nothing")
+        yield prefix + (", ".join(parts) or "nothing")
 
 
 def _convolution(meaning: Meaning, *, transposed: bool) -> str:

@@ -49,17 +49,17 @@ def need(command: SourceCommand) -> int:
     whole_input = _whole(_block(command.map.area * min(command.c, 8)), command.c)
     branches = command.topo.bit_count()
     last_branch = max((meaning.index for meaning in runs[:-1] if meaning.is_external), default=-1)
-    most, place, size = 0, 0, whole_input
+    most, offset, size = 0, 0, whole_input
     for meaning in runs:
         if meaning.index == 0 or runs[meaning.index - 1].is_external:
-            place, size = 0, whole_input
+            offset, size = 0, whole_input
         block = _block(_block_area(meaning) * min(meaning.run.m, 8))
         output = _whole(block, meaning.run.m)
         convolves = meaning.run.conv_enable != 0 or meaning.run.pool_enable == AVERAGE_POOL
-        out_place = place + (size if convolves or meaning.index <= last_branch else 0)
-        units = (size if branches == 1 else out_place) + (block if meaning.is_external else output)
+        out_offset = offset + (size if convolves or meaning.index <= last_branch else 0)
+        units = (size if branches == 1 else out_offset) + (block if meaning.is_external else output)
         most = max(most, units)
-        place, size = out_place, output
+        offset, size = out_offset, output
     return UNIT * most
 
 

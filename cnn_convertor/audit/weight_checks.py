@@ -87,8 +87,8 @@ def stream_of(meaning: Meaning, *, transposed: bool) -> Stream | None:
     return Stream(meaning.run.m, meaning.kernel_channels, rows, columns, taps, palette, prelu)
 
 
-def place(plane: int, channel: int, y: int, x: int) -> int:
-    """The position of a kernel's element in its tile, counted along the rows of 6."""
+def index_in_tile(plane: int, channel: int, y: int, x: int) -> int:
+    """The index of a kernel's element in its tile, counted along the rows of 6."""
     match plane:
         case 7 if x < 6:
             row, column = 5 + y, x
@@ -115,7 +115,7 @@ def used(stream: Stream, channels: int) -> Mask:
         for row in range(stream.rows):  # rows that fill up a kernel lie on top, columns on the right
             for column in range(stream.columns):
                 y = stream.plane - stream.rows + row
-                mask[channel // per_tile, place(stream.plane, channel, y, column)] = True
+                mask[channel // per_tile, index_in_tile(stream.plane, channel, y, column)] = True
     return mask.reshape(-1)
 
 

@@ -160,8 +160,8 @@ class IniFile:
             actual = f'not "{text}"' if text else "found nothing"
             self._wrong("DV106", f"{shown}: expected {key.kind.expected}, {actual}", line, respelling(key, text))
         except UsageError as error:
-            place = Origin(str(self._path), line=line)
-            self.problems += [replace(problem, where=problem.where or place) for problem in error.problems]
+            origin = Origin(str(self._path), line=line)
+            self.problems += [replace(problem, where=problem.where or origin) for problem in error.problems]
         except OSError as error:
             reason = str(error)
             if error.errno is not None:  # a message of the system, not a whole sentence

@@ -40,8 +40,8 @@ class Difference(NamedTuple):
     @property
     def line(self) -> int | None:
         """The number of the first line that would change, if the file is a text."""
-        place = re.match(r"line (\d+)", self.lines[0]) if self.lines else None
-        return int(place[1]) if place else None
+        match = re.match(r"line (\d+)", self.lines[0]) if self.lines else None
+        return int(match[1]) if match else None
 
 
 def check(config: Config, progress: Progress = silent) -> tuple[Difference, ...]:
@@ -120,8 +120,8 @@ def _of_text(committed: Path, fresh: Path) -> Iterator[str]:
         if number == _MOST_LINES:
             yield f"... and {len(lines) - number} more lines"
             return
-        if place := re.match(r"@@ -\d+(?:,\d+)? \+(\d+)", line):
-            yield f"line {place[1]}{_layer_at(after, int(place[1]) + _CONTEXT)}"
+        if match := re.match(r"@@ -\d+(?:,\d+)? \+(\d+)", line):
+            yield f"line {match[1]}{_layer_at(after, int(match[1]) + _CONTEXT)}"
         else:
             yield line
 

@@ -64,13 +64,13 @@ def _source(name: str) -> Path:
 
 
 def _is_input(path: Path) -> bool:
-    place = path.resolve()
+    target = path.resolve()
     installed = (
         _PACKAGE,
         _PACKAGE.parent / "templates",
         *(Path(prefix).resolve() for prefix in {sys.prefix, sys.base_prefix}),
     )
-    return place.is_file() and not any(place.is_relative_to(root) for root in (*installed, Path("/proc")))
+    return target.is_file() and not any(target.is_relative_to(root) for root in (*installed, Path("/proc")))
 
 
 def depfile(target: Path, inputs: Iterable[Path], *folders: Path | None) -> str:

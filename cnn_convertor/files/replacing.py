@@ -166,7 +166,7 @@ def _prepared(folder: Path, block: uninterrupted) -> Iterator[Path]:
     with ExitStack() as stack:
         stack.callback(_remove_empty, created)
         with _writing(folder):
-            created += [place for place in (folder, *folder.parents) if not place.exists()]
+            created += [parent for parent in (folder, *folder.parents) if not parent.exists()]
             folder.mkdir(parents=True, exist_ok=True)
             folder = folder.resolve()
             if not os.access(folder, os.W_OK | os.X_OK):
@@ -204,16 +204,16 @@ def _is_mounted(folder: Path) -> bool:
 
 
 def _remove_empty(created: Iterable[Path]) -> None:
-    for place in created:  # the innermost first; one that holds anything stays
+    for parent in created:  # the innermost first; one that holds anything stays
         with suppress(OSError):
-            place.rmdir()
+            parent.rmdir()
 
 
 def _recover(folder: Path) -> None:
     """Clean up after killed runs. The temporary folders of running ones are locked."""
-    for place in (folder.parent, folder):
+    for parent in (folder.parent, folder):
         with suppress(OSError):  # it may be one that cannot be listed
-            for staging in sorted(path for path in place.iterdir() if path.name.startswith(_prefix(folder))):
+            for staging in sorted(path for path in parent.iterdir() if path.name.startswith(_prefix(folder))):
                 with suppress(OSError), _lock(staging):
                     _clean_up(folder, staging)
 
@@ -340,8 +340,8 @@ def _replace_one_by_one(folder: Path, staging: Path, changed: Sequence[str], rem
     )
     _begin(staging, journal)
     for file in (*changed, *removed):
-        for place in (folder, old):
-            (place / file).parent.mkdir(parents=True, exist_ok=True)
+        for target in (folder, old):
+            (target / file).parent.mkdir(parents=True, exist_ok=True)
         if file in journal["replaced"]:
             (folder / file).replace(old / file)
         if file not in removed:
@@ -362,10 +362,10 @@ def _settle(folder: Path, staging: Path) -> None:
     if not (staging / _JOURNAL).exists():
         return
     journal = _read_journal(folder, staging)
-    for place in journal.get("moved", ()):
-        if (new / place).is_dir() and not (folder / place).exists():
-            (folder / place).parent.mkdir(parents=True, exist_ok=True)
-            (new / place).rename(folder / place)
+    for name in journal.get("moved", ()):
+        if (new / name).is_dir() and not (folder / name).exists():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (new / name).rename(folder / name)
     for file in journal.get("replaced", ()):
         if (old / file).exists():
             (old / file).replace(folder / file)
@@ -383,8 +383,8 @@ def _read_journal(folder: Path, staging: Path) -> _Journal:
     listed = [file for paths in journal.values() if isinstance(paths, list) for file in paths]
     is_ours = all(isinstance(file, str) and is_relative(file) for file in listed)
     beside = {f"{PurePosixPath(file).parent}/x" for file in listed} if is_ours else set()  # each folder once
-    is_ours = is_ours and all(is_inside(place, file) for file in beside for place in (folder, *own[1:]))
-    if not is_ours or any(place.is_symlink() for place in own):
+    is_ours = is_ours and all(is_inside(path, file) for file in beside for path in (folder, *own[1:]))
+    if not is_ours or any(path.is_symlink() for path in own):
         raise ValueError("a path in the journal leaves its folder")
     return journal
 

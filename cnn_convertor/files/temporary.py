@@ -42,11 +42,11 @@ class LockedFolder:
     """
 
     def __init__(self, parent: Path | None = None, *, prefix: str = _PREFIX) -> None:
-        place = Path(tempfile.gettempdir() if parent is None else parent)
-        _clean_once(place, prefix)
+        folder = Path(tempfile.gettempdir() if parent is None else parent)
+        _clean_once(folder, prefix)
         while True:
             self._made = tempfile.TemporaryDirectory(
-                prefix=prefix, suffix=_SUFFIX, dir=place, ignore_cleanup_errors=True
+                prefix=prefix, suffix=_SUFFIX, dir=folder, ignore_cleanup_errors=True
             )
             self.path = Path(self._made.name) / "files"
             with suppress(FileNotFoundError, BlockingIOError):  # another process took it for abandoned meanwhile

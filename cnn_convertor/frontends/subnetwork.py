@@ -31,8 +31,8 @@ def part_of(
     begin, end = lines.get("inputs", where), lines.get("outputs", where)
     keys = (("[INPUT] inputs", inputs, begin), ("[OUTPUT] outputs", outputs, end))
     if problems := [
-        _unknown(name, by_layer, key, place, where.file)
-        for key, names, place in keys
+        _unknown(name, by_layer, key, origin, where.file)
+        for key, names, origin in keys
         for name in names
         if name not in by_layer
     ]:

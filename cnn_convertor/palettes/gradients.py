@@ -1,7 +1,7 @@
 """What errors of a network's maps do at its outputs: squares of gradients, backward through the layers.
 
 The outputs are added up with random signs, several times. The squares of the sums' gradients are in the mean the power that
-independent errors have at all outputs, as a part of the power of these.
+independent errors have at all outputs, as a share of the power of these.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cnn_convertor.emulation.feature_maps import Maps, as_maps, is_plain, to_mem
 from cnn_convertor.emulation.variants import judged_layers
 from cnn_convertor.errors import assert_never
 from cnn_convertor.ir.ops import Elu, Function, PRelu, Relu, Relu6, Sigmoid, Tanh
-from cnn_convertor.palettes.kernel_windows import Place, Windows
+from cnn_convertor.palettes.kernel_windows import Tap, Windows
 
 Real: TypeAlias = NDArray[np.float64]
 Read: TypeAlias = Sequence[Maps]  # what a layer reads, (N, H, W, C) each
@@ -32,8 +32,8 @@ _SIGNS = np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]
 def error_powers(program: Program, layers: Sequence[Maps], read: Callable[[int], Read]) -> Iterator[tuple[int, Real]]:
     """For each convolution that an output depends on, from the last to the first: its number, and what errors count.
 
-    These are of what it writes before pooling and activation, (N, H, W, M): the part of the outputs' power that the square of an
-    error becomes. All values of all outputs count alike, as parts of the power of the values of their own output.
+    These are of what it writes before pooling and activation, (N, H, W, M): the share of the outputs' power that the square of an
+    error becomes. All values of all outputs count alike, as shares of the power of the values of their own output.
     program: with a command for each convolution. layers: what each layer wrote, (N, size) in memory order. read: from the number of
     a command's layer to the maps of its inputs.
     """
@@ -164,8 +164,8 @@ def _slopes(function: Function, written: Maps) -> Real:
 def _to_largest(windows: Windows, maps: Real, values: Real) -> Real:
     """Gradients of a max pooling's input: those that are the largest of a window have its gradient."""
     largest = np.maximum.reduce([tap for _, tap in windows.taps(maps, -np.inf)])
-    chosen = {place: (tap == largest).astype(np.float64) for place, tap in windows.taps(maps, -np.inf)}
-    return windows.back((len(values), *maps.shape[1:]), lambda place: _times(values, chosen[place]))
+    chosen = {at: (tap == largest).astype(np.float64) for at, tap in windows.taps(maps, -np.inf)}
+    return windows.back((len(values), *maps.shape[1:]), lambda at: _times(values, chosen[at]))
 
 
 # --- convolutions --------------------------------------------------------------------------------------------------------
@@ -187,8 +187,8 @@ def _through_convolution(convolution: Convolution, shape: tuple[int, ...], value
     """Gradients of a convolution's inputs. shape: of these."""
     kernels, is_depthwise = convolution.weights.kernels.load_wide(), convolution.kind.is_depthwise
 
-    def from_place(place: Place) -> Real:
-        y, x = place
+    def from_tap(tap: Tap) -> Real:
+        y, x = tap
         return values * kernels[:, 0, y, x] if is_depthwise else values @ kernels[:, :, y, x]
 
-    return Windows.of_convolution(convolution).back(shape, from_place)
+    return Windows.of_convolution(convolution).back(shape, from_tap)

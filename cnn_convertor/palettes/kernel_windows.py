@@ -13,7 +13,7 @@ from cnn_convertor.emulation.feature_maps import Values
 from cnn_convertor.ir.ops import ONE, Padding, Pair
 
 Real: TypeAlias = NDArray[np.float64]
-Place: TypeAlias = tuple[int, int]  # (y, x) of an element of a kernel
+Tap: TypeAlias = tuple[int, int]  # (y, x) of an element of a kernel
 
 
 class Windows(NamedTuple):
@@ -46,14 +46,14 @@ class Windows(NamedTuple):
     def of_pooling(cls, pooling: Pooling, run: Run) -> Windows:
         return cls(pooling.kernel, pooling.stride, ONE, pooling.padding, run.output.height, run.output.width)
 
-    def taps(self, maps: Values, around: float = 0.0) -> Iterator[tuple[Place, Values]]:
+    def taps(self, maps: Values, around: float = 0.0) -> Iterator[tuple[Tap, Values]]:
         """For each element of the kernel, the inputs it meets: (N, H, W, C) of the output's size. around: the padding."""
         padded = np.full(self._padded_shape(maps.shape), around, maps.dtype)
         self._inside(padded, maps.shape)[...] = maps
         for y, x in np.ndindex(*self.kernel):
             yield (y, x), padded[self._seen((y, x))]
 
-    def back(self, shape: tuple[int, ...], values: Callable[[Place], Real]) -> Real:
+    def back(self, shape: tuple[int, ...], values: Callable[[Tap], Real]) -> Real:
         """The sums, (N, H, W, C), of what the elements of the kernel put where they meet an input. shape: of the inputs."""
         padded = np.zeros(self._padded_shape(shape))
         for y, x in np.ndindex(*self.kernel):
@@ -69,7 +69,7 @@ class Windows(NamedTuple):
         return samples, max(bottom, self.padding.top + tall), max(right, self.padding.left + wide), channels
 
     def _inside(self, padded: Values, shape: tuple[int, ...]) -> Values:
-        """The places of the inputs among the padding."""
+        """The positions of the inputs among the padding."""
         top, left, down, right = self.padding.top, self.padding.left, self.spread.height, self.spread.width
         rows, columns = (
             slice(top, top + (shape[1] - 1) * down + 1, down),
@@ -77,8 +77,8 @@ class Windows(NamedTuple):
         )
         return padded[:, rows, columns]
 
-    def _seen(self, place: Place) -> tuple[slice, ...]:
-        top, left = place[0] * self.dilation.height, place[1] * self.dilation.width
+    def _seen(self, tap: Tap) -> tuple[slice, ...]:
+        top, left = tap[0] * self.dilation.height, tap[1] * self.dilation.width
         down, right = self.stride.height, self.stride.width
         rows = slice(top, top + (self.height - 1) * down + 1, down)
         return slice(None), rows, slice(left, left + (self.width - 1) * right + 1, right)

@@ -182,7 +182,7 @@ class _Shape(NamedTuple):
         return kernels
 
     def inputs(self, values: NDArray[np.floating]) -> Real:
-        """Inputs (places, C, ky * kx) as (groups, places, columns)."""
+        """Inputs (positions, C, ky * kx) as (groups, positions, columns)."""
         wide = values.astype(np.float64)
         if self.is_depthwise:
             return np.ascontiguousarray(wide.swapaxes(0, 1))
@@ -199,8 +199,8 @@ class _Shape(NamedTuple):
 class _Inputs(NamedTuple):
     """What a layer reads, less its mean, and what its errors count there.
 
-    columns: (groups, places of all samples, columns). counts: of the square of an error of each row, (groups or 1, places, rows),
-    1 in the mean. unit: the part of the outputs' power that an error of 1 at all places of a sample becomes.
+    columns: (groups, positions of all samples, columns). counts: of the square of an error of each row, (groups or 1, positions, rows),
+    1 in the mean. unit: the share of the outputs' power that an error of 1 at all positions of a sample becomes.
     """
 
     columns: Real
@@ -235,7 +235,7 @@ class _Inputs(NamedTuple):
         return counts.astype(np.float32).astype(np.float64)[np.newaxis, np.newaxis]
 
     def power(self, weights: Real) -> float:
-        """Of what kernels (groups, columns, rows) make of the inputs: the mean over all places."""
+        """Of what kernels (groups, columns, rows) make of the inputs: the mean over all positions."""
         outputs = self.columns @ weights
         if len(self.counts) == 1:
             outputs = outputs.sum(axis=0, keepdims=True)

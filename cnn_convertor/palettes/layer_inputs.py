@@ -86,8 +86,8 @@ class Batch(NamedTuple):
 class _Measured(NamedTuple):
     """What one convolution reads. number: its index.
 
-    means: of the inputs of its kernel, (N, C, ky, kx). square: the mean of their squares, (C, ky, kx). kept: (N, places, C, ky * kx)
-    counts: what the square of an error of each output counts at the same places and all that these stand for, (N, places, M).
+    means: of the inputs of its kernel, (N, C, ky, kx). square: the mean of their squares, (C, ky, kx). kept: (N, positions, C, ky * kx)
+    counts: what the square of an error of each output counts at the same positions and all that these stand for, (N, positions, M).
     """
 
     number: int
@@ -117,10 +117,10 @@ def measure(
 
 
 class Kept(NamedTuple):
-    """Inputs of a convolution. kept: FP16 inputs at some places of the kernel, (N, places, C, ky * kx).
+    """Inputs of a convolution. kept: FP16 inputs at some positions of the kernel, (N, positions, C, ky * kx).
 
-    means: over all places, (N, C, ky * kx). counts: what the square of an error of each output counts at the same places and all
-    that these stand for, (N, places, M).
+    means: over all positions, (N, C, ky * kx). counts: what the square of an error of each output counts at the same positions and all
+    that these stand for, (N, positions, M).
     """
 
     kept: Half
@@ -227,18 +227,18 @@ def _measured_layer(index: int, convolution: Convolution, maps: Maps, powers: Re
     """powers: what the square of an error counts of what the convolution writes, (N, H, W, M)."""
     shape = (maps.shape[3], *convolution.kernel)
     means, square = np.zeros((len(maps), *shape)), np.zeros(shape)
-    places = _places(convolution, maps.shape[3], samples)
-    kept = np.empty((len(maps), places.size, *shape), np.float16)
+    positions = _positions(convolution, maps.shape[3], samples)
+    kept = np.empty((len(maps), positions.size, *shape), np.float16)
     for (y, x), tap in Windows.of_convolution(convolution).taps(maps):
         means[..., y, x] = tap.mean(axis=(1, 2), dtype=np.float64)
         square[:, y, x] = np.square(tap).mean(axis=(0, 1, 2), dtype=np.float64)
-        kept[..., y, x] = tap.reshape(len(maps), -1, maps.shape[3])[:, places]
+        kept[..., y, x] = tap.reshape(len(maps), -1, maps.shape[3])[:, positions]
     everywhere = powers.reshape(len(powers), -1, powers.shape[3])
-    counts = (everywhere[:, places] * (everywhere.shape[1] / places.size)).astype(np.float32)
+    counts = (everywhere[:, positions] * (everywhere.shape[1] / positions.size)).astype(np.float32)
     return _Measured(index, means, square, kept.reshape(*kept.shape[:3], -1), counts)
 
 
-def _places(convolution: Convolution, channels: int, samples: int) -> NDArray[np.intp]:
+def _positions(convolution: Convolution, channels: int, samples: int) -> NDArray[np.intp]:
     """Which outputs of a sample show what the kernel meets: all, or as many as there is room for, at random."""
     size = max(channels * convolution.kernel.height * convolution.kernel.width, convolution.output.channels)
     wanted = min(_MOST_PLACES, max(_KEPT // size, 0 if convolution.kind.is_depthwise else _LEAST_PLACES * size))

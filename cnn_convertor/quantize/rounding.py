@@ -2,10 +2,10 @@
 
 A layer's output is off by error times input, so its power is error' H error with the second moments H of the inputs: the Hessian,
 up to a factor. With H = T' D T, T lower triangular with ones on its diagonal, that is the sum of D (T error)**2. So the weights
-are rounded in turn, each together with what the errors before it put in its place. This is Babai's nearest plane algorithm for
+are rounded in turn, each together with what the errors before it added to it. This is Babai's nearest plane algorithm for
 the closest vector of a lattice (Chen and others, "The geometry of LLM quantization: GPTQ as Babai's nearest plane algorithm",
 2025). Afterwards each weight in turn takes the best value for the others (coordinate descent), and all values of the palette
-together take their best places for the weights that have them (least squares).
+together take the best numbers for the weights that have them (least squares).
 
 Arrays have three axes: groups, which have a Hessian each; columns, one for each input of a kernel; rows, the kernels of a group.
 Weights and errors are (G, C, R), Hessians (G, C, C). All rows of all groups are rounded at the same time.
@@ -58,14 +58,14 @@ class Factors(NamedTuple):
         return importance
 
 
-def damped(hessians: Real, places: int) -> Real:
+def damped(hessians: Real, positions: int) -> Real:
     """The Hessians, made positive definite.
 
-    places: the number of inputs that they are measured on. The fewer there are for each column, the less their covariances say of
+    positions: the number of inputs that they are measured on. The fewer there are for each column, the less their covariances say of
     other inputs.
     """
     diagonal = np.diagonal(hessians, axis1=1, axis2=2).mean(axis=1)
-    added = min(1.0, _DAMPING + hessians.shape[1] / places) * diagonal + _LEAST * diagonal.mean()
+    added = min(1.0, _DAMPING + hessians.shape[1] / positions) * diagonal + _LEAST * diagonal.mean()
     added[added == 0] = 1.0
     result: Real = hessians + added[:, np.newaxis, np.newaxis] * np.eye(hessians.shape[1])
     return result
@@ -88,7 +88,7 @@ def nearest(values: Real, weights: Real) -> Codes:
 
 
 def nearest_plane(weights: Real, factors: Factors, values: Real) -> Rounded:
-    """Round one column after the other, with what the errors of the columns before it put in its place."""
+    """Round one column after the other, with what the errors of the columns before it added to it."""
     order, lower, _ = factors
     wanted = np.take_along_axis(weights, order[:, :, np.newaxis], axis=1)
     errors, codes = np.zeros_like(wanted), np.empty(wanted.shape, np.intp)
@@ -124,7 +124,7 @@ def descend(weights: Real, hessians: Real, rounded: Rounded, *, sweeps: int) -> 
 
 
 def refit(weights: Real, hessians: Real, rounded: Rounded, counts: Real) -> Rounded:
-    """Move all values but 0.0 to their best places for the weights that have them, as FP16 numbers.
+    """Move all values but 0.0 to the best numbers for the weights that have them, as FP16 numbers.
 
     counts: what an error of each row counts, (G or 1, 1, R). By conjugate gradients with a diagonal preconditioner.
     """
@@ -150,8 +150,8 @@ def refit(weights: Real, hessians: Real, rounded: Rounded, counts: Real) -> Roun
     with np.errstate(over="ignore"):
         moved = (values + moves).astype(np.float16).astype(np.float64)
     moved = np.where(np.isfinite(moved), moved, values)
-    distinct, places = np.unique(moved, return_inverse=True)
-    return Rounded(distinct, places.reshape(-1)[codes])
+    distinct, indices = np.unique(moved, return_inverse=True)
+    return Rounded(distinct, indices.reshape(-1)[codes])
 
 
 def _sums(codes: Codes, terms: Real, count: int) -> Real:

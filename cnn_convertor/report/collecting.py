@@ -154,7 +154,7 @@ _FORCED = "the device has no exact form of it"
 
 def _steps(program: Program, profile: Profile) -> Iterator[values.Step]:
     costs, on_cpu = iter(estimates(program, profile)), cpu_estimates(program, profile)
-    places = {tensor.offset: number for number, (_, tensor) in enumerate(program.inputs)}
+    numbers = {tensor.offset: number for number, (_, tensor) in enumerate(program.inputs)}
     for layer, cpu_cost in zip(program.layers, on_cpu, strict=True):
         blobs = (run.convolution.weights for run in layer.runs if run.convolution is not None)
         yield values.Step(
@@ -164,7 +164,7 @@ def _steps(program: Program, profile: Profile) -> Iterator[values.Step]:
             place=layer.type.executor,
             layers=_layers(layer),
             reads=tuple(
-                values.StepInput(source, places.get(tensor.offset) if source is None else None, plain(tensor.shape))
+                values.StepInput(source, numbers.get(tensor.offset) if source is None else None, plain(tensor.shape))
                 for tensor, source in zip(layer.inputs, layer.sources, strict=True)
             ),
             output=map_of(program, layer.output),
@@ -281,13 +281,13 @@ def _reads_input(layer: Layer, tensor: Tensor) -> bool:
 
 
 def _stored(program: Program) -> Iterator[values.StoredWeights]:
-    places = [
+    commands = [
         (step, number)
         for step, layer in enumerate(program.layers)
         for number, run in enumerate(layer.runs)
         if run.convolution is not None and run.convolution.weights.choice is not None
     ]
-    for (step, number), stored in zip(places, palettes.describe(program), strict=True):
+    for (step, number), stored in zip(commands, palettes.describe(program), strict=True):
         yield values.StoredWeights(
             layer=stored.layer,
             step=step,

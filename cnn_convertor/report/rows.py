@@ -11,7 +11,7 @@ from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.boundaries import Boundary, boundaries
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.fusion.partition import Selection
+from cnn_convertor.devices.dv700.fusion.partition import Partition
 from cnn_convertor.devices.dv700.operators import describe
 from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.errors import Origin, Problem
@@ -43,7 +43,7 @@ def boundaries_of(graph: Graph, steps: Sequence[Command], device: Device, fusion
         where = graph[name].where
         return name if where is None else where.layer
 
-    pairs = boundaries(Selection(graph, tuple(steps)), fusion, device)
+    pairs = boundaries(Partition(graph, tuple(steps)), fusion, device)
     named = (Boundary(layer(b.before), layer(b.after), b.reason) for b in pairs)
     return tuple(dict.fromkeys(b for b in named if b.before != b.after))
 
@@ -63,7 +63,7 @@ def _is_for_placeholders(partial_graph: PartialGraph, step: Command) -> bool:
 # --- rows ----------------------------------------------------------------------------------------------------------------
 
 
-class _Part(NamedTuple):
+class _ExecutedNode(NamedTuple):
     """A node that a step runs, and the step's number."""
 
     number: int
@@ -78,21 +78,21 @@ def rows(partial_graph: PartialGraph, work: Mapping[int, Command], problems: Seq
     for node in graph.nodes:
         for origin in node.origins:
             layers.setdefault(origin, []).append(node)
-    parts: dict[Origin, list[_Part]] = {}
+    by_layer: dict[Origin, list[_ExecutedNode]] = {}
     for number, step in work.items():
         for node in step.nodes:
             for origin in dict.fromkeys(node.origins):
-                parts.setdefault(origin, []).append(_Part(number, step, node))
+                by_layer.setdefault(origin, []).append(_ExecutedNode(number, step, node))
     for origin, nodes in layers.items():
         its_problems = tuple(p for p in problems if p.where is not None and p.where.layer == origin.layer)
-        its_parts = parts.get(origin, [])
+        executed = by_layer.get(origin, [])
         unread = any(node.name in partial_graph.placeholders for node in nodes)
         if its_problems:
             runs, how = Runs.REFUSED, "; ".join(f"{p.code} {p.message}" for p in its_problems)
         elif unread:
             runs, how = Runs.UNKNOWN, "its inputs are guesses, since a layer before it cannot be read"
         else:
-            runs, how = _runs_and_how(origin, nodes, its_parts)
+            runs, how = _runs_and_how(origin, nodes, executed)
         outputs = _outputs(graph, nodes)
         yield ModelLayer(
             name=origin.layer,
@@ -104,7 +104,7 @@ def rows(partial_graph: PartialGraph, work: Mapping[int, Command], problems: Seq
             macs=None if unread else sum(_macs(graph, node) for node in nodes),
             runs=runs.value,
             how=how,
-            steps=() if partial_graph.placeholders else tuple(dict.fromkeys(part.number for part in its_parts)),
+            steps=() if partial_graph.placeholders else tuple(dict.fromkeys(each.number for each in executed)),
         )
 
 
@@ -145,34 +145,34 @@ class _LayerShare(NamedTuple):
     is no work of the layer.
     """
 
-    own: tuple[_Part, ...]
-    hosts: tuple[_Part, ...]
-    flattening: tuple[_Part, ...]
+    own: tuple[_ExecutedNode, ...]
+    hosts: tuple[_ExecutedNode, ...]
+    flattening: tuple[_ExecutedNode, ...]
 
     @staticmethod
-    def of(origin: Origin, nodes: Sequence[Node], parts: Sequence[_Part]) -> _LayerShare:
+    def of(origin: Origin, nodes: Sequence[Node], executed: Sequence[_ExecutedNode]) -> _LayerShare:
         """nodes: of the framework's graph."""
-        own = tuple(part for part in parts if part.node.where == origin)
-        flattening = tuple(part for part in own if part.step.type is LayerType.FLATTEN)
+        own = tuple(each for each in executed if each.node.where == origin)
+        flattening = tuple(each for each in own if each.step.type is LayerType.FLATTEN)
         if any(isinstance(node.op, Reshape) for node in nodes):
             flattening = ()
-        hosts = (part for part in parts if part.node.where != origin and part.step.type is not LayerType.FLATTEN)
-        return _LayerShare(tuple(part for part in own if part not in flattening), tuple(hosts), flattening)
+        hosts = (each for each in executed if each.node.where != origin and each.step.type is not LayerType.FLATTEN)
+        return _LayerShare(tuple(each for each in own if each not in flattening), tuple(hosts), flattening)
 
     @property
     def runs_on(self) -> set[Runs]:
         """Where anything is computed."""
-        parts = (*(self.own or self.hosts), *self.flattening)
-        return {Runs(part.step.type.executor) for part in parts} - {Runs.NOWHERE}
+        executed = (*(self.own or self.hosts), *self.flattening)
+        return {Runs(each.step.type.executor) for each in executed} - {Runs.NOWHERE}
 
     @property
     def operators(self) -> list[str]:
-        return [describe(part.node.op) for part in self.own]
+        return [describe(each.node.op) for each in self.own]
 
 
-def _runs_and_how(origin: Origin, nodes: Sequence[Node], parts: Sequence[_Part]) -> tuple[Runs, str]:
-    """Where a layer without problems runs, and how. nodes: of the framework; parts: of the program."""
-    share = _LayerShare.of(origin, nodes, parts)
+def _runs_and_how(origin: Origin, nodes: Sequence[Node], executed: Sequence[_ExecutedNode]) -> tuple[Runs, str]:
+    """Where a layer without problems runs, and how. nodes: of the framework; executed: of the program."""
+    share = _LayerShare.of(origin, nodes, executed)
     runs_on = share.runs_on
     if not runs_on:
         return Runs.NOWHERE, _idle(nodes[-1].op)
@@ -186,13 +186,13 @@ def _runs_and_how(origin: Origin, nodes: Sequence[Node], parts: Sequence[_Part])
 
 def _how(origin: Origin, share: _LayerShare) -> str:
     """The operators of a layer, and the layers whose commands it shares."""
-    heads = [part.step.nodes[0].where for part in share.own] or [part.node.where for part in share.hosts]
+    heads = [each.step.nodes[0].where for each in share.own] or [each.node.where for each in share.hosts]
     others = dict.fromkeys(f'"{head.layer}"' for head in heads if head is not None and head != origin)
     words = _counted(share.operators)
     if others:
         words.append(f"{'in the command of' if share.own else 'within'} {', '.join(others)}")
     how = [", ".join(words)] if words else []
-    reasons = {part.node.op.reason for part in share.own if isinstance(part.node.op, OnCpu)}
+    reasons = {each.node.op.reason for each in share.own if isinstance(each.node.op, OnCpu)}
     return "; ".join([*how, *sorted(reasons - {""}), *["flattened for the output"] * bool(share.flattening)])
 
 

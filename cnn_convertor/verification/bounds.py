@@ -84,7 +84,7 @@ class JudgedMap(NamedTuple):
 
     @property
     def is_moved(self) -> bool:
-        """Whether both sides have the same values at different places."""
+        """Whether both sides have the same values at different positions."""
         if sqnr(self.device, self.reference) >= COMPARABLE_DB:
             return False
         sides = (np.sort(maps.reshape(len(maps), -1), axis=1) for maps in (self.device, self.reference))
@@ -200,7 +200,7 @@ def _outputs(
         if index in jumping:
             alone[name] = "rounding can change its values by any amount"
         elif may_move and each.is_moved:
-            alone[name] = "the device has its values at other places"
+            alone[name] = "the device has its values at other positions"
         else:
             judged.append(each)
             source = program.layers[index].sources[0] if program.layers[index].is_softmax else None
@@ -348,15 +348,15 @@ def _worst_means(judged: JudgedMap, own: Powers) -> tuple[str, float, float] | N
     Errors of rounding cancel out over many values, but those of a bias do not.
     """
     values = judged.reference[..., 0].size
-    places = tuple(range(judged.reference.ndim - 1))
+    axes = tuple(range(judged.reference.ndim - 1))
 
     def means(maps: NDArray[np.floating]) -> Powers:
-        return np.square(np.asarray(maps.mean(axis=places, dtype=np.float64), np.float64))
+        return np.square(np.asarray(maps.mean(axis=axes, dtype=np.float64), np.float64))
 
     reference = judged.reference.astype(np.float64)
     signal, errors = means(np.abs(reference)), means(judged.device - reference)
     drawn = np.max([means(judged.device.astype(np.float64) - other) for other in judged.others], axis=0)
-    noise = np.maximum(drawn, own.sum(axis=places) / values**2)
+    noise = np.maximum(drawn, own.sum(axis=axes) / values**2)
     error, power = float(errors.sum()), float(signal.sum())
     margin = _margin(_deciding(noise), _OF_ALL_MEANS)
     most = max(float(noise.sum()) * 10 ** (margin / 10), power * _HALF_STEP * 10 ** (_OF_MEANS / 10))
@@ -440,8 +440,8 @@ def _half_a_step(values: Maps) -> float:
         return 0.0
     least = float(np.diff(levels).min())
     for parts in range(1, _PARTS):
-        places = levels * parts / least
-        if float(np.abs(places).max()) < _LEVELS and bool((np.abs(places - np.rint(places)) < _OFF_GRID).all()):
+        steps = levels * parts / least
+        if float(np.abs(steps).max()) < _LEVELS and bool((np.abs(steps - np.rint(steps)) < _OFF_GRID).all()):
             return least / parts / 2
     return 0.0
 

@@ -145,7 +145,7 @@ class _Windows(NamedTuple):
     dilation: Sequence[int]
     size: Sequence[int]
 
-    def places(self) -> Iterator[tuple[tuple[int, int], tuple[slice, ...]]]:
+    def positions(self) -> Iterator[tuple[tuple[int, int], tuple[slice, ...]]]:
         """Each element of the kernel, and what all windows have there."""
         for i, j in np.ndindex(*self.kernel):
             spans = zip((i, j), self.dilation, self.size, self.stride, strict=True)
@@ -185,7 +185,7 @@ def _convolution(config: Config, weights: Sequence[Blob], x: Blob) -> Blob:
     kernels = np.split(weights[0], groups, axis=-1)
     padded, windows = _windows(config, x, config["kernel_size"], config["strides"])
     parts = [
-        sum(part[place] @ kernel[at] for at, place in windows.places())
+        sum(part[inputs] @ kernel[at] for at, inputs in windows.positions())
         for part, kernel in zip(np.split(padded, groups, axis=-1), kernels, strict=True)
     ]
     return _biased(config, weights, np.concatenate(parts, axis=-1))
@@ -193,7 +193,7 @@ def _convolution(config: Config, weights: Sequence[Blob], x: Blob) -> Blob:
 
 def _depthwise(config: Config, kernel: Blob, x: Blob) -> Blob:
     padded, windows = _windows(config, x, config["kernel_size"], config["strides"])
-    y = np.asarray(sum(padded[place][..., np.newaxis] * kernel[at] for at, place in windows.places()))
+    y = np.asarray(sum(padded[inputs][..., np.newaxis] * kernel[at] for at, inputs in windows.positions()))
     return y.reshape(*y.shape[:3], -1)
 
 
@@ -215,8 +215,8 @@ def _transposed_convolution(config: Config, weights: Sequence[Blob], x: Blob) ->
     kernel, stride, sizes = config["kernel_size"], config["strides"], x.shape[1:3]
     full = [n * s + max(k - s, 0) for n, s, k in zip(sizes, stride, kernel, strict=True)]
     y = np.zeros((len(x), *full, weights[0].shape[2]))
-    for at, place in _Windows(kernel, stride, (1, 1), sizes).places():
-        y[place] += x @ weights[0][at].T
+    for at, inputs in _Windows(kernel, stride, (1, 1), sizes).positions():
+        y[inputs] += x @ weights[0][at].T
     if config["padding"] == "same":
         top, left = (max(k - s, 0) // 2 for k, s in zip(kernel, stride, strict=True))
         y = y[:, top : top + sizes[0] * stride[0], left : left + sizes[1] * stride[1]]
@@ -226,7 +226,7 @@ def _transposed_convolution(config: Config, weights: Sequence[Blob], x: Blob) ->
 @_computes("MaxPooling2D", settings="pool_size strides padding")
 def _max_pool(config: Config, _: object, x: Blob) -> Blob:
     padded, windows = _windows(config, x, config["pool_size"], config["strides"] or config["pool_size"], -math.inf)
-    return reduce(np.maximum, (padded[place] for _, place in windows.places()))
+    return reduce(np.maximum, (padded[inputs] for _, inputs in windows.positions()))
 
 
 @_computes("AveragePooling2D", settings="pool_size strides padding")
@@ -235,7 +235,7 @@ def _average_pool(config: Config, _: object, x: Blob) -> Blob:
     stride = config["strides"] or config["pool_size"]
     padded, windows = _windows(config, x, config["pool_size"], stride)
     inside, _ = _windows(config, np.ones_like(x[:1, ..., :1]), config["pool_size"], stride)
-    sums, counts = (sum(values[place] for _, place in windows.places()) for values in (padded, inside))
+    sums, counts = (sum(values[inputs] for _, inputs in windows.positions()) for values in (padded, inside))
     return np.asarray(sums / counts)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from cnn_convertor.verification.keras_formulas import Blob, apply
 
 Arrays: TypeAlias = list[tuple[str, Blob]]  # with their names
-Place: TypeAlias = tuple[str, int, int]  # a layer, which of its calls, and which of its outputs
+KerasValue: TypeAlias = tuple[str, int, int]  # a layer, which of its calls, and which of its outputs
 
 _MODELS: Final = ("Functional", "Model", "Sequential")
 
@@ -27,7 +27,7 @@ class FileLayer:
     name: str
     type: str
     config: Mapping[str, Any]
-    calls: tuple[tuple[Place, ...], ...]
+    calls: tuple[tuple[KerasValue, ...], ...]
     weights: tuple[Blob, ...] = ()
     network: FormulaNetwork | None = None
 
@@ -40,13 +40,13 @@ class FormulaNetwork:
     """
 
     layers: tuple[FileLayer, ...]
-    inputs: tuple[Place, ...]
-    outputs: tuple[Place, ...]
+    inputs: tuple[KerasValue, ...]
+    outputs: tuple[KerasValue, ...]
     shapes: tuple[Sequence[int | None], ...]
 
     def _first_call(self, layer: FileLayer) -> int:
         """The number of the first call in this network: Keras 2 counts one before it for a Sequential model that it has built."""
-        read = [*self.outputs, *(place for each in self.layers for call in each.calls for place in call)]
+        read = [*self.outputs, *(value for each in self.layers for call in each.calls for value in call)]
         last = max((number for name, number, _ in read if name == layer.name), default=0)
         return max(0, last + 1 - len(layer.calls))
 
@@ -59,14 +59,14 @@ class FormulaNetwork:
             if not ready:
                 raise ValueError("the network has a circle")
             for layer, number in ready:
-                results, inner = _called(layer, [values[place] for place in layer.calls[number]], prefix)
+                results, inner = _called(layer, [values[value] for value in layer.calls[number]], prefix)
                 number += self._first_call(layer) if layer.network is not None else 0
-                values |= {(layer.name, number, place): result for place, result in enumerate(results)}
+                values |= {(layer.name, number, index): result for index, result in enumerate(results)}
                 if len(layer.calls) == 1:
                     named += [(f"{prefix}{layer.name}", results[0])] if len(results) == 1 else []
                     named += inner
             waiting = [each for each in waiting if each not in ready]
-        return [values[place] for place in self.outputs], named
+        return [values[value] for value in self.outputs], named
 
 
 def _called(layer: FileLayer, inputs: Sequence[Blob], prefix: str) -> tuple[list[Blob], list[tuple[str, Blob]]]:
@@ -117,21 +117,21 @@ def _network(config: Any, kind: str, arrays: Callable[[str], Arrays]) -> Formula
         inner, type = row["config"], row["class_name"]
         name = inner["name"] if isinstance(inner, dict) else row["name"]
         if kind == "Sequential":
-            calls: tuple[tuple[Place, ...], ...] = () if type == "InputLayer" else (((before, 0, 0),),)
+            calls: tuple[tuple[KerasValue, ...], ...] = () if type == "InputLayer" else (((before, 0, 0),),)
             before = name
         else:
-            calls = tuple(map(_places, row["inbound_nodes"]))
+            calls = tuple(map(_keras_values, row["inbound_nodes"]))
         own = arrays(name)
         network = _network(inner, type, partial(_of_inner_layer, own)) if type in _MODELS else None
         layers.append(FileLayer(name, type, inner, calls, tuple(array for _, array in own), network))
     if kind == "Sequential":
-        inputs: tuple[Place, ...] = ((layers[0].name if layers[0].type == "InputLayer" else "", 0, 0),)
-        outputs: tuple[Place, ...] = ((before, 0, 0),)
+        inputs: tuple[KerasValue, ...] = ((layers[0].name if layers[0].type == "InputLayer" else "", 0, 0),)
+        outputs: tuple[KerasValue, ...] = ((before, 0, 0),)
         read = layers[:1]
     else:
-        inputs, outputs = _places(config["input_layers"]), _places(config["output_layers"])
+        inputs, outputs = _keras_values(config["input_layers"]), _keras_values(config["output_layers"])
         by_name = {layer.name: layer for layer in layers}
-        read = [by_name[place[0]] for place in inputs]
+        read = [by_name[value[0]] for value in inputs]
     return FormulaNetwork(
         tuple(layers), inputs, outputs, tuple(shape for each in read for shape in _shapes_read_by(each))
     )
@@ -147,7 +147,7 @@ def _of_inner_layer(arrays: Arrays, layer: str) -> Arrays:
     return own or arrays
 
 
-def _places(rows: Any) -> tuple[Place, ...]:
+def _keras_values(rows: Any) -> tuple[KerasValue, ...]:
     rows = [rows] if isinstance(rows[0], str) else rows
     if any(set(row[3]) - {"training"} for row in rows if len(row) > 3):
         raise ValueError("a layer is called with arguments")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.frontends.onnx.model import OnnxModel
 
-# Type of a node -> the place of its result's scale among its inputs; the zero point follows.
+# Type of a node -> the position of its result's scale among its inputs; the zero point follows.
 _SCALES: Final[Mapping[str, int]] = {
     "QuantizeLinear": 1,
     **dict.fromkeys(["QLinearConv", "QLinearMatMul", "QLinearAdd", "QLinearMul"], 6),
@@ -37,8 +37,8 @@ def integers_of(model: OnnxModel) -> dict[str, Integers]:
     known: dict[str, Integers] = {}
     for node in model.nodes:
         if node.type in _SCALES:
-            place = _SCALES[node.type]
-            stored = [model.initializers.get(name) for name in node.inputs[place : place + 2]]
+            position = _SCALES[node.type]
+            stored = [model.initializers.get(name) for name in node.inputs[position : position + 2]]
             loaded = [each.load().reshape(-1) for each in stored if each is not None and each.size == 1]
             if len(loaded) == len(stored) > 0:
                 zero = int(loaded[1][0]) if len(loaded) > 1 else 0

@@ -208,7 +208,7 @@ def accuracies(graph: Graph, device: Outputs, reference: Reference, classes: NDA
 
 
 def classes_of(graph: Graph, reference: Reference) -> dict[str, NDArray[np.intp]]:
-    """Output -> the place of its largest element in each sample, for all outputs that are vectors."""
+    """Output -> the index of its largest element in each sample, for all outputs that are vectors."""
     return {
         name: maps.reshape(len(maps), -1).argmax(axis=1)
         for index, name in enumerate(graph.output_names)

@@ -34,7 +34,7 @@ def can_start_processes() -> bool:
 
 
 def share() -> int:
-    """The number of processes or threads that this process may use at a time: the cores, or its part of the command's number."""
+    """The number of processes or threads that this process may use at a time: the cores, or its share of the command's number."""
     if not can_start_processes():
         return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -77,13 +77,13 @@ def divided(
     processes: int,
     *,
     ahead: float = math.inf,
-    part: int = 1,
+    processes_each: int = 1,
     started: Callable[[int], None] = lambda _: None,
 ) -> Generator[tuple[int, T, R | Lost], None, None]:
     """The number of each item, the item and its result, in the order in which they end.
 
     work: a function of a module; the function, the items and the results are pickled. ahead: items that may be taken from the
-    first unfinished one on. part: the share of each process. started: called with the number of each item that starts.
+    first unfinished one on. processes_each: how many each process may use in turn. started: called with the number of each item that starts.
     If the caller stops early, the processes are interrupted like by Ctrl-C.
     """
     from multiprocessing import connection  # here, so that --help stays fast
@@ -101,7 +101,7 @@ def divided(
                 taken = number + 1
                 started(number)
                 try:
-                    worker = idle.pop() if idle else _Worker(work, part)
+                    worker = idle.pop() if idle else _Worker(work, processes_each)
                 except (OSError, ValueError) as error:
                     yield number, item, Lost(f"did not start: {error}")
                     continue
@@ -129,7 +129,7 @@ def divided(
 class _Worker:
     """A process, and our end of the pipe to it. It ends with this object at the latest."""
 
-    def __init__(self, work: Callable[[Any], Any], part: int) -> None:
+    def __init__(self, work: Callable[[Any], Any], processes: int) -> None:
         from multiprocessing.connection import Pipe
 
         self._work = work
@@ -139,7 +139,7 @@ class _Worker:
             ours = signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
             try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-c", _PROGRAM, str(theirs.fileno()), str(part), *sys.path],
+                    [sys.executable, "-c", _PROGRAM, str(theirs.fileno()), str(processes), *sys.path],
                     stdin=subprocess.DEVNULL,
                     pass_fds=[theirs.fileno()],
                     start_new_session=True,  # Ctrl-C reaches this process alone, which interrupts the new one once
@@ -179,8 +179,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def serve(descriptor: int, part: int) -> None:
-    """The main function of a process: work until the pipe closes or an interruption comes. part: its share."""
+def serve(descriptor: int, processes: int) -> None:
+    """The main function of a process: work until the pipe closes or an interruption comes. processes: how many it may use."""
     from multiprocessing.connection import Connection
 
     sys.unraisablehook = say_what_is_lost
@@ -189,7 +189,7 @@ def serve(descriptor: int, part: int) -> None:
     with (
         suppress(EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt),
         uninterrupted() as block,
-        limited(part),
+        limited(processes),
     ):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDS)
         pipe = Connection(descriptor)

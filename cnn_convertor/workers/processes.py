@@ -57,7 +57,7 @@ def spread(
                 yield number, work(item.value)
         case Processes():
             values, count = (item.value for item in items), min(on.jobs, len(items))
-            for number, _, result in divided(work, values, count, part=on.jobs // count, started=started):
+            for number, _, result in divided(work, values, count, processes_each=on.jobs // count, started=started):
                 yield number, _lost(items[number], result) if isinstance(result, Lost) else result
         case Cluster():
             yield from cluster.spread(work, items, cluster=on, uses=uses, started=started)

@@ -12,7 +12,7 @@ import numpy as np
 from cnn_convertor.audit.decoding import Meaning, meanings
 from cnn_convertor.audit.source_network import SourceBuffer, SourceCommand, SourceHeader, SourceRun
 from cnn_convertor.audit.unified_buffer import need, strips
-from cnn_convertor.audit.weight_checks import Stream, faults, place
+from cnn_convertor.audit.weight_checks import Stream, faults, index_in_tile
 
 ZERO: dict[str, Any] = dict.fromkeys(SourceRun.__slots__, 0) | {
     "weight_mem": "",
@@ -93,6 +93,6 @@ def test_the_vendors_weights_have_the_right_size_and_no_faults(shared: Path) -> 
 
 def test_places_in_a_tile_are_different() -> None:
     for plane, channels in ((7, 1), (5, 2), (3, 8), (1, 64)):
-        places = {place(plane, c, y, x) for c in range(channels) for y in range(plane) for x in range(plane)}
-        assert len(places) == channels * plane * plane
-        assert places <= set(range(72))
+        indices = {index_in_tile(plane, c, y, x) for c in range(channels) for y in range(plane) for x in range(plane)}
+        assert len(indices) == channels * plane * plane
+        assert indices <= set(range(72))

@@ -29,7 +29,7 @@ FIELD_TYPES: Mapping[int, np.dtype[Any]] = {DATA: np.dtype("<f4"), DOUBLE_DATA: 
 RAW_TYPES: Mapping[int, np.dtype[Any]] = {0: np.dtype("<f8"), 1: np.dtype("<f4"), 2: np.dtype("<f2")}
 
 
-class NumberRun(NamedTuple):
+class NumberSpan(NamedTuple):
     """Numbers in the file: the first at byte `start`, each `stride` bytes behind the one before it."""
 
     start: int
@@ -51,14 +51,14 @@ class Blob:
     """An array in the file. pieces: where its numbers lie, in their order; most blobs have one."""
 
     shape: tuple[int, ...]
-    pieces: tuple[NumberRun, ...]
+    pieces: tuple[NumberSpan, ...]
     file: ModelFile
 
     def numbers(self, start: int, stop: int) -> Array:
         """The numbers from start to stop, in the file's order."""
         pieces, offset = [], 0
         for piece in self.pieces:
-            first, last = (min(max(place - offset, 0), piece.length) for place in (start, stop))
+            first, last = (min(max(position - offset, 0), piece.length) for position in (start, stop))
             if first < last:
                 pieces.append(piece.numbers(self.file, first, last))
             offset += piece.length
@@ -129,9 +129,9 @@ def _index(data: wire.Data) -> dict[str, tuple[Field, ...]]:
     return layers
 
 
-def _read_blob(data: ModelFile, message: Field) -> tuple[tuple[int, ...], tuple[NumberRun, ...]]:
+def _read_blob(data: ModelFile, message: Field) -> tuple[tuple[int, ...], tuple[NumberSpan, ...]]:
     """Shape and numbers of a BlobProto."""
-    runs: dict[int, list[NumberRun]] = {DATA: [], DOUBLE_DATA: []}
+    runs: dict[int, list[NumberSpan]] = {DATA: [], DOUBLE_DATA: []}
     values: dict[int, int] = {}  # of the fields that are numbers
     texts: dict[int, list[Field]] = {SHAPE: [], RAW_DATA: []}
     for field in _blob_fields(data, message, runs):
@@ -162,7 +162,7 @@ def _dims(data: wire.Data, message: Field) -> Iterator[int]:
             yield from wire.varints(data, field)
 
 
-def _blob_fields(data: ModelFile, message: Field, runs: dict[int, list[NumberRun]]) -> Iterator[Field]:
+def _blob_fields(data: ModelFile, message: Field, runs: dict[int, list[NumberSpan]]) -> Iterator[Field]:
     """The blob's fields, except for numbers that are not packed: those go to `runs`."""
     start = message.start
     while start < message.stop:
@@ -178,7 +178,7 @@ def _blob_fields(data: ModelFile, message: Field, runs: dict[int, list[NumberRun
             continue
         first, stride = field.start - 1, 1 + dtype.itemsize  # fields below 16 have tags of one byte
         count = _alike(data, first, (message.stop - first) // stride, stride)
-        runs[field.number].append(NumberRun(field.start, count, dtype, stride))
+        runs[field.number].append(NumberSpan(field.start, count, dtype, stride))
         start = first + count * stride
 
 
@@ -195,11 +195,11 @@ def _alike(data: ModelFile, first: int, most: int, stride: int) -> int:
     return count
 
 
-def _packed(field: Field, dtype: np.dtype[Any]) -> NumberRun:
+def _packed(field: Field, dtype: np.dtype[Any]) -> NumberSpan:
     count, rest = divmod(field.stop - field.start, dtype.itemsize)
     if rest:
         raise WireError("a blob ends inside a number", field.start)
-    return NumberRun(field.start, count, dtype, dtype.itemsize)
+    return NumberSpan(field.start, count, dtype, dtype.itemsize)
 
 
 def _damaged(path: Path, error: WireError, hint: str, layer: str = "") -> ModelError:

@@ -119,7 +119,9 @@ def _external(file: TensorFile, dims: Dims, type: int, name: str, entries: list[
     try:
         offset, length = int(entries_by_key.get("offset", "0")), int(entries_by_key.get("length", str(count * size)))
     except ValueError:
-        raise ModelError.of("DV201", "the place of external data is not a number", origin, "export it again") from None
+        raise ModelError.of(
+            "DV201", "the offset or the length of external data is not a number", origin, "export it again"
+        ) from None
 
     def read(start: int, stop: int) -> Numbers:
         outer = file.external(entries_by_key.get("location", ""))

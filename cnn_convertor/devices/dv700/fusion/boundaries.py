@@ -8,7 +8,7 @@ from cnn_convertor.devices.dv700.commands import Command, buffer_owner, is_view,
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.combining import FusionRules, Path
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.fusion.partition import Selection
+from cnn_convertor.devices.dv700.fusion.partition import Partition
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Concat, Dense, ScaledBy
 
@@ -28,9 +28,9 @@ class Boundary(NamedTuple):
     reason: str
 
 
-def boundaries(selection: Selection, fusion: Fusion, device: Device) -> tuple[Boundary, ...]:
+def boundaries(partition: Partition, fusion: Fusion, device: Device) -> tuple[Boundary, ...]:
     """Every boundary between two commands of the device, in execution order."""
-    graph, layers = selection
+    graph, layers = partition
     rules = FusionRules(graph, fusion, device)
     commands = {node.name: command for command in layers for node in command.nodes}
     result: list[Boundary] = []

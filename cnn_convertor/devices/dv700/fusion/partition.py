@@ -53,14 +53,14 @@ class PathGroup(NamedTuple):
     slices: int = 1
 
 
-class Selection(NamedTuple):
+class Partition(NamedTuple):
     """The layers of the program, in execution order, and the graph with a node for the map that each writes."""
 
     graph: Graph
     steps: tuple[Command, ...]
 
 
-def partition(graph: Graph, device: Device, *, transposed: bool, fusion: Fusion = Fusion.FULL) -> Selection:
+def partition(graph: Graph, device: Device, *, transposed: bool, fusion: Fusion = Fusion.FULL) -> Partition:
     """The layers of the program of a legal graph, with FP16 weights; maps and weights have no offsets yet."""
     graph, groups = _nested(*_split(graph, FusionPlanner(graph, fusion, device).groups()))
     position = {node.name: index for index, node in enumerate(graph.nodes)}
@@ -77,7 +77,7 @@ def partition(graph: Graph, device: Device, *, transposed: bool, fusion: Fusion 
         for node in graph.nodes
         if not (is_view(node) or node.name in done or (isinstance(node.op, Input) and not announce))
     ]
-    return Selection(graph, tuple(step for _, step in sorted(commands, key=lambda pair: pair[0])))
+    return Partition(graph, tuple(step for _, step in sorted(commands, key=lambda pair: pair[0])))
 
 
 # --- planning ------------------------------------------------------------------------------------------------------------

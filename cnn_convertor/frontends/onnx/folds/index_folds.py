@@ -37,7 +37,7 @@ def gather_nd(x: Numbers, indices: Numbers, batch_axes: int) -> Numbers:
 
 
 def gather_elements(x: Numbers, indices: Numbers, axis: int) -> Numbers:
-    """The elements of x at these indices along an axis, and at the place of the index along the others."""
+    """The elements of x at these indices along an axis, and at the position of the index along the others."""
     return np.asarray(x[element_positions(x.shape, indices, axis)])
 
 

@@ -23,7 +23,7 @@ from cnn_convertor.ir.ops import BinaryOp
 
 MOST_INDICES = 1 << 16  # that the generated sources list for a layer
 LARGEST = 1 << 24  # elements of an array whose positions are counted
-NOWHERE = -1  # the place of the filling number
+NOWHERE = -1  # the index of the filling number
 MAKES = [ops.Gather, ops.Reshape]
 
 

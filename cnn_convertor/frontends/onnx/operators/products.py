@@ -141,7 +141,7 @@ def matrix_product(
 
 
 def _for_all(reading: OnnxReading, x: OnnxTensor, batch: Dims, part: str) -> OnnxTensor:
-    """x with a matrix for each place of the batch, unless one is for all."""
+    """x with a matrix for each element of the batch, unless one is for all."""
     x = widened(reading, x, len(batch) + 2, f"{part}/widened")
     return x if math.prod(x.dims[:-2]) == 1 else expanded(reading, x, (*batch, *x.dims[-2:]), part)
 

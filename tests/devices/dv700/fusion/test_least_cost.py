@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cnn_convertor.devices.dv700.device import Cost
 from cnn_convertor.devices.dv700.fusion.combining import FusionRules
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.fusion.partition import FusionPlanner, Selection, partition
+from cnn_convertor.devices.dv700.fusion.partition import FusionPlanner, Partition, partition
 from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower
@@ -102,9 +102,9 @@ class Expansions(Blocks):
         return choices[int(self.random.integers(len(choices)))]
 
 
-def total(selection: Selection) -> Cost:
+def total(divided: Partition) -> Cost:
     """What the steps cost, counted from what they read and write."""
-    network, steps = selection
+    network, steps = divided
     bytes_of = {node.name: 2 * network.shape(node.name).size for node in network.nodes}
     runs = [step for step in steps if step.type is LayerType.CONV]
     starts = [sum(run.external for run in step.runs) for step in runs]
@@ -242,18 +242,18 @@ def runs_of(path: Sequence[Node]) -> int:
     return len(path) - joined
 
 
-def agrees(blocks: Blocks, fusion: Fusion, limits: Limits) -> Selection | None:
+def agrees(blocks: Blocks, fusion: Fusion, limits: Limits) -> Partition | None:
     """What is chosen for a network, which no other choice beats and no bound exceeds; None for a network with too many choices."""
     device = DV700._replace(limits=limits)
     network = legalize(optimize(blocks.graph), device, transposed=True, fusion=fusion)
     if len(network.nodes) > 14:
         return None
-    selection, best = chosen(network, fusion, limits), by_brute_force(network, fusion, limits)
-    assert total(selection) == best
+    divided, best = chosen(network, fusion, limits), by_brute_force(network, fusion, limits)
+    assert total(divided) == best
     least = FusionPlanner(network, fusion, device).least_map_bytes()
     joins = any(isinstance(node.op, ops.Concat) for node in network.nodes)
     assert least <= best.map_bytes if joins else least == best.map_bytes
-    return selection
+    return divided
 
 
 @settings(max_examples=60)
@@ -271,8 +271,8 @@ def test_no_other_choice_costs_less_than_slices_of_channels() -> None:
     sliced = 0
     for seed in range(120):
         ub_size = (3072, 4608, 6144, 8192, 10240, 16384)[seed % 6]
-        selection = agrees(Expansions(seed, 1 + seed % 2), Fusion.FULL, Limits(ub_size=ub_size))
-        sliced += selection is not None and any(step.slices > 1 for step in selection.steps)
+        divided = agrees(Expansions(seed, 1 + seed % 2), Fusion.FULL, Limits(ub_size=ub_size))
+        sliced += divided is not None and any(step.slices > 1 for step in divided.steps)
     assert sliced >= 20, "slices must pay in many of the networks"
 
 
@@ -284,11 +284,11 @@ def test_more_fusion_never_costs_more_and_breaks_no_rule(seed: int, steps: int, 
     network, limits = random_networks.network(seed, steps), Limits(ub_size=ub_size)
     costs, problems = [], []
     for fusion in (Fusion.FULL, Fusion.DOCUMENTED, Fusion.NONE):
-        selection = chosen(
+        divided = chosen(
             legalize(optimize(network), DV700._replace(limits=limits), transposed=True, fusion=fusion), fusion, limits
         )
-        costs.append(total(selection))
-        problems.append(broken(selection, limits))
+        costs.append(total(divided))
+        problems.append(broken(divided, limits))
     assert problems[0] == problems[1] == problems[2]
     for more, less in pairwise(costs):
         assert more.map_bytes <= less.map_bytes and more.commands <= less.commands
@@ -309,8 +309,8 @@ def test_what_shares_commands_computes_the_same(
     network, limits = Blocks(seed, steps).graph, Limits(ub_size=ub_size)
     device = DV700._replace(limits=limits)
     legal = legalize(optimize(network), device, transposed=transposed, fusion=fusion)
-    selection = partition(legal, device, transposed=transposed, fusion=fusion)
-    program = lower(*selection, name="net", transposed=transposed)
+    divided = partition(legal, device, transposed=transposed, fusion=fusion)
+    program = lower(*divided, name="net", transposed=transposed)
     x = random_networks.inputs_for(network)
     values, results = ir_reference.run(network, x), program_reference.run(program, x)
     for name, result in zip(network.outputs, results, strict=True):
@@ -318,9 +318,9 @@ def test_what_shares_commands_computes_the_same(
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max(), err_msg=name)
 
 
-def broken(selection: Selection, limits: Limits) -> set[Problem]:
+def broken(divided: Partition, limits: Limits) -> set[Problem]:
     try:
-        check(*selection, DV700._replace(limits=limits), legal=selection.graph)
+        check(*divided, DV700._replace(limits=limits), legal=divided.graph)
     except UnsupportedError as error:
         return set(error.problems)
     return set()

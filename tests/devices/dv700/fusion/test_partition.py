@@ -13,7 +13,7 @@ import pytest
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.fusion.combining import FusionRules
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.fusion.partition import Selection, partition
+from cnn_convertor.devices.dv700.fusion.partition import Partition, partition
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.ir import ops
@@ -52,7 +52,7 @@ def chain(*made: Op, outputs: str = "", shape: Shape = X) -> Graph:
     return graph(outputs or names[-1], *rows, shape=shape)
 
 
-def chosen(network: Graph, fusion: Fusion = Fusion.FULL, limits: Limits = DV700.limits) -> Selection:
+def chosen(network: Graph, fusion: Fusion = Fusion.FULL, limits: Limits = DV700.limits) -> Partition:
     return partition(network, DV700._replace(limits=limits), transposed=True, fusion=fusion)
 
 
