@@ -1,76 +1,23 @@
 from __future__ import annotations
 
-import importlib
 import json
 import logging
-import os
 import re
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 from click.shell_completion import ShellComplete
 
 from audit.vendor import branches
+from cli.conversions import INI, ROOT, Conversion, made, program, raises, works
 from cnn_convertor import cli
-from cnn_convertor.cli.console import Console
-from cnn_convertor.cli.grids import Grid
 from cnn_convertor.devices.dv700.device_file import NAMES
-from cnn_convertor.devices.dv700.limits import BoardLimits
 from cnn_convertor.devices.dv700.weights.palette_report import Reason
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, UsageError, warn
-from cnn_convertor.report.values import DeviceFacts, DeviceFigure, MemoryUse, Preprocessing, Report, StoredWeights
+from cnn_convertor.report.values import StoredWeights
 from cnn_convertor.workers.outcomes import DEBUG
-
-ROOT = Path(__file__).resolve().parents[2]
-INI = "[INPUT]\nname = {name}\ndefinition = net.h5\n[OUTPUT]\noutput_folder = out\n"
-Conversion: TypeAlias = Callable[[Any, Callable[[str, int, int], None]], Any]
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory, with a.ini, b.ini and c.ini for networks of these names."""
-    (tmp_path / "net.h5").touch()
-    for name in "abc":
-        (tmp_path / f"{name}.ini").write_text(INI.format(name=name))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def converts(monkeypatch: pytest.MonkeyPatch) -> Callable[[Conversion], None]:
-    """Puts a function in the place of the conversion."""
-
-    def put(conversion: Conversion) -> None:
-        module = importlib.import_module("cnn_convertor.conversion.convert")
-        monkeypatch.setattr(module, "convert", lambda config, progress, _: conversion(config, progress))
-
-    return put
-
-
-def works(config: Any, progress: Callable[[str, int, int], None]) -> Any:
-    progress("read", 0, 1)
-    for done in range(3):
-        progress("weights", done, 2)
-    memory = MemoryUse(32, 16, False, 3, 16, ("x",), ())
-    return made(config.output_folder / config.name, notes=("zero", "one", "two"), memory=memory)
-
-
-LIMITS = BoardLimits(7, 655_360, True, True, True, False)
-
-
-def made(*files: Path, **fields: Any) -> Any:
-    """What a conversion returns. fields: of its report."""
-    driver, hardware = (DeviceFigure(name, "unknown", "", "a page", True) for name in ("driver", "hardware"))
-    device = DeviceFacts("dv700", "DV700", "documented", True, "model", driver, hardware, LIMITS, ())
-    report = Report(1, "0", "a", "net.h5", "Keras", device, Preprocessing("RGB", (0.0,), 1.0), **fields)
-    return SimpleNamespace(files=files, report=report)
-
 
 SUMMARY = """\
   device commands  0
@@ -80,27 +27,8 @@ SUMMARY = """\
 """
 
 
-def raises(error: BaseException) -> Conversion:
-    def conversion(config: Any, progress: Any) -> Any:
-        progress("read", 0, 1)
-        raise error
-
-    return conversion
-
-
 def by_name(**conversions: Conversion) -> Conversion:
     return lambda config, progress: conversions[config.name](config, progress)
-
-
-def program(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(ROOT / "convertor.py"), *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
 
 
 REFUSED = UnsupportedError(
@@ -295,73 +223,6 @@ def test_too_little_memory_is_no_internal_error(
     assert "error DV113: there is not enough memory\n  try: use a smaller input" in capsys.readouterr().err
 
 
-def test_names_cannot_steer_the_terminal(folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    converts(raises(ModelError(Problem("DV201", "damaged", Origin("net.h5", "\x1b[2J\x9b\r\udc80é数")))))
-    assert cli.main(["a.ini"]) == 1
-    assert 'layer "\\x1b[2J\\x9b\\r\\udc80é数"' in capsys.readouterr().err
-
-
-def test_names_cannot_change_the_direction_of_text(
-    folder: Path, converts: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(DEBUG, "1")
-    converts(raises(ModelError(Problem("DV201", "no \u202e\x1b", Origin("a.h5", "\u2066"), "rename \u2028\u200f"))))
-    assert cli.main(["a.ini"]) == 1
-    err = capsys.readouterr().err
-    assert 'error DV201: no \\u202e\\x1b\n  --> a.h5: layer "\\u2066"\n  try: rename \\u2028\\u200f\n' in err
-    assert all(line.isprintable() for line in err.split("\n"))
-
-
-COMMANDS = (
-    "::add-mask::a",
-    " \u2003::stop-commands::b",
-    "a ##[error]b",
-    "###vso[task.prependpath]/tmp",
-    "##teamcity[c]",
-)
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("form", ["text", "json", "sarif"])
-def test_a_ci_takes_no_name_as_a_command(
-    folder: Path, converts: Any, capsys: pytest.CaptureFixture[str], name: str, form: str
-) -> None:
-    """GitHub Actions ignores blanks before ::, and finds ##[ anywhere, like Azure Pipelines ##vso[."""
-    converts(raises(ModelError(Problem("DV201", f"damaged:\n{name}", Origin("net.h5", name)))))
-    assert cli.main(["a.ini", "--format", form]) == 1
-    out, err = capsys.readouterr()
-    assert not re.search(r"^\s*::|##\w*\[", out + err, re.MULTILINE)
-    if form == "json":
-        assert json.loads(out)[0]["layer"] == name
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_ci_takes_no_result_as_a_command(capsys: pytest.CaptureFixture[str], name: str) -> None:
-    console = Console(0)
-    console.result(name, [(name, name)])
-    console.lines([Grid.of("layer", ("n",), [(name, "1")])])
-    console.note(name)
-    out, err = capsys.readouterr()
-    assert out and err and not re.search(r"^\s*::|##\w*\[", out + err, re.MULTILINE)
-
-
-def test_a_line_break_in_a_name_begins_no_line_of_the_output(
-    folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A CI takes lines that begin with :: as commands."""
-    name = "a\n::error::b"
-    converts(raises(ModelError(Problem("DV201", f'"{name}" is damaged', Origin("net.h5", name), f'rename "{name}"'))))
-    assert cli.main(["a.ini"]) == 1
-    assert capsys.readouterr().err.splitlines() == [
-        'error DV201: "a',
-        '  | ::error::b" is damaged',
-        '  --> net.h5: layer "a',
-        '  | ::error::b"',
-        '  try: rename "a',
-        '  | ::error::b"',
-    ]
-
-
 def test_an_interruption_ends_cleanly(folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]) -> None:
     converts(raises(KeyboardInterrupt()))
     assert cli.main(["a.ini", "b.ini"]) == 130
@@ -539,122 +400,3 @@ def test_audit_prints_notes_in_every_format(form: str, tmp_path: Path, capsys: p
     source.write_text(branches(factor=0x3C00), encoding="utf-8")
     assert cli.main(["audit", "--strict", f"--format={form}", str(source)]) == 0
     assert NOTES[form](*capsys.readouterr())
-
-
-# --- before the work -----------------------------------------------------------------------------------------------------
-
-
-def test_strict_makes_errors_of_warnings(folder: Path, converts: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    def conversion(config: Any, progress: Any) -> Any:
-        if config.name == "b":
-            warn(Problem("DV501", "a weight is lost"))
-        return works(config, progress)
-
-    converts(conversion)
-    (folder / "a.ini").write_text(INI.format(name="a") + "colour = red\nshape = round\n")
-    assert cli.main(["a.ini", "b.ini", "c.ini"]) == 0
-    assert capsys.readouterr().err.count("warning DV") == 3
-    assert cli.main(["--strict", "a.ini", "b.ini", "c.ini"]) == 1
-    out, err = capsys.readouterr()
-    errors = [line for line in err.splitlines() if line.startswith("error ")]
-    assert [error[:11] for error in errors] == ["error DV112", "error DV112", "error DV501"], (
-        "all unknown keys come at once"
-    )
-    assert "warning" not in err and "c (c.ini)" in out and "b (b.ini)" not in out
-
-
-def network(folder: Path, settings: str, channels: int = 3) -> Path:
-    """An ini file for a network without weights."""
-    (folder / "net.prototxt").write_text(
-        f'input: "x" input_shape {{ dim: 1 dim: {channels} dim: 8 dim: 8 }}\n'
-        'layer { name: "r" type: "ReLU" bottom: "x" top: "y" }\n'
-    )
-    ini = folder / "net.ini"
-    ini.write_text(f"[INPUT]\nname = net\ndefinition = net.prototxt\n{settings}\n[OUTPUT]\noutput_folder = out\n")
-    return ini
-
-
-@pytest.mark.parametrize("command", ["convert", "inspect", "verify"])
-def test_means_fit_the_channels_of_an_input(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([command, str(network(tmp_path, "mean = 1, 2"))]) == 2
-    err = capsys.readouterr().err
-    assert 'DV106: [INPUT] mean: expected one number, or one for each channel, not 2; the input "x" has 3' in err
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_wrong_mean_is_found_at_its_line_before_the_weights_are_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "net.caffemodel").write_bytes(b"damaged")
-    ini = network(tmp_path, "data = net.caffemodel\nmean = 1, 2")
-    assert cli.main([str(ini)]) == 2
-    err = capsys.readouterr().err
-    assert err.count("error") == 1 and "error DV106: [INPUT] mean" in err and f"--> {ini}:5\n" in err
-
-
-@pytest.mark.parametrize("mean", ["1", "1, 2, 3"])
-def test_one_mean_or_one_for_each_channel_is_taken(mean: str, tmp_path: Path) -> None:
-    assert cli.main(["inspect", str(network(tmp_path, f"mean = {mean}"))]) == 0
-
-
-def test_a_folder_that_cannot_be_written_is_found_before_the_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pipeline = importlib.import_module("cnn_convertor.pipeline")
-
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(pipeline, "read", lambda *_, **__: pytest.fail("the network is read"))
-    monkeypatch.setattr("tempfile.mkdtemp", refuse)
-    assert cli.main([str(network(tmp_path, ""))]) == 2
-    assert "DV110: cannot write the outputs: Permission denied" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("call", "program"),
-    [(["convertor.py"], "python convertor.py"), (["-m", "cnn_convertor"], "python -m cnn_convertor")],
-)
-def test_a_hint_can_be_pasted(call: list[str], program: str) -> None:
-    done = subprocess.run([sys.executable, *call, "verify"], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and f"try: {program} verify --help" in done.stderr
-
-
-def test_a_hint_names_the_program_as_it_was_called(tmp_path: Path) -> None:
-    ini = network(tmp_path, "")
-    ini.write_text(ini.read_text() + "outputs = nowhere\n")
-    call = [sys.executable, str(ROOT / "convertor.py"), str(ini)]
-    done = subprocess.run(call, capture_output=True, text=True, check=False)
-    hint = f"`python convertor.py inspect {tmp_path / 'net.prototxt'}` lists the layers"
-    assert done.returncode == 2 and "DV117" in done.stderr and hint in done.stderr
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        "NET --depfile FILE",
-        "draw NET -o FILE",
-        "report NET --memory-svg FILE",
-        "init MODEL -o FILE",
-        "layouts describe NHWC --shape 1,2,2,2 --output FILE",
-        "layouts plan TABLE --output FILE",
-        "report NET --html FILE",
-        "report NET --json FILE",
-        "sweep NET --vary fusion=none --csv FILE",
-        "sweep NET --vary fusion=none --html FILE",
-        "sweep NET --vary fusion=none --json FILE",
-    ],
-)
-def test_a_file_of_an_option_may_be_a_link(call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Like /dev/stdout, which is one, and must not be replaced."""
-    monkeypatch.chdir(tmp_path)
-    example = ROOT / "examples" / "digits_keras"
-    (tmp_path / "net.ini").write_text(
-        f"[INPUT]\nname = net\ndefinition = {example / 'digits.keras'}\n[OUTPUT]\noutput_folder = out\n"
-    )
-    (tmp_path / "table.csv").write_text("id,lower,upper,size\na,0,1,16\n")
-    link = tmp_path / "link"
-    link.symlink_to("target")
-    places = {"NET": "net.ini", "MODEL": str(example / "digits.keras"), "TABLE": "table.csv", "FILE": "link"}
-    assert cli.main([places.get(word, word) for word in call.split()]) == 0
-    assert link.is_symlink() and (tmp_path / "target").stat().st_size

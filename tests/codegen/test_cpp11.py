@@ -23,7 +23,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Pair, Shape, Window
 from cnn_convertor.pipeline import build, render
-from codegen.test_rendering import every_kind_of_layer
+from codegen.small_programs import every_kind_of_layer
 from emulation.test_classes import segmentation
 from emulation.test_frames import camera
 from examples import caffemodel

@@ -7,9 +7,8 @@ import re
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -17,15 +16,9 @@ import pytest
 
 from cnn_convertor import codegen
 from cnn_convertor.codegen import RenderOptions, emit, render, rendering
-from cnn_convertor.devices.dv700.fusion.partition import partition
-from cnn_convertor.devices.dv700.legalize import legalize
-from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.devices.dv700.rules import check
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
-from cnn_convertor.devices.dv700.weights.options import Quantization
-from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions, choose
 from cnn_convertor.emulation import build as emulation_build
 from cnn_convertor.emulation.network import install
 from cnn_convertor.errors import Origin, UnsupportedError
@@ -33,95 +26,19 @@ from cnn_convertor.files.replacing import replace_all
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
-from cnn_convertor.passes import optimize
+from cnn_convertor.ir.ops import Shape
+from codegen.small_programs import (
+    build,
+    compile_,
+    every_kind_of_layer,
+    small,
+    write,
+)
 from conftest import Golden
 from reference import ir_reference, random_networks
 from test_escaping import HOSTILE
 
-INCLUDE = Path(codegen.__file__).parents[1] / "host" / "include"
-FLAGS = ["-std=c++11", "-Wall", "-Wextra", "-Werror", "-I", str(INCLUDE)]
-EVERYWHERE = QuantizationOptions(Quantization.PALETTE, threshold=0.0)
 EVERYTHING = RenderOptions("net.h5", doxygen=True, dot=True, python_module="pynet", graphviz_path="/usr/bin")
-
-
-def build(graph: Graph, *, name: str = "net", palette: bool = False, transposed: bool = True) -> Program:
-    legal = legalize(optimize(graph), DV700, transposed=transposed)
-    partitioned, steps = partition(legal, DV700, transposed=transposed)
-    check(partitioned, steps, DV700, legal=legal)
-    program = lower(partitioned, steps, name=name, transposed=transposed, original=graph)
-    return choose(program, EVERYWHERE) if palette else program
-
-
-def ones(*shape: int) -> Constant:
-    return Constant.of(np.ones(shape))
-
-
-TYPES = {"Conv2d": "Conv2D", "MaxPool2d": "MaxPooling2D", "BatchNorm": "BatchNormalization", "Relu": "ReLU"}
-
-
-class Network:
-    """A graph whose layers can be given other names."""
-
-    def __init__(self, names: dict[str, str] | None = None) -> None:
-        self.names = names or {}
-        self.nodes: list[Node] = []
-
-    def name(self, name: str) -> str:
-        return self.names.get(name, name)
-
-    def add(self, name: str, op: Op, *inputs: str) -> None:
-        origin = Origin("net.h5", self.name(name), TYPES.get(type(op).__name__, type(op).__name__))
-        self.nodes.append(Node(self.name(name), op, tuple(map(self.name, inputs)), (origin,)))
-
-    def graph(self, *outputs: str) -> Graph:
-        return Graph(tuple(self.nodes), tuple(map(self.name, outputs)))
-
-
-SAME = Padding(1, 1, 1, 1)
-
-
-def every_kind_of_layer(names: dict[str, str] | None = None, custom: str = "Mine") -> Graph:
-    """Two inputs, a residual block, in-place and copied concatenations, flatten, softmax, a custom layer."""
-    net = Network(names)
-    net.add("image", ops.Input(Shape(8, 8, 3)))
-    net.add("mask", ops.Input(Shape(8, 8, 8)))
-    net.add("conv1", ops.Conv2d(ones(8, 3, 3, 3), ones(8), Window(Pair(3, 3), padding=SAME)), "image")
-    net.add("relu1", ops.Activation(ops.Relu(0.25)), "conv1")
-    net.add(
-        "conv2",
-        ops.Conv2d(ones(8, 8, 3, 5), None, Window(Pair(3, 5), dilation=Pair(2, 1), padding=Padding(2, 2, 2, 2))),
-        "relu1",
-    )
-    net.add("add", ops.Add(ops.Relu6()), "conv2", "relu1")
-    net.add("join", ops.Concat(), "add", "mask")
-    net.add(
-        "up", ops.ConvTranspose2d(ones(12, 16, 4, 4), ones(12), Window(Pair(4, 4), Pair(2, 2), padding=SAME)), "join"
-    )
-    net.add("prelu", ops.Activation(ops.PRelu(ones(12))), "up")
-    net.add("pool", ops.MaxPool2d(Window(Pair(2, 3), Pair(2, 3), padding=Padding(0, 0, 0, 2))), "prelu")
-    net.add("gap", ops.AveragePool2d(Window(Pair(8, 6))), "pool")
-    net.add("fc", ops.Dense(ones(5, 12, 1, 1), ones(5)), "gap")
-    net.add("both", ops.Concat(), "fc", "gap")
-    net.add("prob", ops.Softmax(), "both")
-    net.add("flat", ops.Reshape(Shape(1, 1, 12 * 48), Order.HWC), "pool")
-    net.add(
-        "mine", ops.Custom(custom, (("axis", 1), ("scale", 0.5), ("on", True), ("sizes", (1, 2))), Shape(1, 1, 2)), "fc"
-    )
-    return net.graph("prob", "flat", "mine", "pool")
-
-
-def small() -> Graph:
-    net = Network()
-    net.add("input", ops.Input(Shape(8, 8, 1)))
-    net.add("conv2d", ops.Conv2d(ones(16, 1, 3, 3), ones(16), Window(Pair(3, 3), padding=SAME)), "input")
-    net.add("batch_normalization", ops.BatchNorm(ones(16), ones(16), None, ones(16), 0.001), "conv2d")
-    net.add("re_lu", ops.Activation(ops.Relu()), "batch_normalization")
-    net.add("max_pooling2d", ops.MaxPool2d(Window(Pair(2, 2), Pair(2, 2))), "re_lu")
-    net.add("flatten", ops.Reshape(Shape(1, 1, 256), Order.HWC), "max_pooling2d")
-    net.add("dense", ops.Dense(ones(10, 256, 1, 1), ones(10)), "flatten")
-    net.add("softmax", ops.Softmax(), "dense")
-    return net.graph("softmax")
 
 
 # --- golden --------------------------------------------------------------------------------------------------------------
@@ -172,20 +89,6 @@ def test_every_file_says_who_made_it_first() -> None:
 
 
 # --- the code ------------------------------------------------------------------------------------------------------------
-
-
-def write(folder: Path, texts: dict[str, str]) -> None:
-    for name, text in texts.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
-
-
-def compile_(folder: Path, file: str, *flags: str) -> str:
-    """What the compiler prints to stdout; it must not complain."""
-    result = subprocess.run(["g++", *FLAGS, *flags, file], cwd=folder, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    assert result.stderr == ""
-    return result.stdout
 
 
 @pytest.mark.parametrize("transposed", [False, True])
@@ -419,143 +322,6 @@ def test_texts_do_not_depend_on_the_order_of_hashes() -> None:
         command = [sys.executable, "-c", SCRIPT]
         digests.add(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
     assert len(digests) == 1
-
-
-# --- custom layers -------------------------------------------------------------------------------------------------------
-
-
-def custom(*parameters: dict[str, ops.Parameter], types: str = "Mine") -> Program:
-    """A network of one custom layer for each set of parameters."""
-    nodes = [Node("x", ops.Input(Shape(1, 1, 4))), Node("a", ops.Activation(ops.Relu()), ("x",))]
-    for i, values in enumerate(parameters):
-        nodes.append(Node(f"c{i}", ops.Custom(types, tuple(values.items()), Shape(1, 1, 4)), ("a",)))
-    return build(Graph(tuple(nodes), tuple(f"c{i}" for i in range(len(parameters)))))
-
-
-CUSTOM_STRUCTS: list[tuple[str, list[dict[str, ops.Parameter]], list[str], list[str]]] = [
-    ("none", [{}], [], ["{}"]),
-    ("one of each", [{"a": 1, "b": True, "c": 0.5, "d": (1, 2), "e": (True,), "f": (0.5, 1e-5)}],
-     ["int a;", "bool b;", "float c;", "int d[2];", "bool e[1];", "float f[2];"], ["{1, true, 0.5f, {1, 2}, {true}, {0.5f, 1e-05f}}"]),
-    ("a whole number here, a fraction there", [{"a": 1}, {"a": 0.5}], ["float a;"], ["{1.0f}", "{0.5f}"]),
-    ("a truth value here, a number there", [{"a": True}, {"a": 3}], ["int a;"], ["{1}", "{3}"]),
-    ("lists of other lengths", [{"a": (1,)}, {"a": (1, 2, 3)}, {"a": ()}], ["int a[3];"], ["{{1}}", "{{1, 2, 3}}", "{{}}"]),
-    ("a list here, a value there", [{"a": (1, 2), "b": 7}, {"a": 3, "b": 8}], ["int a[2];", "int b;"], ["{{1, 2}, 7}", "{{3}, 8}"]),
-    ("an empty list", [{"a": ()}], ["bool a[1];"], ["{{}}"]),
-    ("parameters that a layer does not have", [{"a": 1, "b": 2}, {"b": 3, "c": (1.0,)}], ["int a;", "int b;", "float c[1];"],
-     ["{1, 2, {}}", "{{}, 3, {1.0f}}"]),
-    ("no numbers", [{"a": float("inf"), "b": float("-inf"), "c": float("nan"), "d": 1e300, "e": 1e-300}],
-     ["float a;", "float b;", "float c;", "float d;", "float e;"], ["{INFINITY, -INFINITY, NAN, INFINITY, 0.0f}"]),
-    ("names that C++ has taken", [{"default": 1, "class": 2, "my-name": 3, "2d": 4}],
-     ["int default_;", "int class_;", "int my_name;", "int _2d;"], ["{1, 2, 3, 4}"]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("parameters", "fields", "values"), [c[1:] for c in CUSTOM_STRUCTS], ids=[c[0] for c in CUSTOM_STRUCTS]
-)
-def test_custom_layers(
-    parameters: list[dict[str, ops.Parameter]], fields: list[str], values: list[str], tmp_path: Path
-) -> None:
-    texts = render(custom(*parameters), RenderOptions("m"))
-    found = re.search(r"struct custom_param_Mine \{\n(.*?)\};", texts["net_gen.h"], re.DOTALL)
-    assert found is not None
-    assert [line.partition("//")[0].strip() for line in found[1].splitlines()] == [*fields, "Cnet_io::Map inputs[1];"]
-    inputs = re.findall(r'(?:, )?(\{\{"a", \d+, 8, 1, 1, 4, 2, "hwc8"\}\})\};', texts["net_gen.cpp"])
-    assert len(inputs) == len(values)
-    structs = re.findall(r"custom_param_Mine param = (.*);", texts["net_gen.cpp"])
-    assert [s.replace(i, "").replace(", }", "}") for s, i in zip(structs, inputs, strict=True)] == values
-    write(tmp_path, texts)
-    compile_(tmp_path, "net_gen.cpp", "-fsyntax-only")
-
-
-def test_the_parameters_of_a_custom_layer_list_its_inputs(tmp_path: Path) -> None:
-    """The SDK keeps a layer's list of inputs where it keeps a callback's address: a layer has one of them."""
-    graph = Graph(
-        (
-            Node("a", ops.Input(Shape(1, 1, 4))),
-            Node("b", ops.Activation(ops.Tanh()), ("a",)),
-            Node("both", ops.Custom("Both", (), Shape(1, 1, 4)), ("a", "b")),
-            Node("one", ops.Custom("Both", (), Shape(1, 1, 4)), ("b",)),
-        ),
-        ("both", "one"),
-    )
-    program = build(graph)
-    texts = render(program, RenderOptions("m"))
-    at = [[tensor.offset for tensor in layer.inputs] for layer in program.layers if layer.custom is not None]
-    assert re.findall(r"custom_param_(\w+ param = .*);", texts["net_gen.cpp"]) == [
-        f'Both param = {{{{{{"a", {at[0][0]}, 8, 1, 1, 4, 2, "hwc8"}}, {{"b", {at[0][1]}, 8, 1, 1, 4, 2, "hwc8"}}}}}}',
-        f'Both param = {{{{{{"b", {at[1][0]}, 8, 1, 1, 4, 2, "hwc8"}}}}}}',
-    ]
-    assert "Cnet_io::Map inputs[2];" in texts["net_gen.h"]
-    assert "input_layer" not in texts["net_gen.cpp"]
-    write(tmp_path, texts)
-    compile_(tmp_path, "net_gen.cpp", "-fsyntax-only")
-
-
-def test_each_input_of_the_network_has_its_own_name_in_a_custom_layer() -> None:
-    """They lie side by side in memory."""
-    inputs = [Node(name, ops.Input(Shape(1, 1, 8))) for name in ("left", "right")]
-    both = Node("both", ops.Custom("Both", (), Shape(1, 1, 8)), ("right", "left"))
-    texts = render(build(Graph((*inputs, both), ("both",))), RenderOptions("m"))
-    (maps,) = re.findall(r"custom_param_Both param = (.*);", texts["net_gen.cpp"])
-    assert re.findall(r'{"(\w+)", ', maps) == ["right", "left"]
-
-
-READS = """
-#include <cstdio>
-#include "net_gen.h"
-
-int main() {
-  static uint8_t io[1 << 16];
-  const Cnet_io::Map maps[] = {%s};
-  if (std::fread(io, 1, sizeof(io), stdin) == 0) return 1;
-  for (const Cnet_io::Map &map : maps) {
-    for (float value : Read(map, io)) std::printf("%%g ", static_cast<double>(value));
-    std::puts("");
-  }
-}
-"""
-
-
-def test_the_reader_knows_every_memory_order(tmp_path: Path) -> None:
-    memory, maps, expected = bytes(6), [], []
-    for layout, kind, channels in product(("HWC", "hwc8", "whc8"), ("u1", "<f2", "<f4"), (1, 5, 8, 19)):
-        values = np.arange(3 * 2 * channels).reshape(3, 2, channels)
-        pixels = values if layout != "whc8" else values.transpose(1, 0, 2)
-        chunks = [pixels] if layout == "HWC" else [pixels[..., first : first + 8] for first in range(0, channels, 8)]
-        maps.append(f'{{"", {len(memory)}, 0, 3, 2, {channels}, {np.dtype(kind).itemsize}, "{layout}"}}')
-        memory += b"".join(chunk.astype(kind).tobytes() for chunk in chunks)
-        expected.append(values.ravel().tolist())
-    write(tmp_path, {**render(custom({}), RenderOptions("m")), "main.cpp": READS % ", ".join(maps)})
-    compile_(tmp_path, "main.cpp", "-Wconversion", "-Wshadow", "-o", "main")
-    lines = subprocess.run([tmp_path / "main"], input=memory, capture_output=True, check=True).stdout.splitlines()
-    assert [list(map(float, line.split())) for line in lines] == expected
-
-
-def test_a_parameter_of_a_custom_layer_may_be_called_inputs(tmp_path: Path) -> None:
-    texts = render(custom({"inputs": 3}), RenderOptions("m"))
-    assert "int inputs_;" in texts["net_gen.h"]
-    write(tmp_path, texts)
-    compile_(tmp_path, "net_gen.cpp", "-fsyntax-only")
-
-
-@pytest.mark.parametrize("graph", [small, every_kind_of_layer])
-def test_a_layer_has_a_callback_or_a_list_of_inputs(graph: Callable[[], Graph]) -> None:
-    source = render(build(graph()), RenderOptions("m"))["net_gen.cpp"]
-    layers = source.split("\nvoid C")[1:]
-    assert any("custom_proc_ptr" in layer for layer in layers)
-    assert not [layer for layer in layers if "custom_proc_ptr" in layer and "input_layer" in layer]
-    assert "LT_SOFTMAX" not in source
-
-
-def test_types_of_custom_layers_become_identifiers(tmp_path: Path) -> None:
-    texts = render(custom({"a": 1}, types="my pack*/age>Läyer\n"), RenderOptions("m", doxygen=True, dot=True))
-    assert (
-        "void custom_callback_my_pack__age_L_yer_(fpga_layer &layer, void *custom_param, uint8_t *io_ptr);"
-        in texts["net_gen.h"]
-    )
-    write(tmp_path, texts)
-    compile_(tmp_path, "net_gen.cpp", "-fsyntax-only")
 
 
 # --- the Python module ---------------------------------------------------------------------------------------------------

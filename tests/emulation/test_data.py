@@ -26,9 +26,10 @@ from cnn_convertor.ir.ops import Shape
 from cnn_convertor.pipeline import quantize, read_whole
 from cnn_convertor.samples import random_samples, shapes_of
 from cnn_convertor.trials.run import prepare
+from emulation.small_networks import small_graph
 from emulation.test_byte_input import PREPARATIONS, camera
 from emulation.test_classes import ZIA_C3, segmentation
-from emulation.test_execution import CALLBACK, small_graph
+from emulation.test_execution import CALLBACK
 from end_to_end.test_examples_and_models import EXAMPLES, INIS, ZOO
 from examples import zoo
 from verification.test_cpu_layers import BATCHES, DETECTING, everything, unpooling

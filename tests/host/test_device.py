@@ -23,13 +23,10 @@ from host.reference import (
     average_pool,
     convolve,
     deconvolve,
-    from_memory,
     half_bits,
     max_pool,
-    pack,
     pair,
     places,
-    to_memory,
     upsample,
 )
 
@@ -38,67 +35,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from host.reference import Map
+from host.bench import Bench, integer_weights, integers
 
 BOTH_ORDERS = pytest.mark.parametrize("transposed", [False, True], ids=["WHC", "HWC"])
 
 
-def integers(seed: int, *shape: int, most: int = 3) -> Map:
-    return np.random.default_rng(seed).integers(-most, most + 1, shape).astype(np.float64)
-
-
 def fractions(seed: int, *shape: int) -> Map:
     return np.random.default_rng(seed).normal(size=shape).astype(np.float16).astype(np.float64)
-
-
-def integer_weights(seed: int, m: int, c: int, size: tuple[int, int], *, palette: bool, prelu: bool = False) -> Weights:
-    bias, slopes = integers(seed + 1, m, most=5), integers(seed + 2, m, most=2) if prelu else None
-    if not palette:
-        return Weights(integers(seed, m, c, *size), bias, None, slopes)
-    centers = np.concatenate([[0.0], integers(seed + 3, 255)])
-    indices = np.random.default_rng(seed).integers(0, 256, (m, c, *size)).astype(np.uint8)
-    return Weights(indices, bias, centers, slopes)
-
-
-class Bench:
-    """One memory for maps, one a run for weights, and one command after the other."""
-
-    def __init__(self, device: Device, *, transposed: bool, size: int = 1 << 20) -> None:
-        self.device, self.transposed = device, transposed
-        self.io = device.alloc(size)
-
-    def put(self, offset: int, values: Map) -> int:
-        data = to_memory(values, transposed=self.transposed)
-        self.device.write(self.io, offset, data)
-        return offset + -(-len(data) // 16) * 16
-
-    def get(self, offset: int, shape: tuple[int, int, int]) -> Map:
-        return from_memory(self.device.read(self.io, offset, int(np.prod(shape))), shape, transposed=self.transposed)
-
-    def pack(self, weights: Weights, *, dilated: bool = False) -> tuple[int, int]:
-        return self.device.store(pack(weights, transposed=self.transposed, dilated=dilated)), 0
-
-    def conv_run(self, weights: Weights, window: Window, enable: int) -> Run:
-        dilated = max(window.dilation) > 1
-        return Run(
-            len(weights.bias), self.pack(weights, dilated=dilated), conv_pad=window.pad.register(), conv_enable=enable,
-            p=pair(window.size), conv_stride=pair(window.stride), conv_dilation=pair(window.dilation) if dilated else 0,
-            weight_fmt=1 if weights.palette is None else 3,
-        )  # fmt: skip
-
-    def command(self, values: Map, *runs: Run, topo: int | None = None, operand: Map | None = None) -> Command:
-        height, width, channels = values.shape
-        end = self.put(0, values)
-        eltwise = (0, 0)
-        if operand is not None:
-            eltwise, end = (self.io, end), self.put(end, operand)
-        return Command(
-            width, height, channels, list(runs), (self.io, 0), (self.io, end), eltwise, topo or 1 << (len(runs) - 1),
-            input_circular_offset=TRANSPOSED if self.transposed else 0, output_mode=int(operand is not None),
-        )  # fmt: skip
-
-    def result(self, command: Command, shape: tuple[int, int, int]) -> Map:
-        self.device.run(command)
-        return self.get(command.output_buf[1], shape)
 
 
 def half(values: Map) -> Map:
@@ -429,54 +372,6 @@ def convolved_size(shape: tuple[int, int, int], stride: tuple[int, int], enable:
     """Height and width after a 3x3 kernel with a padding of 1."""
     rows, columns = ((shape[i] - 1) * stride[i] + 1 if enable > 3 else (shape[i] - 1) // stride[i] + 1 for i in (0, 1))
     return rows, columns
-
-
-# --- counters ---
-
-
-def test_the_counters_have_the_bytes_of_each_command(device: Device) -> None:
-    values, operand = integers(1, 6, 8, 9), integers(5, 6, 8, 10)
-    bench = Bench(device, transposed=False)
-    run = bench.conv_run(integer_weights(2, 10, 9, (3, 3), palette=False), Window((3, 3), pad=all_sides(1)), 1)
-    command = bench.command(values, run, operand=operand)
-    before = device.counters()
-    device.run(command)
-    assert device.counters().since(before) == (1, 6 * 8 * 9 * 2, 6 * 8 * 10 * 2, 6 * 8 * 10 * 2, 144 * 10 * 2 + 16 * 2)
-
-
-def test_each_branch_reads_the_input_and_8_bit_input_has_half_the_bytes(device: Device) -> None:
-    bench = Bench(device, transposed=False)
-    values = integers(1, 6, 8, 3)
-    runs = [bench.conv_run(integer_weights(i, 8, 3, (1, 1), palette=False), Window(), 1) for i in (1, 2)]
-    chain = bench.conv_run(integer_weights(3, 8, 8, (1, 1), palette=False), Window(), 1)
-    before = device.counters()
-    device.run(bench.command(values, runs[0], runs[1], chain, topo=0b101))
-    size = 6 * 8 * 2
-    assert device.counters().since(before)[:4] == (1, 2 * 3 * size, 0, 16 * size)
-    before = device.counters()
-    device.run(replace(bench.command(values, runs[0]), u8tofp16_table=(device.alloc(1536), 0)))
-    assert device.counters().since(before)[:4] == (1, 3 * size // 2, 0, 8 * size)
-
-
-def test_strips_read_the_columns_that_they_share_twice(driver: Path) -> None:
-    """A map 20 wide: with 3 strips and a kernel of 3 the device reads 20 + 2 * 2 columns."""
-    device = Device(driver, {"DMP_DV_UB_SIZE": "6000"})
-    bench = Bench(device, transposed=False)
-    run = bench.conv_run(integer_weights(2, 9, 16, (3, 3), palette=False), Window((3, 3), pad=all_sides(1)), 1)
-    command = bench.command(integers(1, 10, 20, 16), run)
-    assert device.needs(command, 6000)[1] == 3
-    device.run(command)
-    assert device.counters()[:2] == (1, 10 * 24 * 16 * 2)
-    assert device.close() == 0
-
-
-def test_the_counters_are_files_as_in_sysfs(driver: Path, tmp_path: Path) -> None:
-    device = Device(driver, {"DMP_DV_SYSFS": str(tmp_path)})
-    bench = Bench(device, transposed=False)
-    device.run(bench.command(integers(1, 4, 4, 3), Run(3, pool_enable=1, pool_size=0x0202, pool_stride=0x0202)))
-    found = {path.name: int(path.read_text()) for path in tmp_path.iterdir()}
-    assert found == {"conv_kick_count": 1, "input_bytes": 96, "output_bytes": 24, "weights_bytes": 0}
-    assert device.close() == 0
 
 
 # --- modes ---

@@ -10,7 +10,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Op, Padding, Pair, Window
 from cnn_convertor.passes.canonicalize import deconvolutions_to_convolutions
-from passes.test_passes import chain, same, some
+from passes.graphs import chain, same, some
 
 RELU = ops.Relu()
 

@@ -18,7 +18,8 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Axis, Op, Order, Pair, Shape, Window
 from cnn_convertor.passes import NO_DEAD_NODES, NO_IDENTITIES, PASSES, optimize
 from cnn_convertor.passes.contract import CHECK, Condition, Pass, changed, run_passes
-from passes.test_passes import ALL_SIDES, PAD, RELU, chain, conv, hard_swish, scale, some
+from passes.graphs import ALL_SIDES, PAD, RELU, chain, conv, scale, some
+from passes.test_fuse_hard_swish import hard_swish
 
 X = Shape(16, 16, 3)
 SAME = conv(padding=ALL_SIDES)

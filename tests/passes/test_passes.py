@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
+from cnn_convertor.ir.ops import Op, Order, Pair, Shape, Window
 from cnn_convertor.passes import optimize
 from cnn_convertor.passes.canonicalize import (
     as_scale,
@@ -23,61 +20,10 @@ from cnn_convertor.passes.canonicalize import (
     sink_reshapes,
 )
 from cnn_convertor.passes.fold_activations import fold_activations
-from cnn_convertor.passes.fold_padding import fold_padding
 from cnn_convertor.passes.fold_reshapes import fold_reshapes
 from cnn_convertor.passes.fold_scales import fold_scales
-from cnn_convertor.passes.fuse_hard_swish import fuse_hard_swish
+from passes.graphs import ALL_SIDES, CONV, PAD, RANDOM, RELU, SIGMOID, chain, conv, same, scale, some, text
 from reference import ir_reference, random_networks
-
-RANDOM = np.random.default_rng(0)
-
-
-def some(*shape: int) -> Constant:
-    return Constant.of(RANDOM.normal(size=shape))
-
-
-def chain(*ops_: Op, outputs: str = "", shape: Shape = Shape(4, 6, 3)) -> Graph:
-    """A chain of nodes a, b, c, ...; by default the last is the output."""
-    nodes = [Node("x", ops.Input(shape))]
-    for op, name in zip(ops_, "abcdefgh", strict=False):
-        nodes.append(Node(name, op, (nodes[-1].name,), (Origin("net", name),)))
-    return Graph(tuple(nodes), tuple(outputs.split()) or (nodes[-1].name,))
-
-
-def text(graph: Graph) -> list[str]:
-    """One line per node except the input, abbreviated, and the outputs."""
-    return [line for line in str(graph).splitlines() if " = Input" not in line]
-
-
-def conv(
-    out: int = 3, padding: Padding = ops.NO_PADDING, activation: ops.Function | None = None, bias: bool = False
-) -> Op:
-    window = Window(Pair(3, 3), padding=padding)
-    return ops.Conv2d(some(out, 3, 3, 3), some(out) if bias else None, window, activation=activation)
-
-
-def scale(shift: bool = True, channels: int = 3) -> Op:
-    return ops.Scale(some(channels), some(channels) if shift else None)
-
-
-RELU = ops.Activation(ops.Relu())
-SIGMOID = ops.Activation(ops.Sigmoid())
-ALL_SIDES = Padding(1, 1, 1, 1)
-PAD = ops.Pad(ALL_SIDES)
-CONV = "Conv2d[weight=Constant(3x3x3x3)"
-
-
-def same(graph: Graph, rewritten: Graph) -> None:
-    """Both compute the same outputs."""
-    x = random_networks.inputs_for(graph)
-    before, after = ir_reference.run(graph, x), ir_reference.run(rewritten, x)
-    for old, new in zip(graph.outputs, rewritten.outputs, strict=True):
-        assert_near(after[new], before[old])
-
-
-def assert_near(value: ir_reference.Array, expected: ir_reference.Array) -> None:
-    np.testing.assert_allclose(value, expected, rtol=1e-4, atol=1e-4 * max(1e-3, np.abs(expected).max()))
-
 
 # --- canonicalize -----------------------------------------------------------------------------------------------------------
 
@@ -309,127 +255,6 @@ def test_activations_that_stay(graph: Graph) -> None:
     assert fold_activations(graph) == graph
 
 
-# --- padding -------------------------------------------------------------------------------------------------------------
-
-
-def max_pool(padding: Padding = ops.NO_PADDING) -> Op:
-    return ops.MaxPool2d(Window(Pair(3, 3), padding=padding))
-
-
-FOLDED_PADDING = {
-    "1: pad -> convolution": (
-        chain(PAD, conv(padding=Padding(0, 1, 0, 1))),
-        [f"b = {CONV} window=kernel=3x3 padding=1x2x1x2](x) -> 5x7x3"],
-    ),
-    "2: pad -> average pool": (
-        chain(PAD, ops.AveragePool2d(Window(Pair(3, 3)))),
-        ["b = AveragePool2d[window=kernel=3x3 padding=1x1x1x1](x) -> 4x6x3"],
-    ),
-    "3: pad -> max pool of what is never negative": (
-        chain(SIGMOID, PAD, max_pool()),
-        [
-            "a = Activation[function=Sigmoid](x) -> 4x6x3",
-            "c = MaxPool2d[window=kernel=3x3 padding=1x1x1x1](a) -> 4x6x3",
-        ],
-    ),
-    "4: pad -> pad": (chain(PAD, PAD), ["b = Pad[padding=2x2x2x2](x) -> 8x10x3"]),
-    "one after the other": (chain(PAD, PAD, conv()), [f"c = {CONV} window=kernel=3x3 padding=2x2x2x2](x) -> 6x8x3"]),
-}
-
-
-@pytest.mark.parametrize("case", FOLDED_PADDING)
-def test_padding_folds(case: str) -> None:
-    graph, expected = FOLDED_PADDING[case]
-    folded = fold_padding(graph)
-    assert text(folded)[:-1] == expected
-    same(graph, folded)
-
-
-KEPT_PADDING = {
-    "a max pool of possibly negative values": chain(PAD, max_pool()),
-    "a leaky max pool": chain(ops.Activation(ops.Relu(0.1)), PAD, max_pool()),
-    "a max pool that would have a window of padding alone": chain(SIGMOID, ops.Pad(Padding(3, 0, 0, 0)), max_pool()),
-    "... together with its own padding": chain(SIGMOID, ops.Pad(Padding(2, 0, 0, 0)), max_pool(Padding(1, 0, 0, 0))),
-    "an average pool that does not count all padding": chain(
-        PAD, ops.AveragePool2d(Window(Pair(3, 3)), uncounted=ALL_SIDES)
-    ),
-    "a scale": chain(PAD, scale()),
-    "an activation": chain(PAD, SIGMOID),
-    "a deconvolution": chain(PAD, ops.ConvTranspose2d(some(2, 3, 3, 3), None, Window(Pair(3, 3)))),
-}
-
-
-@pytest.mark.parametrize("case", KEPT_PADDING)
-def test_padding_that_stays(case: str) -> None:
-    assert fold_padding(KEPT_PADDING[case]) == KEPT_PADDING[case]
-
-
-def test_padding_with_several_users_goes_to_each_that_can_take_it() -> None:
-    nodes = (
-        Node("x", ops.Input(Shape(4, 6, 3))), Node("p", PAD, ("x",)), Node("a", conv(), ("p",)),
-        Node("b", ops.AveragePool2d(Window(Pair(3, 3))), ("p",)), Node("c", SIGMOID, ("p",)),
-    )  # fmt: skip
-    graph = Graph(nodes, ("a", "b", "c"))
-    folded = fold_padding(graph)
-    assert text(folded)[:-1] == [
-        "p = Pad[padding=1x1x1x1](x) -> 6x8x3",
-        f"a = {CONV} window=kernel=3x3 padding=1x1x1x1](x) -> 4x6x3",
-        "b = AveragePool2d[window=kernel=3x3 padding=1x1x1x1](x) -> 4x6x3",
-        "c = Activation[function=Sigmoid](p) -> 6x8x3",
-    ]
-    same(graph, folded)
-
-
-KNOWN_SIGNS: list[tuple[list[Op], bool]] = [
-    ([], False),
-    ([RELU], True),
-    ([ops.Activation(ops.Relu6())], True),
-    ([ops.Activation(ops.Tanh())], False),
-    ([ops.Activation(ops.Elu())], False),
-    ([conv(activation=ops.Relu())], True),
-    ([conv()], False),
-    ([RELU, ops.Upsample(Pair(2, 2))], True),
-    ([RELU, max_pool()], True),
-    ([RELU, ops.AveragePool2d(Window(Pair(2, 2)))], True),
-    ([RELU, ops.AveragePool2d(Window(Pair(2, 2)), factor=-1.0)], False),
-    ([RELU, ops.AveragePool2d(Window(Pair(2, 2)), activation=ops.Tanh())], False),
-    ([RELU, scale()], False),
-    ([RELU, ops.Identity(), ops.Reshape(Shape(6, 4, 3), Order.CHW)], True),
-    ([ops.Softmax()], True),
-]
-
-
-@pytest.mark.parametrize(("before", "known"), KNOWN_SIGNS)
-def test_known_signs(before: list[Op], known: bool) -> None:
-    graph = chain(*before, PAD, max_pool())
-    folded = fold_padding(graph)
-    assert any(isinstance(node.op, ops.Pad) for node in folded.nodes) is not known
-    same(graph, folded)
-
-
-def test_signs_through_sums_and_concatenations() -> None:
-    def joined(op: Op, first: Op) -> Graph:
-        nodes = (
-            Node("x", ops.Input(Shape(4, 6, 3))),
-            Node("a", first, ("x",)),
-            Node("b", RELU, ("x",)),
-            Node("c", op, ("a", "b")),
-        )
-        return Graph((*nodes, Node("p", PAD, ("c",)), Node("m", max_pool(), ("p",))), ("m",))
-
-    for op in (ops.Add(), ops.Concat()):
-        assert "Pad[" not in str(fold_padding(joined(op, SIGMOID)))
-        assert "Pad[" in str(fold_padding(joined(op, ops.Activation(ops.Tanh()))))
-
-
-def test_sign_analysis_is_fast_in_deep_networks() -> None:
-    """A thousand sums deep, with exponentially many paths."""
-    nodes = [Node("x", ops.Input(Shape(4, 6, 3))), Node("s0", RELU, ("x",))]
-    nodes += [Node(f"s{index}", ops.Add(), (f"s{index - 1}",) * 2) for index in range(1, 1000)]
-    nodes += [Node("pad", PAD, ("s999",)), Node("p", ops.MaxPool2d(Window(Pair(3, 3))), ("pad",))]
-    assert "Pad[" not in str(fold_padding(Graph(tuple(nodes), ("p",))))
-
-
 # --- reshapes ------------------------------------------------------------------------------------------------------------
 
 
@@ -515,50 +340,3 @@ def test_a_residual_network_becomes_four_operators() -> None:
 def test_optimized_networks_compute_the_same(seed: int, steps: int) -> None:
     graph = random_networks.network(seed, steps)
     same(graph, optimize(graph))
-
-
-# --- fuse_hard_swish -----------------------------------------------------------------------------------------------------
-
-
-def hard_swish(order: str, *, three: float = 3.0, six: float = 6.0, other: str = "x", outputs: str = "") -> Graph:
-    """x * relu6(x + 3) / 6 in several orders; other: the other factor."""
-
-    def all(value: float) -> Constant:
-        return Constant.of(np.full(3, value))
-
-    plus = ops.Scale(all(1.0), all(three))
-    sixth = ops.Scale(all(1 / six))
-    times = ops.Binary(ops.BinaryOp.MULTIPLY)
-    nodes = [
-        Node("in", ops.Input(Shape(4, 6, 3))),
-        Node("x", conv(padding=ALL_SIDES), ("in",)),
-        Node("plus", plus, ("x",)),
-        Node("relu6", ops.Activation(ops.Relu6()), ("plus",)),
-    ]
-    nodes += {
-        "x * (gate / 6)": [Node("gate", sixth, ("relu6",)), Node("y", times, (other, "gate"))],
-        "(gate / 6) * x": [Node("gate", sixth, ("relu6",)), Node("y", times, ("gate", other))],
-        "(x * gate) / 6": [Node("gate", times, (other, "relu6")), Node("y", sixth, ("gate",))],
-    }[order]
-    return Graph(tuple(nodes), tuple(outputs.split()) or ("y",))
-
-
-@pytest.mark.parametrize("order", ["x * (gate / 6)", "(gate / 6) * x", "(x * gate) / 6"])
-def test_a_composed_hard_swish_becomes_one_operator(order: str) -> None:
-    before = hard_swish(order)
-    after = fuse_hard_swish(before)
-    assert [node.name for node in after.nodes] == ["in", "x", "y"] and after["y"].op == ops.Unary(ops.HardSwish())
-    given = {"in": RANDOM.normal(size=(4, 6, 3)) * 3}
-    expected, got = (ir_reference.run(graph, given)["y"] for graph in (before, after))
-    np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-6)
-
-
-def test_shared_parts_of_a_hard_swish_stay() -> None:
-    after = fuse_hard_swish(hard_swish("x * (gate / 6)", outputs="relu6 y"))
-    assert [node.name for node in after.nodes] == ["in", "x", "plus", "relu6", "y"]
-
-
-@pytest.mark.parametrize("changed", [{"three": 2.5}, {"six": 5.0}, {"other": "plus"}], ids=str)
-def test_lookalikes_of_a_hard_swish_stay(changed: dict[str, Any]) -> None:
-    graph = hard_swish("x * (gate / 6)", **changed)
-    assert fuse_hard_swish(graph) == graph

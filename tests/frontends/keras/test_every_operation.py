@@ -53,7 +53,7 @@ ARGUMENTS: dict[str, tuple[dict[str, Any], ...]] = {
     **dict.fromkeys(("nn.lrn", "nn.local_response_normalization"), ({"depth_radius": 1, "bias": 2.0, "alpha": 0.5, "beta": 0.75}, {})),
     "pad": ({"paddings": [[0, 0], [1, 0], [0, 2], [0, 0]]},),
 }  # fmt: skip
-# Those that take or give several tensors, or parts of one: test_keras_layers.py has them.
+# Those that take or give several tensors, or parts of one: test_functions.py has them.
 ELSEWHERE = {"__operators__.getitem", "strided_slice", "concat", "stack", "split", "linalg.matmul"}
 POSITIVE = {"math.log", "math.sqrt", "sqrt", "math.rsqrt", "math.reciprocal"}
 # Names that no function of Keras 3.15 writes: other versions may; their readers are those of Absolute and its like.

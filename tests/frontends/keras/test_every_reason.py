@@ -13,6 +13,7 @@ from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.frontends.keras.reading import keras
 from cnn_convertor.frontends.keras.unsupported import ADVICE
+from frontends.keras import test_functions as functions
 from frontends.keras import test_keras_layers as layers
 from frontends.keras.conftest import Writer, layer
 from frontends.reasons import PACKAGE, is_said, reasons
@@ -169,14 +170,14 @@ def test_advice_is_for_types_that_do_not_convert() -> None:
 
 @pytest.mark.slow
 def test_each_reason_has_a_case(model: Writer) -> None:
-    """Here, or in test_keras_layers.py, which says more of the message."""
+    """Here, or in test_keras_layers.py and test_functions.py, which say more of the message."""
     of_layers = layers.test_what_cannot_be_converted_is_refused.pytestmark[0].args[1]
-    of_functions = layers.test_what_functions_cannot_do_is_refused.pytestmark[0].args[1]
+    of_functions = functions.test_what_functions_cannot_do_is_refused.pytestmark[0].args[1]
     made: list[Make] = [
         *CASES.values(),
         *(single(type, *arrays, **config) for type, config, arrays, _ in of_layers),
         *(
-            lambda model, f=function, k=keywords: layers.between(model, f, **k)
+            lambda model, f=function, k=keywords: functions.between(model, f, **k)
             for function, keywords, _ in of_functions
         ),
     ]
