@@ -305,8 +305,8 @@ def _inner(outputs: int, kernel: int = 1, **options: Any) -> RunBuilder:
     return conv(outputs, kernel, function=_RELU6, **options)
 
 
-def _same_size_chain(depth: int, kernel: int = 3) -> list[RunBuilder]:
-    return [*([_inner(16, kernel)] * (depth - 1)), conv(16, kernel)]
+def _same_size_chain(depth: int) -> list[RunBuilder]:
+    return [*([_inner(16, 3)] * (depth - 1)), conv(16, 3)]
 
 
 _PLAIN = [conv(8, 3)]  # a branch beside those that matter

@@ -9,8 +9,6 @@ from cnn_convertor.codegen.rendering import byte_values, render_text
 from cnn_convertor.devices.dv700.byte_input import OWN_TABLE, POLICIES
 from cnn_convertor.devices.dv700.program import Layer, LayerType, Program
 
-RUNNER_KERNELS = "kernels.h"  # that the runner includes
-
 
 def program_data(program: Program) -> bytes:
     """The program, but for its weights. host/src/program_network.h reads it. The program has no custom layers."""

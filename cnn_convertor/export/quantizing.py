@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.encode.half import to_half
+from cnn_convertor.quantize import decibels
 
 Real: TypeAlias = NDArray[np.float32]
 Wide: TypeAlias = NDArray[np.float64]
@@ -82,9 +83,7 @@ class StorageLoss:
     @property
     def sqnr(self) -> float:
         """Signal to noise in dB; infinite when nothing is lost."""
-        if not self._noise:
-            return math.inf
-        return 10 * math.log10(self._signal / self._noise) if self._signal else -math.inf
+        return decibels(self._signal, self._noise)
 
 
 def _sum_of_squares(values: Wide) -> float:

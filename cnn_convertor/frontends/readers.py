@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Generic, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -102,3 +103,8 @@ class Settings:
             return {}
         accepted = {*self._taken, *self._harmless}
         return {name: value for name, value in self._values.items() if name not in accepted}
+
+
+def numbered(word: str) -> Iterator[str]:
+    """word1, word2, ..."""
+    return (f"{word}{number}" for number in count(1))

@@ -33,9 +33,10 @@ from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.palettes.layer_fit import FittedLayer, LayerTask, decibels, fit_layer
+from cnn_convertor.palettes.layer_fit import FittedLayer, LayerTask, fit_layer
 from cnn_convertor.palettes.layer_inputs import Batch, LayerInputs, each_batch, measure
 from cnn_convertor.progress import Progress, silent
+from cnn_convertor.quantize import decibels
 from cnn_convertor.samples import Samples
 from cnn_convertor.workers.outcomes import Item, Outcome, attempted
 from cnn_convertor.workers.processes import HERE, Workers, gather

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cnn_convertor.devices.dv700.weights.palettes import count_importance
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.palettes.layer_inputs import Kept, KeptFiles, read_files
-from cnn_convertor.quantize import Palette, fit, palette_of
+from cnn_convertor.quantize import Palette, decibels, fit, palette_of
 from cnn_convertor.quantize.rounding import (
     Rounded,
     damped,
@@ -138,12 +138,6 @@ def _limit(weights: Real, hessians: Real, rounded: Rounded, counts: Real) -> flo
     powers += np.log(np.broadcast_to(counts, weights.shape)).sum()
     logarithm = powers + 2 * np.log(widths[rounded.codes]).sum()
     return float(weights.size * _SPHERES * np.exp(logarithm / weights.size))
-
-
-def decibels(signal: float, noise: float) -> float:
-    if noise == 0:
-        return math.inf
-    return 10 * math.log10(signal / noise) if signal else -math.inf
 
 
 # --- columns -------------------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from cnn_convertor.ir.graph import Graph
 from cnn_convertor.palettes.calibration import fitting_and_judging, refuse_custom_layers
 from cnn_convertor.palettes.layer_inputs import small_batches
 from cnn_convertor.progress import Progress, silent
+from cnn_convertor.quantize import decibels
 from cnn_convertor.quantize.palette_layers import Effect, Layers, select
 from cnn_convertor.samples import Samples
 
@@ -85,7 +86,7 @@ def keep_outputs(
 
         @cache
         def kept(layers: Layers) -> float:
-            return _decibels(judge.effect(fixed | {names[i] for i in layers}).noise)
+            return decibels(1.0, judge.effect(fixed | {names[i] for i in layers}).noise)
 
         chosen = _accepted(savings, measure, kept, sqnr)
         if kept(chosen) < sqnr:
@@ -193,9 +194,3 @@ def _ratio(noise: float, signal: float) -> float:
     if noise == 0:
         return 0.0
     return noise / signal if signal > 0 and math.isfinite(noise + signal) else math.inf
-
-
-def _decibels(ratio: float) -> float:
-    if ratio == 0:
-        return math.inf
-    return -10 * math.log10(ratio) if ratio < math.inf else -math.inf

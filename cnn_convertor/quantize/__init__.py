@@ -68,6 +68,14 @@ class Counted(NamedTuple):
     means: Real | None = None
 
 
+def decibels(signal: float, noise: float) -> float:
+    """The ratio of two powers in dB: infinite without noise, minus infinite without a signal."""
+    if noise == 0:
+        return math.inf
+    ratio = signal / noise
+    return 10 * math.log10(ratio) if ratio else -math.inf
+
+
 class Quality(NamedTuple):
     """The quality of a palette. signal, noise: sums of squares of weights and of errors."""
 
@@ -80,7 +88,7 @@ class Quality(NamedTuple):
     @property
     def sqnr(self) -> float:
         """Signal-to-quantization-noise ratio in dB; infinite for a lossless palette."""
-        return 10 * math.log10(self.signal / self.noise) if self.noise else math.inf
+        return decibels(self.signal, self.noise)
 
 
 def histogram(half: NDArray[np.float16]) -> NDArray[np.int64]:

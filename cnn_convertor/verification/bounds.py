@@ -27,6 +27,7 @@ from cnn_convertor.ir.ops import (
     Shape,
     Unary,
 )
+from cnn_convertor.quantize import decibels
 from cnn_convertor.verification.compare import known_logits, layer_of, sqnr
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.inner_maps import COMPARABLE_DB, ComparedMap, pair_of, pairs
@@ -319,9 +320,9 @@ def excesses_of(judged: JudgedMap, explained: float | None) -> Iterator[Excess]:
     if not (np.isfinite(error).all() and np.isfinite(noise).all()):
         return
     own = _own_rounding(signal)
-    allowed = _decibels(float(signal.sum()), max(float(noise.sum()), float(own.sum())))
+    allowed = decibels(float(signal.sum()), max(float(noise.sum()), float(own.sum())))
     allowed -= _margin(_deciding(noise), _OF_A_MAP)
-    if (reached := _decibels(float(signal.sum()), float(error.sum()))) < allowed:
+    if (reached := decibels(float(signal.sum()), float(error.sum()))) < allowed:
         yield Excess(judged.name, "", reached, allowed)
         return
     if explained is None and (means := _worst_means(judged, own)) is not None:
@@ -361,7 +362,7 @@ def _worst_means(judged: JudgedMap, own: Powers) -> tuple[str, float, float] | N
     margin = _margin(_deciding(noise), _OF_ALL_MEANS)
     most = max(float(noise.sum()) * 10 ** (margin / 10), power * _HALF_STEP * 10 ** (_OF_MEANS / 10))
     if error > most:
-        return "means of its channels", _decibels(power, error), _decibels(power, most)
+        return "means of its channels", decibels(power, error), decibels(power, most)
     each_most = np.maximum(noise, noise.mean()) * 10 ** (_margin(noise.size, _OF_A_MEAN) / 10)
     worst = int((errors - each_most).argmax())
     if errors[worst] <= each_most[worst]:
@@ -369,8 +370,8 @@ def _worst_means(judged: JudgedMap, own: Powers) -> tuple[str, float, float] | N
     what = f"mean of channel {worst}"
     return (
         what,
-        _decibels(float(signal[worst]), float(errors[worst])),
-        _decibels(float(signal[worst]), float(each_most[worst])),
+        decibels(float(signal[worst]), float(errors[worst])),
+        decibels(float(signal[worst]), float(each_most[worst])),
     )
 
 
@@ -399,7 +400,7 @@ def _worst_index(of: _Powers) -> tuple[str, float, float] | None:
         if (lost := float(losses[group].sum())) > allowed:
             signal = float(powers[group].sum())
             what = f"{group.min()} and {len(group) - 1} of its magnitude"
-            return what, _decibels(signal, lost), _decibels(signal, allowed)
+            return what, decibels(signal, lost), decibels(signal, allowed)
     for group in groups:
         expected[group] = np.maximum(expected[group], of.noise[:, group].sum() / len(group))
     margin = _margin(of.signal.shape[0], _OF_A_CHANNEL)
@@ -408,8 +409,8 @@ def _worst_index(of: _Powers) -> tuple[str, float, float] | None:
     worst = int(beyond.argmax())
     if beyond[worst] <= 0:
         return None
-    limit = _decibels(float(powers[worst]), float(expected[worst])) - margin
-    return f"{worst}", _decibels(float(powers[worst]), float(losses[worst])), limit
+    limit = decibels(float(powers[worst]), float(expected[worst])) - margin
+    return f"{worst}", decibels(float(powers[worst]), float(losses[worst])), limit
 
 
 def _of_one_magnitude(signal: Powers) -> list[NDArray[np.intp]]:
@@ -449,7 +450,7 @@ def _half_a_step(values: Maps) -> float:
 def left_by_rounding(maps: Collection[Maps]) -> float:
     """dB that the framework's rounding of its maps to integers leaves, where the errors of all maps add up."""
     lost = sum(_half_a_step(each) ** 2 / 3 / float(np.square(each).mean()) for each in maps if each.any())
-    return _decibels(1.0, lost)
+    return decibels(1.0, lost)
 
 
 # --- decibels ------------------------------------------------------------------------------------------------------------
@@ -468,9 +469,3 @@ def _deciding(noise: Powers) -> float:
 
 def _margin(values: float, of: tuple[float, float]) -> float:
     return of[0] + of[1] / math.sqrt(values)
-
-
-def _decibels(signal: float, noise: float) -> float:
-    if noise == 0:
-        return math.inf
-    return 10 * math.log10(signal / noise) if signal else -math.inf

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.ir.graph import Graph
+from cnn_convertor.quantize import decibels
 from cnn_convertor.verification.results import Comparison
 
 Real: TypeAlias = NDArray[np.float64]
@@ -70,9 +71,7 @@ def sqnr(device: NDArray[np.floating], reference: NDArray[np.floating], *, least
     if not math.isfinite(noise):
         return -math.inf
     power = max(float(np.sum(np.square(signal))), signal.size * least_rms**2)
-    if noise == 0:
-        return math.inf
-    return 10 * math.log10(power / noise) if power else -math.inf
+    return decibels(power, noise)
 
 
 def _cosine(mine: Real, theirs: Real) -> float:

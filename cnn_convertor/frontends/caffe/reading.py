@@ -1,9 +1,8 @@
 """What the reader of a layer works with: the layer's settings, inputs and weights, and the graph under construction."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
 from cnn_convertor.errors import ModelError, Problem, SettingsError, UnsupportedError, warn
@@ -244,8 +243,3 @@ class CaffeReading:
 Reader: TypeAlias = Callable[[CaffeReading], CaffeBlob | Sequence[CaffeBlob]]
 
 caffe: Registry[Reader] = Registry()
-
-
-def numbered(word: str) -> Iterator[str]:
-    """word1, word2, ..."""
-    return (f"{word}{number}" for number in count(1))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -343,11 +342,6 @@ class OnnxReading:
 Reader: TypeAlias = Callable[[OnnxReading], OnnxTensor | Sequence[OnnxTensor]]
 
 onnx: Registry[Reader] = Registry()
-
-
-def numbered(word: str) -> Iterator[str]:
-    """word1, word2, ..."""
-    return (f"{word}{number}" for number in count(1))
 
 
 def as_float(values: Numbers) -> Numbers:

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from cnn_convertor.frontends.arithmetic import scale_and_shift
-from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, caffe, numbered
+from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, caffe
 from cnn_convertor.frontends.nchw import Dims, letters_of, shape_of, text_of, with_length
+from cnn_convertor.frontends.readers import numbered
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import BinaryOp, Op
 

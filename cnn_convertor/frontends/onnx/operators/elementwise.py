@@ -10,8 +10,9 @@ import numpy as np
 from cnn_convertor.frontends import nchw
 from cnn_convertor.frontends.arithmetic import scale_and_shift
 from cnn_convertor.frontends.nchw import Dims
-from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, Value, as_float, numbered, onnx
+from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, Value, as_float, onnx
 from cnn_convertor.frontends.onnx.stored import Numbers, Stored
+from cnn_convertor.frontends.readers import numbered
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Axis, BinaryOp, Op, Pair
 
