@@ -76,7 +76,7 @@ def test_output_shape_without_a_reference(kind: type) -> None:
 
 def test_every_operator_has_an_example() -> None:
     examples = {type(example.op) for example in EXAMPLES.values()}
-    assert examples | {*WITHOUT_REFERENCE} == set(ops.Op.__args__), "tests/reference/ir_reference.py needs a reference"
+    assert examples | {*WITHOUT_REFERENCE} == set(ops.Op.__args__), "tests/reference needs a reference"
 
 
 SMALLEST: list[tuple[Op, Shape]] = [  # the least that each rule takes -> its output

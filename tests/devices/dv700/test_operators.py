@@ -73,7 +73,7 @@ def test_every_scalar_function_has_its_c_plus_plus_and_a_reference() -> None:
     header = (Path(kernels.__file__).parent / "unary.h").read_text("utf-8")
     for function in get_args(ops.ElementFunction):
         assert f"struct {function.__name__} {{" in header, f"unary.h needs a struct {function.__name__}"
-        assert function in SCALARS, f"SCALARS in tests/reference/ir_reference.py needs a row of {function.__name__}"
+        assert function in SCALARS, f"SCALARS in tests/reference/cpu_reference.py needs a row of {function.__name__}"
         assert SCALARS[function].examples
 
 
