@@ -202,6 +202,7 @@ def test_each_worker_gets_the_files_that_several_items_carry(address: str, tmp_p
     file = tmp_path / "file"
     file.write_bytes(b"content")
     with Client(address, set_as_default=False) as client:
+        client.wait_for_workers(2, timeout=LONG)  # an earlier test may have killed one, which starts again
         files = _Files(client)
         first = files.of((file,))
         assert files.of((file,)) is first
