@@ -181,7 +181,7 @@ _AGAIN: Final = "copy or save the image again"
 
 
 def arrays_of(given: object) -> dict[str, NDArray[Any]]:
-    """The arrays by the names of their inputs; one of the only input has any name. Raises TypeError for what is no array."""
+    """The arrays by the names of their inputs; one of the only input has any name. Raises TypeError for anything but arrays."""
     named = given if isinstance(given, Mapping) else {"input": given}
     for name, value in named.items():
         if not isinstance(value, Sequence) and not hasattr(value, "__array__"):

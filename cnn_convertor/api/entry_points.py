@@ -121,7 +121,7 @@ def verify(
 ) -> Verification:
     """Compare a converted network with its framework.
 
-    inputs: as of `run`; None: random images. labels: a file with the right class of each input, one number per line. layers: also
+    inputs: as in `run`; None: random images. labels: a file with the right class of each input, one number per line. layers: also
     compare every map that exists on both sides. attribute: also find the causes of each layer's error. sensitivity: also
     measure how much FP16 weights in each single layer improve the outputs. min_sqnr: dB; None: 40, or 20 with a palette.
     sources: C++ files with the callbacks of custom layers. on: where the samples run; the results are the same.

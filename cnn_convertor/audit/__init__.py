@@ -39,7 +39,7 @@ def audit(
 
     With a manifest beside the source, its files must have the hashes that it lists.
 
-    Raises ModelError when the source cannot be read, or is none.
+    Raises ModelError when the source cannot be read, or is not a generated one.
     """
     source = Path(source)
     weights = weights_beside(source) if weights is None else Path(weights)

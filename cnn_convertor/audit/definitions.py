@@ -106,11 +106,11 @@ def _parsed(text: str, file: str) -> Node:
     try:
         root = Parser(_LANGUAGE).parse(read, progress_callback=is_too_much).root_node
     except ValueError:
-        raise _refusal("this is no C++ that the audit can parse", file, source.count(b"\n", 0, at)) from None
+        raise _refusal("this is not C++ that the audit can parse", file, source.count(b"\n", 0, at)) from None
     if root.has_error:
         error = _first_error(root)
         row = error.start_point.row
-        raise _refusal(f"{text.split(chr(10))[row].strip()[:80]}: this is no C++", file, row)
+        raise _refusal(f"{text.split(chr(10))[row].strip()[:80]}: this is not C++", file, row)
     return root
 
 

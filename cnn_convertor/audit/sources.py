@@ -40,7 +40,7 @@ def read(path: Path) -> tuple[SourceNetwork, list[Problem]]:
         text = contents(path, _LARGEST_SOURCE).decode("utf-8", "replace")
     except TooLargeError as error:
         raise ModelError.of(
-            "DV600", f"this is no generated source: {error}", Origin(path.name), hint("DV600")
+            "DV600", f"this is not a generated source: {error}", Origin(path.name), hint("DV600")
         ) from None
     except OSError as error:
         message = f"cannot read the source: {error.strerror or error}"
@@ -52,7 +52,7 @@ def read_text(text: str, file: str) -> tuple[SourceNetwork, list[Problem]]:
     """As read; file is named in findings."""
     defined = definitions(text, file) if "Initialize" in text else Definitions(file)
     if "Initialize" not in defined.functions:
-        raise ModelError.of("DV600", "no generated network: there is no Initialize()", Origin(file), hint("DV600"))
+        raise ModelError.of("DV600", "not a generated network: there is no Initialize()", Origin(file), hint("DV600"))
     followed = Statements(defined)
     executed = _executed(defined, followed)
     reader = _Reader(followed, file, defined.functions["Initialize"].line)

@@ -38,7 +38,7 @@ def cache_rate(pairs: int, io_bytes: int, usec: int) -> float | None:
 
 def read_board_file(path: Path) -> dict[str, Any]:
     """The values of a board.json, as a probe writes it. Raises UsageError for other JSON."""
-    read_profile(path.name, path.parent)  # refuses what is no such file
+    read_profile(path.name, path.parent)  # refuses any other file
     board: dict[str, Any] = json_files.load(path)
     return board
 

@@ -48,7 +48,7 @@ def configured(network: Network, options: Mapping[str, Any] = {}) -> Iterator[Co
     """The configuration of a network for a block. options: fields of Config that win over the ini file's.
 
     The files of a model in memory exist as long as the block; its outputs go into the current folder unless output_folder is
-    given. Raises TypeError for what is no network and for unknown options, UsageError for wrong values.
+    given. Raises TypeError for anything but a network and for unknown options, UsageError for wrong values.
     """
     present = checked_options(options, _OPTIONS)
     with ExitStack() as stack:

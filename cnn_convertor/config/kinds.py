@@ -26,7 +26,7 @@ class Kind(NamedTuple):
 
     expected: its description in messages. parse: (text, folder of the ini file) -> value; raises ValueError for other
     text, OSError (with a whole sentence) for wrong files and folders, UsageError for models of unsupported formats.
-    spellings: of a text that is none of this kind -> what it may mean.
+    spellings: of a text that is not of this kind -> what it may mean.
     """
 
     expected: str

@@ -94,7 +94,7 @@ class EmulatedNetwork(NamedTuple):
         """Run it on samples: input name -> (N, H, W, C).
 
         layers: keep every layer's map, too. exact: keep maps in FP32 beside the FP16 memory. replaced: outputs of layers from
-        elsewhere, as of `given_layers` or `given_memory`: each layer reads those of the layers before it.
+        elsewhere, as in `given_layers` or `given_memory`: each layer reads those of the layers before it.
         Raises UsageError for inputs that do not fit the network, ConvertorError as `execute` does.
         """
         memory, samples = input_bytes(self.program, inputs), count_of(inputs)

@@ -77,7 +77,7 @@ def depfile(target: Path, inputs: Iterable[Path], *folders: Path | None) -> str:
     """A rule in the syntax that Make and Ninja share. The inputs are sorted, and end with the convertor's version.
 
     Each input has an empty rule of its own, so that Make runs the convertor when an input no longer exists.
-    folders: whose files are no inputs: the outputs, which a conversion reads to see what changes, and a cache.
+    folders: whose files are not inputs: the outputs, which a conversion reads to see what changes, and a cache.
     Raises UsageError for a path that Make or Ninja would read as something else.
     """
     own = [folder.resolve() for folder in folders if folder is not None]

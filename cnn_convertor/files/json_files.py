@@ -16,9 +16,9 @@ _DIGITS: Final = 19  # of a whole number; 64 bits hold 18 and most of the number
 
 
 def load(path: Path) -> Any:
-    """The value in a file. Raises ValueError when it is no file, no JSON or too large, or OSError."""
+    """The value in a file. Raises ValueError if it is not a file, not JSON or too large, or OSError."""
     if not S_ISREG(path.stat().st_mode):
-        raise ValueError("it is no file")  # reading a pipe may have no end
+        raise ValueError("it is not a file")  # reading a pipe may have no end
     return parse(contents(path, LARGEST).decode())
 
 

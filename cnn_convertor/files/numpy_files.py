@@ -29,7 +29,7 @@ _ERRORS: Final = (
 
 
 def load_array(path: Path) -> NDArray[Any]:
-    """The array of a .npy file. Raises ValueError when it is none, or OSError."""
+    """The array of a .npy file. Raises ValueError for another file, or OSError."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)  # a file that is too short cannot be mapped
         if isinstance(array, np.ndarray):  # but it may shrink from now on
@@ -43,7 +43,7 @@ def load_array(path: Path) -> NDArray[Any]:
 
 
 def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Name -> array, of a .npz file. Raises ValueError when it is none, or OSError."""
+    """Name -> array, of a .npz file. Raises ValueError for another file, or OSError."""
     try:
         with open_archive(path) as archive:
             members = archive.infolist()
@@ -60,7 +60,7 @@ def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def _reason(error: BaseException) -> str:
-    """Of an error, without NumPy's advice to load whatever is no array as a pickle."""
+    """Of an error, without NumPy's advice to load anything but an array as a pickle."""
     if "allow_pickle" in str(error):
         return "it begins otherwise, or holds Python objects"
     return str(error) or type(error).__name__

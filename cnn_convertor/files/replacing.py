@@ -375,10 +375,10 @@ def _settle(folder: Path, staging: Path) -> None:
 
 
 def _read_journal(folder: Path, staging: Path) -> _Journal:
-    """Raises ValueError for what is none of ours: no path in it leaves the folders, not even by a link."""
+    """Raises ValueError for a journal that is not ours: no path in it leaves the folders, not even by a link."""
     journal: _Journal = json_files.load(staging / _JOURNAL)
     if not (isinstance(journal, dict) and all(isinstance(paths, list) for paths in journal.values())):
-        raise ValueError("this is no journal")
+        raise ValueError("this is not a journal")
     own = (staging, staging / "new", staging / "old")
     listed = [file for paths in journal.values() if isinstance(paths, list) for file in paths]
     is_ours = all(isinstance(file, str) and is_relative(file) for file in listed)

@@ -152,7 +152,7 @@ class Builder:
         if shape is None:
             guess = guess._replace(channels=channels() or guess.channels)
         unique = self.add(name, Input(shape or guess), (), origin)
-        # What is wrong may be a constant that the layer reads, which is no node.
+        # What is wrong may be a constant that the layer reads, which is not a node.
         origins = {each: None for each in origins if each.layer != origin.layer}
         self._nodes[-1] = replace(self._nodes[-1], origins=(*origins, origin))
         self._placeholders.add(unique)

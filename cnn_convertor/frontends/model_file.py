@@ -16,7 +16,7 @@ _BLOCK: Final = 1 << 16  # bytes that are read at least
 
 
 class ModelFile:
-    """The bytes of a file, by position, as of `bytes`. It is not mapped into memory, where a file that shrinks ends the process.
+    """The bytes of a file, by position, as in `bytes`. It is not mapped into memory, where a file that shrinks ends the process.
 
     Raises ModelError when there are fewer bytes than the file had when it was opened.
     """

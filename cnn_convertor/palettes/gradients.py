@@ -103,7 +103,7 @@ def _add(arrived: dict[int, Real], program: Program, source: int, tensor: Tensor
 
 
 def _through_others(layer: Layer, maps: Real, random: np.random.Generator) -> list[Real]:
-    """Gradients of what a layer reads that is no command. maps: those of its output, (N, H, W, C)."""
+    """Gradients of what a layer reads that is not a command. maps: those of its output, (N, H, W, C)."""
     shapes = [tensor.shape for tensor in layer.inputs]
     joins = layer.type in {LayerType.CONCAT, LayerType.COPY_CONCAT}
     if joins and sum(shape.channels for shape in shapes) == maps.shape[3]:

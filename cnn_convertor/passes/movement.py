@@ -39,7 +39,7 @@ def cut(lengths: Sequence[int], others: Sequence[int]) -> list[list[int]] | None
 
 
 def movement_of(op: Op, x: Shape) -> Movement | None:
-    """What the operator does to a map; None if it is no transpose or reshape, or moves no whole runs."""
+    """What the operator does to a map; None if it is not a transpose or reshape, or does not move whole runs."""
     match op:
         case TransposeReshape(dims=dims, axes=axes, shape=shape, order=order):
             pass

@@ -31,7 +31,7 @@ def read_labels(path: Path) -> tuple[str, ...]:
 
 
 def check_labels(path: Path, names: Sequence[str], results: Mapping[str, Maps]) -> None:
-    """Warn of outputs with another number of classes than there are names. results: as of `run`."""
+    """Warn of outputs with another number of classes than there are names. results: as in `run`."""
     for output, values in results.items():
         classes = values.shape[-1]
         if values[0].size == classes != len(names):

@@ -155,7 +155,7 @@ def _comparable(
     *,
     is_rounded: bool,
 ) -> tuple[list[JudgedMap], dict[str, str]]:
-    """The maps of both runs, and the outputs that are not judged, each with the reason. replaced: as of `_outputs`."""
+    """The maps of both runs, and the outputs that are not judged, each with the reason. replaced: as in `_outputs`."""
     program = network.program
     jumping = _jumping(program, replaced) | (_unrounded(program, replaced) if is_rounded else set())
     # Around products of maps, layers put their values where the products read them.
@@ -228,7 +228,7 @@ def _both(
     order: Order,
     memory: Sequence[Maps],
 ) -> dict[str, ComparedMap]:
-    """Every map that exists on both sides, as of `pairs`, and those before scales. memory: of each layer."""
+    """Every map that exists on both sides, as in `pairs`, and those before scales. memory: of each layer."""
     compared = ((index, pair_of(program, index, memory[index], maps, order)) for index, maps in scaled.items())
     before = {program.layers[index].name: pair for index, pair in compared if pair is not None}
     return before | pairs(program, memory, reference, order)

@@ -52,7 +52,7 @@ def first_reference(
     inputs: Mapping[str, Maps],
     choices: Mapping[str, DeviceMaxima],
 ) -> tuple[int, Reference]:
-    """The results of the first runner that accepts the network, and its index. Errors: as of `run`."""
+    """The results of the first runner that accepts the network, and its index. Errors: as in `run`."""
     refusals: list[Problem] = []
     for number, runner in enumerate(runners):
         with _refusal_kept(refusals):

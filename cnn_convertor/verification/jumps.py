@@ -50,7 +50,7 @@ def has_jumps(function: ElementFunction) -> bool:
 
 
 def at_jumps(network: EmulatedNetwork, device: Outputs, other: Outputs, position: int) -> NDArray[np.bool_]:
-    """Which values of an output, (N, H, W, C), come of numbers that are nearer to a jump than rounding takes them.
+    """Which values of an output, (N, H, W, C), come from numbers that are nearer to a jump than rounding takes them.
 
     device, other: two right runs. Only jumps count from which the output is computed element by element.
     """

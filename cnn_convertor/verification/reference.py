@@ -37,7 +37,7 @@ def run_device(
 def run_both(
     model: Model, network: EmulatedNetwork, samples: Samples, on: Workers = HERE, progress: Progress = silent
 ) -> tuple[Outputs, Reference]:
-    """The results of the device, as of `run_device`, and of the framework, or the known results that come with the samples.
+    """The results of the device, as in `run_device`, and of the framework, or the known results that come with the samples.
 
     No framework is started if the known results cover every output. Its unpoolings follow the device's maxima.
     """

@@ -112,7 +112,7 @@ def read_all(paths: Iterable[Path]) -> dict[str, bytes]:
 def placed(contents: Mapping[str, bytes]) -> Iterator[tuple[Callable[[Path], Path], Callable[[Any], Any]]]:
     """Write files to a temporary folder. Yields a function for `unpacked`, which moves paths there, and a leaf for `mapped`.
 
-    contents: as of `read_all`. Raises ValueError for a path that leads out of the folder.
+    contents: as in `read_all`. Raises ValueError for a path that leads out of the folder.
     """
     with temporary_folder() as folder:
         root = str(folder.resolve())

@@ -423,5 +423,5 @@ def test_weights_that_are_missing_are_a_finding(tmp_path: Path) -> None:
 
 def test_a_source_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cnn_convertor.audit.sources._LARGEST_SOURCE", 1000)
-    with pytest.raises(ModelError, match="DV600: this is no generated source: it has more than 1,000 bytes"):
+    with pytest.raises(ModelError, match="DV600: this is not a generated source: it has more than 1,000 bytes"):
         audit("/dev/zero")

@@ -51,7 +51,7 @@ def read_definition(path: Path, stages: Iterable[str] = (), level: int | None = 
     """The layers at test time, those of the `input` header first.
 
     stages, level: for the rules that include layers, added to the definition's own stages, or in place of its level.
-    Warns of unknown fields. Raises ModelError when the file makes no sense.
+    Warns of unknown fields. Raises ModelError when the file is invalid.
     """
     content = text.parse(_read_text(path), message_type("NetParameter"), str(path), open_enums=(V1_TYPE_FIELD,))
     net = content.message

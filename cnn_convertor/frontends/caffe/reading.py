@@ -236,7 +236,7 @@ class CaffeReading:
         return SettingsError.of("DV206", message, self.layer.origin, hint)
 
     def wrong(self, message: str, hint: str = "") -> ModelError:
-        """The layer makes no sense, in Caffe either."""
+        """The layer is invalid in Caffe itself."""
         return ModelError.of("DV206", message, self.layer.origin, hint)
 
 

@@ -65,7 +65,7 @@ def parse(text: str, message_class: Any, file: str, *, open_enums: Container[str
 
     open_enums: full names of enum fields that may hold unknown names. `words` then has the name, by (name and index of the
     message's own field, name of the field inside).
-    Raises ModelError, with the line, where the text makes no sense.
+    Raises ModelError, with the line, where the text is invalid.
     """
     tokens = _tokens(text, file)
     reader = _TextReader(tokens, file, open_enums, next(tokens))
@@ -276,7 +276,7 @@ class _TextReader:
             f"Caffe's own values are {', '.join(known)}; this may be a value of a fork, which computes something else"
         )
         hint = suggestion(token.text, known, strict=True) or hint
-        raise self.error(f'"{name.text}" is {"-" * minus}{token.shown}, which is none of its values', hint, token)
+        raise self.error(f'"{name.text}" is {"-" * minus}{token.shown}, which is not one of its values', hint, token)
 
     # --- unknown fields
 

@@ -162,7 +162,7 @@ class _Parser:
 
     def fail(self, reason: str) -> NoReturn:
         hint = "save the model again, with model.save('model.keras')"
-        raise ModelError.of("DV201", f"the model's configuration makes no sense: {reason}", Origin(self.file), hint)
+        raise ModelError.of("DV201", f"the model's configuration is invalid: {reason}", Origin(self.file), hint)
 
     def field(self, values: Json, name: str, kind: type, default: Json = None) -> Any:
         value = values.get(name, default) if isinstance(values, dict) else None
@@ -443,7 +443,7 @@ def _input_layers(model: KerasLayer, file: str) -> list[KerasLayer]:
         layers = [by_name.get(ref.layer) for ref in model.inputs]
         inputs = [layer for layer in layers if layer is not None and layer.type == "InputLayer"]
         if not inputs or len(inputs) < len(layers):
-            _Parser(file).fail("an input of the model is none of its InputLayers")
+            _Parser(file).fail("an input of the model is not one of its InputLayers")
         return inputs
     first = model.layers[0]
     if first.type == "InputLayer":

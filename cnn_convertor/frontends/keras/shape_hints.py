@@ -51,7 +51,7 @@ def wanted_channels(
 
 
 def _stated_shapes(model: Json, prefix: str) -> Iterator[tuple[str, Sizes | None]]:
-    """Every shape in the file, with its layer's name. What makes no sense is ignored."""
+    """Every shape in the file, with its layer's name. Invalid ones are ignored."""
     config = model.get("config") if isinstance(model, dict) else None
     layers = config.get("layers") if isinstance(config, dict) else None
     if not isinstance(layers, list):

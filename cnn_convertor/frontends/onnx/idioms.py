@@ -144,7 +144,7 @@ VARIANCE = _mean("variance", Either((OfKind("Pow", (CENTER, Numeric(2.0))), OfKi
 
 
 class Idiom(NamedTuple):
-    """pattern: of x. type: of the node that stands for it. attributes: of that node; None if it is no such idiom after all."""
+    """pattern: of x. type: of the node that stands for it. attributes: of that node; None if it is not such an idiom after all."""
 
     type: str
     pattern: Pattern

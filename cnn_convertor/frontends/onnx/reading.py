@@ -335,7 +335,7 @@ class OnnxReading:
         return SettingsError.of("DV206", message, self.node.where, hint)
 
     def wrong(self, message: str, hint: str = _AGAIN) -> ModelError:
-        """The node makes no sense, in ONNX either."""
+        """The node is invalid in ONNX itself."""
         return ModelError.of("DV206", message, self.node.where, hint)
 
 

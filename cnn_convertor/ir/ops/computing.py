@@ -296,7 +296,7 @@ class PackedFactors:
 
     def output_shape(self, x: Shape) -> Shape:
         if not x.is_vector:
-            raise ShapeError(f"a map of {x} is no vector of factors")
+            raise ShapeError(f"a map of {x} is not a vector of factors")
         return Shape(1, 1, packed_factors(x.size))
 
 

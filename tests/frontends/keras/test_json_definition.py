@@ -106,7 +106,7 @@ def test_it_is_known_by_its_content(tmp_path: Path) -> None:
     ("content", "said"),
     [
         ({"format": "layers-model", "modelTopology": {"class_name": "Functional"}}, "the JSON is not a Keras model"),
-        ({"class_name": "Functional"}, "makes no sense"),
+        ({"class_name": "Functional"}, "is invalid"),
         ({"class_name": "Mine", "config": {}, "module": "mine", "registered_name": "x"}, "class of your own"),
     ],
 )

@@ -106,12 +106,12 @@ def legalization(
             "no layer of the device saves time on the CPU, and no product of channels on the device",
             "when the device has not divided pools, which the CPU takes whole",
         ),
-        Pass("split-pools", each(small_pools), "before the CPU takes the pools that are no chain", (small,)),
+        Pass("split-pools", each(small_pools), "before the CPU takes the pools that are not a chain", (small,)),
         settling(
             "pools-on-cpu",
             each(pools_on_cpu),
             "the device has each pool that is not on the CPU",
-            "those that are no chain of small ones",
+            "those that are not a chain of small ones",
             requires=(small,),
         ),
         settling(

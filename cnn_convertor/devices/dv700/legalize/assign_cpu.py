@@ -13,7 +13,7 @@ from cnn_convertor.ir.ops import NO_PADDING, ONE, Axis, Op, Order, Pair, Window
 
 
 def pools_on_cpu(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
-    """Pools that the device does not support, and that are no chain of smaller ones. Their activation stays on the device.
+    """Pools that the device does not support, and that are not a chain of smaller ones. Their activation stays on the device.
 
     The device has no dilated pools. Upsampling to a map that is too large is the CPU's, too.
     """

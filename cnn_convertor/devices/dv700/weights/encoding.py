@@ -51,7 +51,7 @@ def encode_all(
     """The weight buffer: the streams one after the other, or zeros if there are none.
 
     observe: is given the kernels as they are read. Warns, once, of weights that are too small for FP16.
-    Raises UnsupportedError at the end, with every layer that has weights which are too large for it, or no numbers.
+    Raises UnsupportedError at the end, with every layer that has weights that are too large for it, or NaN.
     """
     if not streams:
         yield np.zeros(SMALLEST_BUFFER, np.uint8)
