@@ -77,7 +77,7 @@ def convert(
         problem = "--depfile needs one NET.ini: each network depends on files of its own"
         raise UsageError.of("DV100", problem, Origin(str(depfile)), "convert the networks one after the other")
     if depfile_target is not None and depfile is None:
-        raise UsageError.of("DV100", "--depfile-target needs --depfile, in which it stands", hint="add --depfile FILE")
+        raise UsageError.of("DV100", "--depfile-target needs --depfile", hint="add --depfile FILE")
     configs: list[tuple[Path, Config]] = []
     taken: dict[Path, Path] = {}
     with nullcontext(set[Path]()) if depfile is None else dependencies.recorded(options["calibrate"]) as inputs:

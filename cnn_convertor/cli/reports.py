@@ -89,7 +89,7 @@ def earlier_report(path: Path) -> Report:
         values = json_files.load(path)
         match values:  # first, as another form has other entries
             case {"schema": int(form)} if form != SCHEMA:
-                problem = f"the report has the form {form}, not {SCHEMA}"
+                problem = f"the report has schema {form}, not {SCHEMA}"
                 raise UsageError.of("DV161", problem, Origin(str(path)), f"{hint} with this version")
         return from_values(Report, values)
     except ValueError as error:

@@ -94,7 +94,7 @@ def _arrows(steps: Sequence[Step], first_input: int, nodes: int) -> Iterator[tup
     for index, step in enumerate(steps):
         for read in step.reads:
             if read.step is not None:
-                if 0 <= read.step < index:  # a damaged report may have circles, at which the library aborts
+                if 0 <= read.step < index:  # a damaged report may have cycles, at which the library aborts
                     yield read.step, index
             elif read.input is not None and first_input <= first_input + read.input < nodes:
                 yield first_input + read.input, index

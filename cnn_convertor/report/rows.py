@@ -205,7 +205,7 @@ def _idle(op: Op) -> str:
         case Input():
             return "the application writes it"
         case Concat():
-            return "its parts are written into place"
+            return "its inputs are written in place"
         case Identity():
             return "nothing to do"
         case _:

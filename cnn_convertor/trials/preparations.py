@@ -78,7 +78,7 @@ def warn_of_preparation(
             other, otherwise = max(better, key=lambda each: each[1].sum())
             problem = (
                 f'{other.what}, the framework finds {otherwise.mean():.1%} of the classes of "{output}" instead of '
-                f"{right.mean():.1%}: the ini file prepares images otherwise than the training did"
+                f"{right.mean():.1%}: the ini file prepares images differently than the training did"
             )
             warn(Problem("DV726", problem, Origin(request.name), f"{other.lines} in [INPUT]"))
 

@@ -96,6 +96,6 @@ def run(config: Config, inputs: Given, *, sources: Sequence[Path] = (), progress
     for output, name, values in zip(graph.outputs, graph.output_names, results, strict=True):
         if not np.isfinite(values).all():
             problem = f'the output "{name}" holds NaN or infinity'
-            hint = "check mean and scale in the ini file; `verify --layers` shows the first layer concerned"
+            hint = "check mean and scale in the ini file; `verify --layers` shows the first layer affected"
             warn(Problem("DV719", problem, graph[output].where, hint))
     return dict(zip(graph.output_names, results, strict=True))

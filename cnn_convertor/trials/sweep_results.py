@@ -107,7 +107,7 @@ class Sweep(NamedTuple):
         """What a star means, and units."""
         judged = "time, bytes (weights and I/O buffer) and SQNR" if self.is_measured else "time and bytes"
         return (
-            f"* no other variant is better in {judged} together",
+            f"* no other variant is better in {judged} at once",
             f"times, with CPU layers, are those of the model of costs, which {LEFT_OUT}; traffic, weights and the I/O buffer are in bytes",
         )
 

@@ -57,7 +57,7 @@ class FormulaNetwork:
         while waiting:
             ready = [(layer, number) for layer, number in waiting if values.keys() >= set(layer.calls[number])]
             if not ready:
-                raise ValueError("the network has a circle")
+                raise ValueError("the network has a cycle")
             for layer, number in ready:
                 results, inner = _called(layer, [values[value] for value in layer.calls[number]], prefix)
                 number += self._first_call(layer) if layer.network is not None else 0

@@ -118,13 +118,11 @@ def test_a_label_is_the_main_layer_as_a_whole() -> None:
     assert picture.lines == 3
 
 
-def test_a_damaged_report_with_a_circle_of_steps_has_a_picture() -> None:
-    """The library that places nodes aborts the process at a circle."""
+def test_a_damaged_report_with_a_cycle_of_steps_has_a_picture() -> None:
+    """The library that places nodes aborts the process at a cycle."""
     pytest.importorskip("fast_sugiyama")
     made = report()
     first, *others = made.steps
-    circle = first._replace(
-        reads=tuple(read._replace(step=at, input=None) for read in first.reads for at in (0, 1, -1))
-    )
-    picture = network_picture(replace(made, steps=(circle, *others)))
+    cycle = first._replace(reads=tuple(read._replace(step=at, input=None) for read in first.reads for at in (0, 1, -1)))
+    picture = network_picture(replace(made, steps=(cycle, *others)))
     assert len(picture.nodes) == len(made.steps) + len(made.inputs)
