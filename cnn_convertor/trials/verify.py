@@ -290,7 +290,8 @@ def _layers_without_a_map(
 ) -> Iterator[Unjudged]:
     """Layers whose maps are in the device's memory but are not compared."""
     named = {row.comparison.name for row in compared} | {layer.layer for layer in result.unjudged}
-    named |= {layer_of(network.graph, output) for output in network.graph.outputs}
+    ends = (*network.graph.outputs, *(node.name for node in network.graph.inputs))  # an input may be an output
+    named |= {layer_of(network.graph, name) for name in ends}
     for layer in held_layers(network.program).values():
         if layer not in named:
             reason = f"{result.framework} has no single map of this layer, which has several outputs or calls"

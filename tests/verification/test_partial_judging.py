@@ -171,6 +171,13 @@ def test_layers_that_are_called_twice_are_listed(keras: Any, tmp_path: Path) -> 
     assert "several outputs or calls" in result.unjudged[0].reason
 
 
+def test_an_input_that_is_an_output_is_no_layer(keras: Any, tmp_path: Path) -> None:
+    source = keras.Input((6, 5, 3), name="image")
+    keras.Model(source, [source, keras.layers.Conv2D(4, 3, name="last")(source)]).save(tmp_path / "m.keras")
+    result = verify(config(tmp_path / "m.keras"), samples=1, layers=True)
+    assert result.passed and len(result.outputs) == 2 and not result.unjudged
+
+
 def test_operations_that_are_no_layers_are_compared(keras: Any, tmp_path: Path) -> None:
     source = keras.Input((6, 5, 3))
     x = keras.layers.Conv2D(4, 3, name="first")(source)
