@@ -116,6 +116,12 @@ class Samples:
     def count(self) -> int:
         return count_of(self.inputs)
 
+    @property
+    def are_alike(self) -> bool:
+        """Whether all samples are the same; a single one: whether each of its inputs repeats one number."""
+        several = self.count > 1
+        return all(bool((maps == (maps[:1] if several else maps.flat[0])).all()) for maps in self.inputs.values())
+
 
 def shapes_of(graph: Graph) -> dict[str, Shape]:
     """The network's inputs, in their order."""

@@ -19,7 +19,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.config.request import preparation_of
 from cnn_convertor.errors import ConvertorWarning, UsageError
 from cnn_convertor.ir.ops import Shape
-from cnn_convertor.samples import BATCH, MOST_PIXELS, Preparation, random_samples, read_samples
+from cnn_convertor.samples import BATCH, MOST_PIXELS, Preparation, Samples, random_samples, read_samples
 from verification.trials import config
 
 COLOR = Preparation((100.0, 110.0, 120.0), 0.5, "BGR", is_given=True)
@@ -35,6 +35,21 @@ def test_the_same_seed_gives_the_same_images() -> None:
         assert np.array_equal(first.inputs[name], again.inputs[name])
         assert not np.array_equal(first.inputs[name], other.inputs[name])
     assert not np.array_equal(first.inputs["a"][0], first.inputs["a"][1])
+
+
+def test_samples_that_tell_nothing_are_known() -> None:
+    image = np.arange(12.0, dtype=np.float32).reshape(1, 2, 2, 3)
+    vector = np.ones((1, 1, 1, 5), np.float32)
+
+    def are_alike(**inputs: NDArray[np.float32]) -> bool:
+        return Samples(inputs, "", {}).are_alike
+
+    assert are_alike(a=vector) and are_alike(a=np.repeat(image, 3, axis=0)) and are_alike(a=vector, b=2 * vector)
+    assert (
+        not are_alike(a=image)
+        and not are_alike(a=vector, b=image)
+        and not are_alike(a=np.stack([*image, image[0] + 1]))
+    )
 
 
 def test_random_images_take_little_more_memory_than_they_are_large() -> None:

@@ -111,6 +111,11 @@ def calibrate(
         problem = "there is nothing to calibrate: no layer has a palette"
         warn(Problem("DV716", problem, Origin(program.name), "quantization = 1 or auto in the ini file"))
         return None
+    if samples.are_alike:
+        problem = (
+            "the samples are all the same, or repeat one number: palettes that fit them may lose more on other images"
+        )
+        warn(Problem("DV727", problem, Origin(samples.source), "look at the samples, and give different ones"))
     fitting, judging = fitting_and_judging(samples)
     with temporary_folder() as root:
 
