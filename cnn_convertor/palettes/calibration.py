@@ -26,6 +26,7 @@ from cnn_convertor.devices.dv700.weights.palettes import (
     ranges,
     same_kernels,
     with_choices,
+    with_weights_of,
     without_palettes,
 )
 from cnn_convertor.emulation.network import EmulatedNetwork, install_data
@@ -33,6 +34,7 @@ from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
+from cnn_convertor.palettes.last_biases import mean_errors
 from cnn_convertor.palettes.layer_fit import FittedLayer, LayerTask, fit_layer
 from cnn_convertor.palettes.layer_inputs import Batch, LayerInputs, each_batch, measure
 from cnn_convertor.progress import Progress, silent
@@ -135,6 +137,9 @@ def calibrate(
         (root / "kernels").mkdir()
         layers = _fit_layers(program, read, judged, root / "kernels", progress, on)
         calibrated = with_layers(program, layers, read)
+        together = installed(with_weights_of(unfused, calibrated), "together")
+        shifts = mean_errors((apart, together), fitting, progress, on=on)
+        calibrated = _with_shifts(calibrated, shifts, {i: same[i] for i in layers})
         networks = (installed(program, "before"), installed(calibrated, "after"))
         outputs = compare_outputs(installed(without_palettes(program), "plain"), networks, judging, progress, on=on)
     if sum(o.after for o in outputs) < sum(o.before for o in outputs):
@@ -238,6 +243,16 @@ def _with_layer(choice: Choice, layer: FittedLayer, convolution: Convolution, me
     bias = Constant.of(_bias(weights) - shifts)
     quality = choice.quality._replace(noise=noise)
     return choice._replace(palette=layer.palette, quality=quality, kernels=rounded, bias=bias)
+
+
+def _with_shifts(program: Program, shifts: Mapping[int, Real], kernels: Mapping[int, SameKernels]) -> Program:
+    """The program with shifted biases. shifts: by the convolution of another program that has the same kernels."""
+    choices = [_chosen(weights) for weights in program.weights]
+    for i, (convolution, rows) in kernels.items():
+        bias = choices[i].bias
+        if convolution in shifts and bias is not None:
+            choices[i] = choices[i]._replace(bias=Constant.of(bias.load_wide() - shifts[convolution][rows]))
+    return with_choices(program, choices)
 
 
 def _bias(weights: Weights) -> Real:

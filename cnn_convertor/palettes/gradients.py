@@ -115,7 +115,7 @@ def _through_others(layer: Layer, maps: Real, random: np.random.Generator) -> li
 
 def _through_run(run: Run, read: Read, written: Maps, values: Real) -> tuple[Real | None, list[Real]]:
     """Gradients behind the convolution, if there is one, and those of what the run reads. written, values: behind the run."""
-    values = values if run.activation is None else _times(values, _slopes(run.activation, written))
+    values = values if run.activation is None else _times(values, slopes_of(run.activation, written))
     inputs, *others = read
     pooling, convolution = run.pooling, run.convolution
     passed = [values] * len(others)
@@ -141,7 +141,7 @@ def _through_run(run: Run, read: Read, written: Maps, values: Real) -> tuple[Rea
     return values, [_through_convolution(convolution, (len(values), *inputs.shape[1:]), values), *passed]
 
 
-def _slopes(function: Function, written: Maps) -> Real:
+def slopes_of(function: Function, written: Maps) -> Real:
     """The derivative of an activation, from what it gave."""
     values = written.astype(np.float64)
     match function:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,11 @@ from cnn_convertor.quantize.rounding import (
 from cnn_convertor.workers.outcomes import Outcome, attempted
 
 Real: TypeAlias = NDArray[np.float64]
+Single: TypeAlias = NDArray[np.float32]
+Values = TypeVar("Values", NDArray[np.float32], NDArray[np.float64])
 
 _COLUMNS = 1152  # of a Hessian: a kernel with more inputs has several, as if those of different ones were independent
+_AT_A_TIME = 1 << 20  # inputs in FP64
 _LEAST = 1e-4  # of the mean: what an error of a row counts at least, since samples are few
 _REFITS = 2
 _SWEEPS = 2
@@ -83,7 +86,7 @@ def _fitted(task: LayerTask) -> FittedLayer:
     middle = samples.means.mean(axis=0)
     weights = shape.columns(kernels)
     inputs = _Inputs.of(shape, samples, middle)
-    hessians, counts = damped(inputs.hessians, inputs.columns.shape[1]), inputs.rows
+    hessians, counts = damped(inputs.hessians, inputs.positions), inputs.rows
     judge = _Inputs.of(shape, read_files(task.judged), middle)
     values = _values(task.own)
     best = Rounded(values, nearest(values, weights))
@@ -175,15 +178,16 @@ class _Shape(NamedTuple):
         kernels: Real = rows[:, : self.shape[0] * self.size if self.is_depthwise else self.size].reshape(self.shape)
         return kernels
 
-    def inputs(self, values: NDArray[np.floating]) -> Real:
+    def inputs(self, values: Single) -> Single:
         """Inputs (positions, C, ky * kx) as (groups, positions, columns)."""
-        wide = values.astype(np.float64)
         if self.is_depthwise:
-            return np.ascontiguousarray(wide.swapaxes(0, 1))
-        rows = self._filled(wide.reshape(len(wide), -1))
-        return np.ascontiguousarray(rows.reshape(len(wide), *self.groups).swapaxes(0, 1))
+            return np.ascontiguousarray(values.swapaxes(0, 1))
+        rows = self._filled(values.reshape(len(values), -1))
+        return np.ascontiguousarray(rows.reshape(len(values), *self.groups).swapaxes(0, 1))
 
-    def _filled(self, rows: Real) -> Real:
+    def _filled(self, rows: Values) -> Values:
+        if self.size == math.prod(self.groups):
+            return rows
         return np.pad(rows, ((0, 0), (0, math.prod(self.groups) - self.size)))
 
 
@@ -197,40 +201,60 @@ class _Inputs(NamedTuple):
     1 in the mean. unit: the share of the outputs' power that an error of 1 at all positions of a sample becomes.
     """
 
-    columns: Real
-    counts: Real
+    columns: Single
+    counts: Single
     unit: float
 
     @classmethod
     def of(cls, shape: _Shape, inputs: Kept, middle: Real) -> _Inputs:
-        columns = shape.inputs(inputs.kept.reshape(-1, *inputs.kept.shape[2:]) - middle)
-        counts = inputs.counts.reshape(columns.shape[1], -1).astype(np.float64)
+        values = inputs.kept.reshape(-1, *inputs.kept.shape[2:]).astype(np.float32)
+        values -= middle.astype(np.float32)
+        counts = inputs.counts.reshape(len(values), -1)
         counts = counts.T[:, :, np.newaxis] if shape.is_depthwise else counts[np.newaxis]
-        mean = float(counts.mean())
+        mean = float(counts.mean(dtype=np.float64))
         is_known = mean > 0 and math.isfinite(mean)
         unit = mean * inputs.kept.shape[1] if is_known else 0.0
-        return cls(columns, counts / mean if is_known else np.ones_like(counts), unit)
+        return cls(shape.inputs(values), counts / np.float32(mean) if is_known else np.ones_like(counts), unit)
+
+    @property
+    def positions(self) -> int:
+        positions: int = self.columns.shape[1]
+        return positions
+
+    def some(self) -> Iterator[tuple[Real, Real]]:
+        """Columns and counts of some positions after the other, in FP64."""
+        step = max(1, _AT_A_TIME * self.positions // self.columns.size)
+        for start in range(0, self.positions, step):
+            positions = slice(start, start + step)
+            yield self.columns[:, positions].astype(np.float64), self.counts[:, positions].astype(np.float64)
 
     @property
     def hessians(self) -> Real:
         """(groups, columns, columns), rounded to FP32 so that they do not depend on the order of the sums."""
-        weighed = self.columns * self.counts.mean(axis=2, keepdims=True)
-        hessians: Real = (weighed.swapaxes(1, 2) @ self.columns) / self.columns.shape[1]
-        return hessians.astype(np.float32).astype(np.float64)
+        groups, _, columns = self.columns.shape
+        hessians = np.zeros((groups, columns, columns))
+        for values, counts in self.some():
+            hessians += (values * counts.mean(axis=2, keepdims=True)).swapaxes(1, 2) @ values
+        return (hessians / self.positions).astype(np.float32).astype(np.float64)
 
     @property
     def rows(self) -> Real:
         """What an error of each row counts where the inputs are large, (1, 1, R), 1 in the mean. Depthwise: the Hessians have it."""
         if len(self.counts) > 1 or self.counts.shape[2] == 1:
             return np.ones((1, 1, 1))
-        powers = np.square(self.columns).sum(axis=(0, 2)) @ self.counts[0]
+        powers = np.zeros(self.counts.shape[2])
+        for values, counts in self.some():
+            powers += np.square(values).sum(axis=(0, 2)) @ counts[0]
         mean = float(powers.mean())
-        counts: Real = np.maximum(powers / mean, _LEAST) if mean > 0 else np.ones_like(powers)
-        return counts.astype(np.float32).astype(np.float64)[np.newaxis, np.newaxis]
+        counted: Real = np.maximum(powers / mean, _LEAST) if mean > 0 else np.ones_like(powers)
+        return counted.astype(np.float32).astype(np.float64)[np.newaxis, np.newaxis]
 
     def power(self, weights: Real) -> float:
         """Of what kernels (groups, columns, rows) make of the inputs: the mean over all positions."""
-        outputs = self.columns @ weights
-        if len(self.counts) == 1:
-            outputs = outputs.sum(axis=0, keepdims=True)
-        return float((np.square(outputs) * self.counts).sum() / self.columns.shape[1])
+        power = 0.0
+        for values, counts in self.some():
+            outputs = values @ weights
+            if len(counts) == 1:
+                outputs = outputs.sum(axis=0, keepdims=True)
+            power += float((np.square(outputs) * counts).sum())
+        return power / self.positions

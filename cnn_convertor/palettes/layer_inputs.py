@@ -31,7 +31,7 @@ Real: TypeAlias = NDArray[np.float64]
 Half: TypeAlias = NDArray[np.float16]
 T = TypeVar("T")
 
-_AT_A_TIME = 1 << 24  # elements of all layers, over the samples that are in memory
+_AT_A_TIME = 1 << 22  # elements of all layers, over the samples that are in memory
 _KEPT = 1 << 23  # inputs of a layer that are kept, over all samples
 _MOST_PLACES = 1 << 16  # of them that meet one element of a kernel
 _LEAST_PLACES = 2  # of them, for each element of a kernel
