@@ -212,7 +212,7 @@ class _Inputs(NamedTuple):
         counts = inputs.counts.reshape(len(values), -1)
         counts = counts.T[:, :, np.newaxis] if shape.is_depthwise else counts[np.newaxis]
         mean = float(counts.mean(dtype=np.float64))
-        is_known = mean > 0 and math.isfinite(mean)
+        is_known = mean >= np.finfo(np.float32).tiny and math.isfinite(mean)
         unit = mean * inputs.kept.shape[1] if is_known else 0.0
         return cls(shape.inputs(values), counts / np.float32(mean) if is_known else np.ones_like(counts), unit)
 
@@ -222,7 +222,7 @@ class _Inputs(NamedTuple):
         return positions
 
     def some(self) -> Iterator[tuple[Real, Real]]:
-        """Columns and counts of some positions after the other, in FP64."""
+        """Columns and counts in FP64, of some positions at a time."""
         step = max(1, _AT_A_TIME * self.positions // self.columns.size)
         for start in range(0, self.positions, step):
             positions = slice(start, start + step)

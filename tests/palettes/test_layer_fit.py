@@ -118,3 +118,14 @@ def test_channels_that_count_more_keep_more(kind: str, tmp_path: Path) -> None:
     results = (fitted(kind, tmp_path, counts=each) for each in (None, counts))
     before, after = (keeps(kind, tmp_path, kernels, own.kernels.load(), slice(1)) for kernels, _, own in results)
     assert after > before + 1
+
+
+@pytest.mark.parametrize("kind", KERNELS)
+def test_how_many_inputs_are_in_memory_does_not_matter(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, _, whole = fitted(kind, tmp_path)
+    monkeypatch.setattr(layer_fit, "_AT_A_TIME", 1)
+    _, _, result = fitted(kind, tmp_path)
+    np.testing.assert_array_equal(result.kernels.load(), whole.kernels.load())
+    assert result.after == pytest.approx(whole.after)
