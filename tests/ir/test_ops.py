@@ -121,6 +121,8 @@ MISFITS: list[tuple[Op, list[Shape], str]] = [
     (ops.ArgMax(Axis.CHANNELS, 5), [X], "5 of 4 numbers are asked for"),
     (ops.ArgMax(None, 433), [X], "433 of 432 numbers are asked for"),
     (ops.Resize(Pair(0, 2), Interpolation.NEAREST, Sampling.ASYMMETRIC), [X], "0x2 is not a size"),
+    (ops.GridSample(Interpolation.BILINEAR), [X, Shape(3, 5, 4)], "9x12x4 and the places 3x5x4 are not 1 images, with two channels of places each"),
+    (ops.GridSample(Interpolation.BILINEAR, images=3), [X, Shape(3, 5, 6)], "9x12x4 and the places 3x5x6 are not 3 images, with two channels of places each"),
     (PRODUCT, [X, Shape(9, 12, 4)], "cannot multiply matrices: 4 of 9x12 and 4 of 9x12"),
     (PRODUCT, [X, Shape(12, 9, 3)], "a map of 12x9x3 does not hold 4 matrices"),
     (ops.Crop(Shape(1, 2, 0), Shape(10, 8, 3)), [X], "1x2x0 to 10x8x3 is not a part of 9x12x4"),

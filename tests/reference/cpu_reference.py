@@ -99,6 +99,7 @@ SCALARS: Mapping[type, ScalarReference] = {
     ops.Absolute: ScalarReference(lambda _, x: np.abs(x), {"abs": ops.Absolute()}),
     ops.Sine: ScalarReference(lambda _, x: np.sin(x), {"sine": ops.Sine()}),
     ops.Cosine: ScalarReference(lambda _, x: np.cos(x), {"cosine": ops.Cosine()}),
+    ops.Arctangent: ScalarReference(lambda _, x: np.arctan(x), {"arctangent": ops.Arctangent()}),
     ops.ErrorFunction: ScalarReference(
         lambda _, x: np.vectorize(math.erf, otypes=[np.float64])(x), {"error function": ops.ErrorFunction()}
     ),
@@ -335,6 +336,53 @@ def resized(op: ops.Resize, x: Array) -> Array:
             part = (places - below).reshape([-1 if a == axis else 1 for a in range(3)])
             x = x.take(below, axis) * (1 - part) + x.take(np.minimum(below + 1, old - 1), axis) * part
     return x
+
+
+def places(count: int, images: int = 1) -> Array:
+    """A grid of 4 x count places around a map, some of them far outside."""
+    grid = np.random.default_rng(3).uniform(-1.6, 1.6, (4, count, 2 * images))
+    grid[0, 0, :2], grid[2, 0, :2] = (-1, 1), (300, -7)
+    return grid.astype(np.float16).astype(np.float64)
+
+
+@reference(
+    ops.GridSample,
+    {
+        **{
+            f"places, {how.value}, outside {where.name}{', from corners' * corners}":
+                (ops.GridSample(how, where, corners), NARROW, places(7))
+            for how in ops.Interpolation for where in ops.Outside for corners in (False, True)
+        },
+        "places of two images": (ops.GridSample(ops.Interpolation.BILINEAR, images=2), MAP, places(3, 2)),
+    },
+)  # fmt: skip
+def grid_sampled(op: ops.GridSample, x: Array, grid: Array) -> Array:
+    """Every image by itself: the shares of its pixels, times the pixels."""
+    parts = zip(np.split(x, op.images, -1), np.split(grid, op.images, -1), strict=True)
+    return np.concatenate([_at_places(op, part, at) for part, at in parts], -1)
+
+
+def _at_places(op: ops.GridSample, x: Array, at: Array) -> Array:
+    rows, columns = (_shares(op, at[..., 1 - axis], x.shape[axis]) for axis in (0, 1))
+    shares = (rows[..., :, None] * columns[..., None, :])[..., None]  # of (H, W, rows, columns, 1)
+    sums: Array = np.where(shares == 0, 0.0, shares * x).sum((2, 3))
+    return sums
+
+
+def _shares(op: ops.GridSample, at: Array, size: int) -> Array:
+    """How much of each of `size` pixels along an axis the places take: (H, W, size)."""
+    edge = 0.0 if op.corners else 0.5
+    at = (at + 1) / 2 * (size - 1 + 2 * edge) - edge
+    if op.interpolation is ops.Interpolation.NEAREST:
+        at = np.rint(at)
+    if op.outside is ops.Outside.REFLECTED:
+        period = 2 * (size - 1 + 2 * edge)
+        at = np.abs((at + edge + period / 2) % period - period / 2) - edge
+    at = np.where(np.isnan(at), np.inf, at)
+    if op.outside is not ops.Outside.ZEROS:
+        at = np.clip(at, 0, size - 1)
+    shares: Array = np.maximum(0, 1 - np.abs(at[..., None] - np.arange(size)))
+    return shares
 
 
 @reference(

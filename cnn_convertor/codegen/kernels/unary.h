@@ -123,6 +123,10 @@ struct Cosine {
   float operator()(float x) const { return std::cos(x); }
 };
 
+struct Arctangent {
+  float operator()(float x) const { return std::atan(x); }
+};
+
 struct ErrorFunction {
   float operator()(float x) const { return std::erf(x); }
 };

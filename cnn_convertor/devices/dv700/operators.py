@@ -193,6 +193,10 @@ OPERATORS: Mapping[type, Operator] = {
         _CPU, "resize", None, "Resize",
         lambda op: (op.interpolation is ops.Interpolation.BILINEAR, _constant(op.sampling)),
     ),
+    ops.GridSample: Operator(
+        _CPU, "grid sample", None, "GridSample",
+        lambda op: (op.interpolation is ops.Interpolation.BILINEAR, _constant(op.outside), op.corners, op.images),
+    ),
     ops.Crop: Operator(_CPU, "crop", None, "Crop", lambda op: (_STEPS(tuple(op.start)), _STEPS(tuple(op.stride)))),
     ops.Gather: Operator(
         _CPU, "gather", None, "Gather", lambda op: (op.rows, op.columns, op.channels, float(op.filling))

@@ -97,6 +97,35 @@ class Resize:
         return Shape(*self.size, x.channels)
 
 
+class Outside(Enum):
+    """What lies outside a map that is sampled."""
+
+    ZEROS = "zeros"
+    BORDER = "the pixel of the border next to it"
+    REFLECTED = "the map in a mirror"
+
+
+@dataclass(frozen=True, slots=True)
+class GridSample:
+    """The numbers of a map at computed places, between pixels: x, then y, from -1 to 1, are two channels of a second map.
+
+    corners: whether -1 and 1 are the middles of the outer pixels; else they are their outer edges. images: how many lie as
+    groups of channels in both maps. The nearest of two pixels that are equally near has an even number.
+    """
+
+    interpolation: Interpolation
+    outside: Outside = Outside.ZEROS
+    corners: bool = False
+    images: int = 1
+
+    def output_shape(self, x: Shape, grid: Shape) -> Shape:
+        if self.images < 1 or x.channels % self.images or grid.channels != 2 * self.images:
+            raise ShapeError(
+                f"{x} and the places {grid} are not {self.images} images, with two channels of places each"
+            )
+        return Shape(grid.height, grid.width, x.channels)
+
+
 @dataclass(frozen=True, slots=True)
 class Crop:
     """A slice along each axis: from start up to, excluding, stop, every stride-th element."""
@@ -179,5 +208,15 @@ class ChannelSlice:
 
 
 DataMovementOp: TypeAlias = (
-    Concat | Pad | Upsample | Reshape | Resize | Crop | Gather | TransposeReshape | SpaceToDepth | ChannelSlice
+    Concat
+    | Pad
+    | Upsample
+    | Reshape
+    | Resize
+    | GridSample
+    | Crop
+    | Gather
+    | TransposeReshape
+    | SpaceToDepth
+    | ChannelSlice
 )  # the operators of this file

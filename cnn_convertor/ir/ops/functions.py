@@ -138,6 +138,11 @@ class Cosine:
 
 
 @dataclass(frozen=True, slots=True)
+class Arctangent:
+    """atan(x), in radians"""
+
+
+@dataclass(frozen=True, slots=True)
 class ErrorFunction:
     """erf(x)"""
 
@@ -191,6 +196,7 @@ ScalarFunction: TypeAlias = (
     | Absolute
     | Sine
     | Cosine
+    | Arctangent
     | ErrorFunction
     | Floor
     | Round

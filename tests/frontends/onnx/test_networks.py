@@ -348,6 +348,9 @@ REFUSED: Mapping[str, tuple[list[Any], str]] = {
     "pool with auto_pad and dilations": (
         [make("MaxPool", ["x"], ["y"], kernel_shape=[3, 3], dilations=[2, 2], auto_pad="SAME_LOWER")], "DV302",
     ),
+    "cubic at computed places": ([make("GridSample", ["x", "x"], ["y"], mode="cubic")], "DV302"),
+    "an unknown outside": ([make("GridSample", ["x", "x"], ["y"], padding_mode="more")], "DV206"),
+    "places of too many numbers": ([make("GridSample", ["x", "x"], ["y"])], "DV206"),
     "unknown type": ([make("NonMaxSuppression", ["x"], ["y"])], "DV301"),
     "another domain": ([make("Relu", ["x"], ["y"], domain="com.example")], "DV301"),
     "unknown attribute": ([make("Relu", ["x"], ["y"], strange=1)], "DV302"),

@@ -285,6 +285,13 @@ NETWORKS = {
     # The logarithm of a negative number is not a number, and is not chosen.
     "where something is defined": nodes(make("Greater", ["x", "zero"], ["a"]), make("Log", ["x"], ["log"]),
                                         make("Where", ["a", "log", "more"], ["y"]), zero=np.float32(0)),
+    # Places that the network computes, in a map of the usual order.
+    "grid sample": nodes(make("Transpose", ["more"], ["t"], perm=[0, 2, 3, 1]), make("MatMul", ["t", "two"], ["grid"]),
+                         make("GridSample", ["x", "grid"], ["y"]), two=normal(4, 2)),
+    "grid sample of images": nodes(
+        make("Reshape", ["x", "dims"], ["images"]), make("Reshape", ["more", "dims2"], ["grid"]),
+        make("GridSample", ["images", "grid"], ["s"], padding_mode="reflection", align_corners=1),
+        make("Reshape", ["s", "all"], ["y"]), dims=integers(2, 2, 7, 6), dims2=integers(2, 6, 7, 2), all=integers(1, 4, 6, 7)),
     "where of two maps": nodes(make("Where", ["a", "x", "more"], ["y"]), a=RANDOM.random((7, 6)) > 0.5),
     "scatter a map into a map": nodes(make("Slice", ["more", "from", "to", "axis"], ["part"]),
                                       make("ScatterND", ["x", "places", "part"], ["y"]), axis=integers(1),

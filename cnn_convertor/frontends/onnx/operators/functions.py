@@ -30,6 +30,7 @@ PLAIN: Mapping[str, Function | ScalarFunction] = {
     "Log": ops.Logarithm(),
     "Sin": ops.Sine(),
     "Cos": ops.Cosine(),
+    "Atan": ops.Arctangent(),
     "Erf": ops.ErrorFunction(),
     "Floor": ops.Floor(),
     "Round": ops.Round(),

@@ -9,13 +9,14 @@ from typing import TypeAlias
 import numpy as np
 
 from cnn_convertor.errors import assert_never
+from cnn_convertor.frontends import nchw
 from cnn_convertor.frontends.onnx.operators.batches import images_as_channels
 from cnn_convertor.frontends.onnx.operators.products import product
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
 from cnn_convertor.frontends.onnx.resampling import UNNAMED, Positions, Precision, Resampling, clipped, positions
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.ops import Interpolation, Pair, Sampling
+from cnn_convertor.ir.ops import Interpolation, Outside, Pair, Sampling
 
 Axis: TypeAlias = tuple[int, int, float]  # its length in the input and in the output, and the scale
 LARGEST = 1 << 15  # height or width of a map, far more than any device has
@@ -205,3 +206,31 @@ def _ours(sampling: Sampling, size: int, length: int, type: Precision) -> Positi
         case _:
             assert_never(sampling)
     return clipped(np.floor(coordinates), size)
+
+
+# --- computed places -----------------------------------------------------------------------------------------------------
+
+MODES = {"linear": Interpolation.BILINEAR, "bilinear": Interpolation.BILINEAR, "nearest": Interpolation.NEAREST}
+OUTSIDE = {"zeros": Outside.ZEROS, "border": Outside.BORDER, "reflection": Outside.REFLECTED}
+
+
+@onnx.reads(
+    "GridSample", settings="mode padding_mode align_corners", makes=[ops.GridSample, ops.TransposeReshape],
+    limits="computed places; mode: linear or nearest; height and width only",
+)  # fmt: skip
+@images_as_channels
+def read_grid_sample(reading: OnnxReading) -> OnnxTensor:
+    """The input at computed places."""
+    x, grid = reading.map, reading.tensor(1)
+    mode, outside = reading.text("mode", "linear"), reading.text("padding_mode", "zeros")
+    corners = reading.integer("align_corners", 0) != 0
+    if mode not in MODES:
+        raise reading.unsupported(f"the mode {mode} cannot be converted; linear and nearest can")
+    if outside not in OUTSIDE:
+        raise reading.contradiction(f"the padding mode {outside} does not exist")
+    if x.rank != 4 or grid.rank != 4 or (grid.dims[0], grid.dims[3]) != (reading.images, 2):
+        raise reading.wrong(f"places of {nchw.text_of(grid.dims)} do not fit {nchw.text_of(x.dims)}")
+    count, height, width, _ = grid.dims
+    places = reading.permute(grid, grid.dims, (0, 3, 1, 2), (1, 2 * count, height, width), part="places")
+    op = ops.GridSample(MODES[mode], OUTSIDE[outside], corners, reading.images)
+    return reading.add(op, x, places)
