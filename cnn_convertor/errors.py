@@ -168,6 +168,7 @@ def near_file(path: Path, suffixes: Collection[str] = ()) -> str:
     if not path.parent.is_dir():
         return f', since there is no folder "{path.parent}"'
     files = (p for p in islice(path.parent.iterdir(), 1000) if p.is_file())
+    files = (p for p in files if near_names(path.stem, [p.stem]))  # the same ending makes no name near
     return did_you_mean(path.name, sorted(p.name for p in files if not suffixes or p.suffix.lower() in suffixes))
 
 

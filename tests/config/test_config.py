@@ -329,6 +329,7 @@ def test_one_override_alone_is_refused(folder: Path, key: str) -> None:
     [
         ("nte.h5", 'did you mean "net.h5"?'),
         ("NET.H5", 'did you mean "net.h5"?'),
+        ("cat.h5", 'cat.h5"'),  # the ending alone is no likeness
         ("subfolder/net.h5", "there is no file"),
         ("elsewhere/net.h5", "since there is no folder"),
         ("subfolder", "is a folder, not a file"),
@@ -345,6 +346,7 @@ def test_a_missing_file_is_named_with_its_key(folder: Path, key: str, value: str
     assert said(found) == ("DV107", 3 + (key != "definition"))
     assert found.message.startswith(f"[INPUT] {key}: ")
     assert str(folder / value) in found.message and message in found.message
+    assert ("did you mean" in found.message) == ("did you mean" in message)
 
 
 def test_an_output_folder_below_a_file_is_refused(folder: Path) -> None:
