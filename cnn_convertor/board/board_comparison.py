@@ -30,8 +30,8 @@ from cnn_convertor.pipeline import quantize, read_whole
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import Samples
 from cnn_convertor.trials.verify import MIN_SQNR
+from cnn_convertor.verification.both_sides import BothSides
 from cnn_convertor.verification.compare import compare
-from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.inner_maps import held_layers, pairs
 from cnn_convertor.verification.on_board import BoardLayer, BoardVerification, Modelled
 from cnn_convertor.verification.outputs import compare_outputs
@@ -90,21 +90,22 @@ def _compared(
     request: Request, network: EmulatedNetwork, samples: Samples, results: BoardResults, min_sqnr: float
 ) -> BoardVerification:
     program = network.program
-    emulated, reference = run_both(request.model, network, samples)
+    sides = run_both(request.model, network, samples)
     follows = network.run(samples.inputs, layers=True, replaced=given_memory(program, results.memory))
     board = Outputs(outputs_of(program, results.outputs, network.shapes), results.maps(program))
     layers = _layers(program, board.layers, follows, results, request.profile)
-    layers = _beside_framework(layers, program, board, emulated, reference)
+    on_board = sides._replace(device=board)
+    layers = _beside_framework(layers, on_board, sides)
     modelled = [made.modelled for made, layer in zip(layers, program.layers, strict=True) if layer.runs]
     return BoardVerification(
         network=request.name,
-        framework=reference.framework,
+        framework=sides.reference.framework,
         inputs=samples.source,
         samples=samples.count,
         device=str(results.device["description"]),
         min_sqnr=min_sqnr,
-        outputs=compare_outputs(network, board, reference),
-        emulated=compare_outputs(network, emulated, reference),
+        outputs=compare_outputs(on_board),
+        emulated=compare_outputs(sides),
         layers=layers,
         whole=results.whole,
         cpu_usec=results.cpu_usec,
@@ -140,16 +141,13 @@ def _is_close(comparison: Comparison, runs: int) -> bool:
     return comparison.sqnr >= threshold and comparison.max_error <= MOST_ERROR * comparison.largest
 
 
-def _beside_framework(
-    layers: tuple[BoardLayer, ...], program: Program, board: Outputs, emulated: Outputs, reference: Reference
-) -> tuple[BoardLayer, ...]:
+def _beside_framework(layers: tuple[BoardLayer, ...], board: BothSides, emulated: BothSides) -> tuple[BoardLayer, ...]:
     """The layers with their errors against the framework's maps."""
-    kept = len(emulated.layers[0])  # samples
+    kept = len(emulated.device.layers[0])  # samples
     sides = [
-        pairs(program, [maps[:kept] for maps in side.layers], reference.layers, reference.order)
-        for side in (board, emulated)
+        pairs(each.program, [maps[:kept] for maps in each.device.layers], each.reference) for each in (board, emulated)
     ]
-    names = held_layers(program)
+    names = held_layers(board.program)
     return tuple(
         replace(layer, framework=errors[0], emulated=errors[1])
         if (errors := [compare(name, side[name].device, side[name].reference).sqnr for side in sides if name in side])

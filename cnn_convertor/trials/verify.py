@@ -26,9 +26,10 @@ from cnn_convertor.samples import SAMPLES, Given, Samples, axes_of, prepared, ra
 from cnn_convertor.trials.labels import read_classes
 from cnn_convertor.trials.preparations import warn_of_preparation
 from cnn_convertor.trials.run import Load, compiled
+from cnn_convertor.verification.both_sides import BothSides
 from cnn_convertor.verification.bounds import judge_maps, left_by_rounding, rounds_to_integers
 from cnn_convertor.verification.compare import layer_of
-from cnn_convertor.verification.framework_maps import GIVEN, Reference
+from cnn_convertor.verification.framework_maps import GIVEN
 from cnn_convertor.verification.inner_maps import alone, causes_of, compare_layers, held_layers
 from cnn_convertor.verification.jumps import at_jumps
 from cnn_convertor.verification.outputs import accuracies, beside, compare_outputs, sensitivities, unjudged_layers
@@ -55,36 +56,31 @@ _LEAST_USEFUL: Final = 20.0  # dB of an output: what rounding alone brings below
 _LEAST_OF_INTEGERS: Final = 10.0  # the same where the framework rounds to integers, and each map is judged by its steps
 
 
-class _Twin(NamedTuple):
-    """A network with FP16 weights that has run, and its outputs compared with the framework's."""
-
-    network: EmulatedNetwork
-    device: Outputs
-    reference: Reference
-    outputs: tuple[Comparison, ...]
-
-
 class _Trial(NamedTuple):
-    """A network that has run: its samples, and what both sides computed.
+    """A network that has run.
 
     options: how its program was planned. loaded: loads other programs of the graph as data. on: where the samples run.
     """
 
     request: Request
     options: DeviceOptions
-    network: EmulatedNetwork
     samples: Samples
-    device: Outputs
-    reference: Reference
+    sides: BothSides
     loaded: Load
     on: Workers
 
     @property
     def program(self) -> Program:
-        return self.network.program
+        return self.sides.program
 
     def plan(self, options: DeviceOptions) -> Program:
-        return plan(self.network.graph, self.request.name, options)
+        return plan(self.sides.graph, self.request.name, options)
+
+    def beside(self, network: EmulatedNetwork) -> BothSides:
+        """The results of the same network with other weights. The framework's unpoolings follow the maxima of those."""
+        if unpoolings(network.graph, network.program):
+            return run_both(self.request.model, network, self.samples, self.on)
+        return BothSides(network, run_device(network, self.samples.inputs, self.on), self.sides.reference)
 
 
 def verify(
@@ -108,10 +104,12 @@ def verify(
     """Compare the converted network with its framework.
 
     graph: converted in place of the configured model; quantized: its program, if it is known. inputs: images or arrays; None:
-    random images. labels: a file with the right class of each input, one number per line; other preparations of images are then tried. layers: also compare every map
-    that exists on both sides. attribute: also find the causes of each layer's error. sensitivity: also measure how much
-    FP16 weights in each single layer improve the outputs, and, with random images, how much calibration does. min_sqnr: dB; None: 40, or 20 with a palette. sources: C++ files
-    with the callbacks of custom layers. disk: run the files of the output folder, which must agree with their manifest. on: where the samples run; the results are the same.
+    random images. labels: a file with the right class of each input, one number per line; other preparations of images are
+    then tried. layers: also compare every map that exists on both sides. attribute: also find the causes of each layer's error.
+    sensitivity: also measure how much FP16 weights in each single layer improve the outputs, and, with random images, how much
+    calibration does. min_sqnr: dB; None: 40, or 20 with a palette. sources: C++ files with the callbacks of custom layers.
+    disk: run the files of the output folder, which must agree with their manifest. on: where the samples run; the results are
+    the same.
     If an output is below the threshold, layers are always compared, to name the first one that is wrong.
     It does not pass if files in the output folder are missing or differ from what is verified. Raises ConvertorError with disk
     if there is no conversion.
@@ -120,53 +118,27 @@ def verify(
     request = Request.of(config)
     graph = read_whole(request) if graph is None else graph
     quantized = quantize(graph, request, progress, on=on) if quantized is None else quantized
-    program = quantized.program
     shapes, preparation = shapes_of(graph), prepared(graph, request.preparation)
     if inputs is None:
         test_samples = random_samples(shapes, preparation, samples=samples, seed=seed)
     else:
         test_samples = samples_of(inputs, shapes, preparation, axes_of(graph))
     classes = None if labels is None else read_classes(labels, test_samples.count, graph)
-    palette = has_palettes(program)
     progress("compile", 0, 1)
-    with compiled(graph, program, request, sources, disk=disk) as (network, loaded):
-        device, reference = run_both(request.model, network, test_samples, on, progress)
-        trial = _Trial(request, quantized.options, network, test_samples, device, reference, loaded, on)
+    with compiled(graph, quantized.program, request, sources, disk=disk) as (network, loaded):
+        sides = run_both(request.model, network, test_samples, on, progress)
+        trial = _Trial(request, quantized.options, test_samples, sides, loaded, on)
         progress("compare", 0, 1)
         stale = on_disk(request, quantized, None if disk else network.own_files)
-        outputs = compare_outputs(network, device, reference)
-        if palette:
-            progress("run with FP16 weights", 0, 1)
-        twin = _twin(trial) if palette else _Twin(network, device, reference, outputs)
-        progress("judge maps", 0, 1)
-        right = twin.network.program
-        other = cache(lambda draw: loaded(with_rerounded_weights(right, draw)))
-        twin = _with_allowances(twin, other(0), test_samples.inputs)
-        judgement = judge_maps(twin.network, other, test_samples.inputs, twin.reference, twin.device)
-        if not palette and min_sqnr is None:
-            outputs = twin.outputs
-        result = Verification(
-            network=request.name,
-            framework=reference.framework,
-            inputs=test_samples.source,
-            samples=test_samples.count,
-            palette=palette,
-            transposed=request.options.transposed,
-            min_sqnr=MIN_SQNR[palette] if min_sqnr is None else min_sqnr,
-            outputs=outputs,
-            beside=beside(trial.device, twin.device, outputs, twin.outputs, graph.output_names) if palette else (),
-            accuracies=() if classes is None else accuracies(graph, device, reference, classes),
-            unjudged=unjudged_layers(network, reference, outputs),
+        result = replace(
+            _judged(trial, min_sqnr, progress),
+            accuracies=() if classes is None else accuracies(sides, classes),
             stale_files=tuple(StaleFile(each.file.name, each.lines) for each in stale),
-            judged_maps=judgement.judged,
-            wrong_maps=judgement.wrong,
-            by_sqnr_alone=judgement.by_sqnr_alone,
-            wrong_packing=_wrong_packing(trial) if palette else (),
         )
-        if classes is not None and inputs is not None and reference.framework != GIVEN:
+        if classes is not None and inputs is not None and sides.reference.framework != GIVEN:
             progress("preparations", 0, 1)
-            warn_of_preparation(request, graph, inputs, classes, reference)
-        if sensitivity or (attribute and palette):
+            warn_of_preparation(request, graph, inputs, classes, sides.reference)
+        if sensitivity or (attribute and result.palette):
             result = replace(result, sensitivity=_sensitivity(trial, progress))
         if sensitivity and inputs is None:
             result = replace(result, if_calibrated=_if_calibrated(trial, seed + 1, progress))
@@ -176,39 +148,67 @@ def verify(
         return result
 
 
-def _twin(trial: _Trial) -> _Twin:
-    """The same commands with FP16 weights."""
-    plain = trial.loaded(without_palettes(trial.program))
-    device, reference = _run_beside(trial, plain)
-    return _Twin(plain, device, reference, compare_outputs(plain, device, reference))
+def _judged(trial: _Trial, min_sqnr: float | None, progress: Progress) -> Verification:
+    """The outputs of a network, and its maps, which are judged with FP16 weights."""
+    request, samples, sides = trial.request, trial.samples, trial.sides
+    palette = has_palettes(trial.program)
+    outputs = compare_outputs(sides)
+    if palette:
+        progress("run with FP16 weights", 0, 1)
+    fp16 = trial.beside(trial.loaded(without_palettes(trial.program))) if palette else sides
+    fp16_outputs = compare_outputs(fp16) if palette else outputs
+    progress("judge maps", 0, 1)
+    rerounded = cache(lambda draw: trial.loaded(with_rerounded_weights(fp16.program, draw)))
+    fp16_outputs = _with_allowances(fp16, fp16_outputs, rerounded(0), samples.inputs)
+    judgement = judge_maps(fp16, rerounded, samples.inputs)
+    if not palette and min_sqnr is None:
+        outputs = fp16_outputs
+    return Verification(
+        network=request.name,
+        framework=sides.reference.framework,
+        inputs=samples.source,
+        samples=samples.count,
+        palette=palette,
+        transposed=request.options.transposed,
+        min_sqnr=MIN_SQNR[palette] if min_sqnr is None else min_sqnr,
+        outputs=outputs,
+        beside=beside(sides, fp16, outputs, fp16_outputs) if palette else (),
+        unjudged=unjudged_layers(sides, outputs),
+        judged_maps=judgement.judged,
+        wrong_maps=judgement.wrong,
+        by_sqnr_alone=judgement.by_sqnr_alone,
+        wrong_packing=_wrong_packing(trial) if palette else (),
+    )
 
 
-def _with_allowances(twin: _Twin, other: EmulatedNetwork, inputs: Mapping[str, Maps]) -> _Twin:
-    """The twin; outputs that are below the usual threshold have what rounding allows. other: with stochastic rounding."""
-    if all(output.reaches(LEAST_FP16) for output in twin.outputs):
-        return twin
-    if rounds_to_integers(twin.network.graph):
-        left = min(_LEAST_USEFUL, max(_LEAST_OF_INTEGERS, left_by_rounding(twin.reference.layers.values())))
-        return twin._replace(outputs=tuple(replace(each, allowed=left) for each in twin.outputs))
-    theirs = other.run(inputs if other.program.byte_input else rerounded_maps(inputs), layers=True, exact=True)
-    twin = _without_jumps(twin, theirs)
-    own = replace(twin.reference, outputs=dict(enumerate(twin.device.outputs)), layers={}, maxima=())
-    limits = {each.name: each.sqnr - _OUTPUT_MARGIN for each in compare_outputs(other, theirs, own)}
-    allowed = {each.name: max(_LEAST_USEFUL, limits[each.name]) for each in twin.outputs if each.name in limits}
-    return twin._replace(outputs=tuple(replace(each, allowed=allowed.get(each.name)) for each in twin.outputs))
+def _with_allowances(
+    sides: BothSides, outputs: Sequence[Comparison], rerounded: EmulatedNetwork, inputs: Mapping[str, Maps]
+) -> tuple[Comparison, ...]:
+    """Outputs with FP16 weights; those below the usual threshold have what rounding allows. rerounded: stochastically."""
+    if all(output.reaches(LEAST_FP16) for output in outputs):
+        return tuple(outputs)
+    if rounds_to_integers(sides.graph):
+        left = min(_LEAST_USEFUL, max(_LEAST_OF_INTEGERS, left_by_rounding(sides.reference.layers.values())))
+        return tuple(replace(each, allowed=left) for each in outputs)
+    rounded = inputs if rerounded.program.byte_input else rerounded_maps(inputs)
+    other = rerounded.run(rounded, layers=True, exact=True)
+    outputs = _without_jumps(sides, other) or outputs
+    own = replace(sides.reference, outputs=dict(enumerate(sides.device.outputs)), layers={}, maxima=())
+    limits = {each.name: each.sqnr - _OUTPUT_MARGIN for each in compare_outputs(BothSides(rerounded, other, own))}
+    allowed = {each.name: max(_LEAST_USEFUL, limits[each.name]) for each in outputs if each.name in limits}
+    return tuple(replace(each, allowed=allowed.get(each.name)) for each in outputs)
 
 
-def _without_jumps(twin: _Twin, other: Outputs) -> _Twin:
-    """The twin, whose outputs count as right where rounding decides on which side of a jump they are. other: as above."""
-    marks = {index: at_jumps(twin.network, twin.device, other, index) for index in twin.reference.outputs}
+def _without_jumps(sides: BothSides, other: Outputs) -> tuple[Comparison, ...]:
+    """The outputs, right where rounding decides on which side of a jump they are; none without such jumps. other: as above."""
+    reference = sides.reference
+    marks = {index: at_jumps(sides, other, index) for index in reference.outputs}
     if not any(mask.any() for mask in marks.values()):
-        return twin
+        return ()
     known = {
-        index: np.where(marks[index], twin.device.outputs[index], maps)
-        for index, maps in twin.reference.outputs.items()
+        index: np.where(marks[index], sides.device.outputs[index], maps) for index, maps in reference.outputs.items()
     }
-    outputs = compare_outputs(twin.network, twin.device, replace(twin.reference, outputs=known))
-    return twin._replace(outputs=outputs)
+    return compare_outputs(sides._replace(reference=replace(reference, outputs=known)))
 
 
 def _wrong_packing(trial: _Trial) -> tuple[str, ...]:
@@ -217,15 +217,8 @@ def _wrong_packing(trial: _Trial) -> tuple[str, ...]:
         warnings.simplefilter("ignore", ConvertorWarning)  # of small weights, which the network itself has given
         exact = trial.loaded(decoded(trial.program))
     expected = exact.run(first_samples(trial.samples.inputs), layers=True).layers
-    layers = zip(trial.program.layers, trial.device.layers, expected, strict=True)
+    layers = zip(trial.program.layers, trial.sides.device.layers, expected, strict=True)
     return tuple(layer.name for layer, mine, theirs in layers if not np.array_equal(mine, theirs, equal_nan=True))
-
-
-def _run_beside(trial: _Trial, network: EmulatedNetwork) -> tuple[Outputs, Reference]:
-    """The results of other weights. The framework's unpoolings follow the maxima of the network that is compared."""
-    if unpoolings(network.graph, network.program):
-        return run_both(trial.request.model, network, trial.samples, trial.on)
-    return run_device(network, trial.samples.inputs, trial.on), trial.reference
 
 
 def _sensitivity(trial: _Trial, progress: Progress) -> tuple[Sensitivity, ...]:
@@ -236,7 +229,7 @@ def _sensitivity(trial: _Trial, progress: Progress) -> tuple[Sensitivity, ...]:
         return ()
 
     def compared(network: EmulatedNetwork) -> tuple[Comparison, ...]:
-        return compare_outputs(network, *_run_beside(trial, network))
+        return compare_outputs(trial.beside(network))
 
     return sensitivities(variants_of(trial.loaded(without_palettes(trial.program)), trial.program), compared, progress)
 
@@ -248,39 +241,39 @@ def _if_calibrated(trial: _Trial, seed: int, progress: Progress) -> IfCalibrated
     is_custom = any(layer.custom is not None for layer in program.layers)
     if is_calibrated or is_custom or not any(weights.choice and weights.choice.loses for weights in program.weights):
         return None
-    graph = trial.network.graph
+    graph = trial.sides.graph
     few = random_samples(shapes_of(graph), prepared(graph, request.preparation), samples=_FEW, seed=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvertorWarning)  # of what the user did not ask for
         calibrated = trial.loaded(quantize(graph, request, progress, calibrating=few, on=trial.on).program)
-    compared = compare_outputs(calibrated, *_run_beside(trial, calibrated))
+    compared = compare_outputs(trial.beside(calibrated))
     return IfCalibrated(few.count, {output.name: output.sqnr for output in compared})
 
 
 def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribute: bool) -> Verification:
     """The verification with its layers. unfused: also those that fusion keeps out of memory."""
-    compared, jump = compare_layers(trial.program, trial.device, trial.reference, palette=result.palette)
-    options, network = trial.options, trial.network
+    compared, jump = compare_layers(trial.sides, palette=result.palette)
+    options, sides = trial.options, trial.sides
     if unfused:
-        device = trial.device
         unfused_options = options._replace(fusion=Fusion.NONE)
         program = with_weights_of(trial.plan(unfused_options), trial.program)
         if len(program.layers) > len(trial.program.layers):
             options, network = unfused_options, trial.loaded(program)
             device = network.run(first_samples(trial.samples.inputs), layers=True)
-            more, its_jump = compare_layers(program, device, trial.reference, palette=result.palette, unfused=True)
+            sides = BothSides(network, device, sides.reference)
+            more, its_jump = compare_layers(sides, palette=result.palette, unfused=True)
             own = {row.comparison.name: row for row in compared}
             compared = tuple(own.pop(row.comparison.name, row) for row in more) + tuple(own.values())
             jump = jump or its_jump
-        ratios = alone(network, trial.samples.inputs, device, trial.reference)
+        ratios = alone(sides, trial.samples.inputs)
         compared = tuple(replace(row, alone=ratios.get(row.comparison.name)) for row in compared)
-        result = replace(result, unjudged=(*result.unjudged, *_layers_without_a_map(network, result, compared)))
+        result = replace(result, unjudged=(*result.unjudged, *_layers_without_a_map(sides.network, result, compared)))
     if attribute:
-        fp16 = trial.loaded(without_palettes(network.program)) if result.palette else network
+        fp16 = trial.loaded(without_palettes(sides.program)) if result.palette else sides.network
         mirrored = trial.loaded(trial.plan(options._replace(transposed=not options.transposed)))
         causing = {Cause.MAPS: (fp16, False), Cause.ARITHMETIC: (mirrored, True)}
         palettes = {each.layer: each.sqnr for each in result.sensitivity}
-        causes = causes_of(fp16, causing, trial.samples.inputs, trial.reference, palettes)
+        causes = causes_of(fp16, causing, trial.samples.inputs, sides.reference, palettes)
         compared = tuple(replace(row, causes=causes.get(row.comparison.name, ())) for row in compared)
     return replace(result, layers=compared, first_jump=jump)
 

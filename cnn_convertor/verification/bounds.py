@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.program import ElementType, Layer, Program
-from cnn_convertor.emulation.feature_maps import LARGEST_HALF, Maps, Outputs, as_maps, given_layers
+from cnn_convertor.emulation.feature_maps import LARGEST_HALF, Maps, Outputs, given_layers
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir.graph import Graph
@@ -22,12 +23,12 @@ from cnn_convertor.ir.ops import (
     DetectionOutput,
     MatMul,
     MaxUnpool,
-    Order,
     Scale,
     Shape,
     Unary,
 )
 from cnn_convertor.quantize import decibels
+from cnn_convertor.verification.both_sides import BothSides
 from cnn_convertor.verification.compare import known_logits, layer_of, sqnr
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.inner_maps import COMPARABLE_DB, ComparedMap, pair_of, pairs
@@ -92,21 +93,15 @@ class JudgedMap(NamedTuple):
         return sqnr(*sides) >= COMPARABLE_DB
 
 
-def judge_maps(
-    network: EmulatedNetwork,
-    other: Callable[[int], EmulatedNetwork],
-    inputs: Mapping[str, Maps],
-    reference: Reference,
-    device: Outputs,
-) -> Judgement:
-    """Judge the maps inside a network, and its outputs.
+def judge_maps(sides: BothSides, other: Callable[[int], EmulatedNetwork], inputs: Mapping[str, Maps]) -> Judgement:
+    """Judge the maps inside a network with FP16 weights, and its outputs.
 
-    network: with FP16 weights. device: what it computes by itself. other: the same with weights that are rounded
-    stochastically, for the number of a draw. Chance makes the rounding of few weights small or large, so further draws judge
+    other: the network with weights that are rounded stochastically, for the number of a draw. Chance makes the rounding of few weights small or large, so further draws judge
     what the first finds wrong. Each layer reads the framework's maps, so that no error of a layer hides in those before it.
     Layers that are not continuous stay out, and networks whose framework rounds maps to integers in ranges that depend on
     the input.
     """
+    network, reference = sides.network, sides.reference
     if any(origin.type == "DynamicQuantizeLinear" for node in network.graph.nodes for origin in node.origins):
         reason = "the framework rounds maps to integers whose scale depends on the input"
         return Judgement(0, (), dict.fromkeys(network.graph.output_names, reason))
@@ -114,13 +109,13 @@ def judge_maps(
     sizes = [layer.output.shape.size for layer in program.layers]
     most = _JUDGED if sum(sizes) <= _LARGE else _JUDGED_OF_LARGE
     first = {name: values[:most] for name, values in inputs.items()}
-    layers = {name: maps[:most] for name, maps in reference.layers.items()}
+    reference = replace(reference, layers={name: maps[:most] for name, maps in reference.layers.items()})
     is_rounded = rounds_to_integers(network.graph)
-    scaled = _before_scales(network.graph, program, layers) if is_rounded else {}
-    both = partial(_both, program, layers, scaled, reference.order)
+    scaled = _before_scales(network.graph, program, reference.layers) if is_rounded else {}
+    both = partial(_both, program, reference, scaled)
     replaced_maps = {
         pair.layer: maps
-        for pair in both([maps[:most] for maps in device.layers]).values()
+        for pair in both([maps[:most] for maps in sides.device.layers]).values()
         if _is_held(maps := pair.reference_in_memory(transposed=program.transposed))
     }
     mine = network.run(first, layers=True, replaced=given_layers(program, replaced_maps))
@@ -129,7 +124,9 @@ def judge_maps(
         noisy = {layer: rerounded(maps, draw << 24 | layer) for layer, maps in replaced_maps.items()}
         rounded = first if program.byte_input else rerounded_maps(first, draw)
         theirs = other(draw).run(rounded, layers=True, exact=True, replaced=given_layers(program, noisy))
-        return _comparable(network, mine, theirs, reference, both, replaced_maps.keys(), is_rounded=is_rounded)
+        return _comparable(
+            BothSides(network, mine, reference), theirs, both, replaced_maps.keys(), is_rounded=is_rounded
+        )
 
     def excesses(judged: JudgedMap) -> list[Excess]:
         return [*excesses_of(judged, _half_a_step(judged.reference) if is_rounded else None)]
@@ -146,58 +143,54 @@ def judge_maps(
 
 
 def _comparable(
-    network: EmulatedNetwork,
-    mine: Outputs,
-    theirs: Outputs,
-    reference: Reference,
+    sides: BothSides,
+    other: Outputs,
     both: Callable[[Sequence[Maps]], Mapping[str, ComparedMap]],
     replaced: Collection[int],
     *,
     is_rounded: bool,
 ) -> tuple[list[JudgedMap], dict[str, str]]:
-    """The maps of both runs, and the outputs that are not judged, each with the reason. replaced: as in `_outputs`."""
-    program = network.program
+    """The maps of both sides and of another run, and the outputs that are not judged, each with the reason.
+
+    replaced: as in `_outputs`.
+    """
+    program = sides.program
     jumping = _jumping(program, replaced) | (_unrounded(program, replaced) if is_rounded else set())
     # Around products of maps, layers put their values where the products read them.
-    may_move = any(isinstance(node.op, MatMul) for node in network.graph.nodes)
-    results, alone = _outputs(network, mine, theirs, reference, jumping, replaced, may_move=may_move)
+    may_move = any(isinstance(node.op, MatMul) for node in sides.graph.nodes)
+    results, alone = _outputs(sides, other, jumping, replaced, may_move=may_move)
     ends = frozenset(program.outputs)
-    theirs_of = both(theirs.layers)
-    for name, pair in both(mine.layers).items():
-        if name in theirs_of and pair.layer in replaced and pair.layer not in jumping and pair.layer not in ends:
+    others = both(other.layers)
+    for name, pair in both(sides.device.layers).items():
+        if name in others and pair.layer in replaced and pair.layer not in jumping and pair.layer not in ends:
             shape = (len(pair.device), 1, -1, pair.shape.channels)
-            sides = (pair.device, pair.reference, theirs_of[name].device)
-            device, known, other = (each.reshape(shape) for each in sides)
-            results.append(JudgedMap(name, device, known, (other,)))
+            maps = (pair.device, pair.reference, others[name].device)
+            device, known, drawn = (each.reshape(shape) for each in maps)
+            results.append(JudgedMap(name, device, known, (drawn,)))
     return [each for each in results if not (may_move and each.is_moved)], alone
 
 
 def _outputs(
-    network: EmulatedNetwork,
-    mine: Outputs,
-    theirs: Outputs,
-    reference: Reference,
+    sides: BothSides,
+    other: Outputs,
     jumping: Collection[int],
     replaced: Collection[int],
     *,
     may_move: bool,
 ) -> tuple[list[JudgedMap], dict[str, str]]:
-    """The outputs of both runs in the framework's shapes, and those that are not judged, each with the reason.
+    """The outputs of both sides and of another run in the framework's shapes, and those that are not judged, each with the reason.
 
     replaced: layers whose maps are the framework's. With a softmax comes what it reads, unless the framework has that map.
     """
-    program, judged, alone = network.program, list[JudgedMap](), dict[str, str]()
-    ends = zip(network.graph.output_names, program.outputs, network.shapes, strict=True)
+    program, judged, alone = sides.program, list[JudgedMap](), dict[str, str]()
+    runs = (sides, sides._replace(device=other))
+    ends = zip(sides.graph.output_names, program.outputs, sides.network.shapes, strict=True)
     for position, (name, index, shape) in enumerate(ends):
-        if position not in reference.outputs:
+        if position not in sides.reference.outputs:
             continue
-        sides = (
-            as_maps(run.layers[index], program.layers[index], shape, transposed=program.transposed)
-            for run in (mine, theirs)
-        )
-        device, other = sides
-        known = reference.outputs[position][: len(device)]
-        each = JudgedMap(name, device, known, (other,), tuple(Axis))
+        device, drawn = (run.device_maps(index, shape) for run in runs)
+        known = sides.reference.outputs[position][: len(device)]
+        each = JudgedMap(name, device, known, (drawn,), tuple(Axis))
         if index in jumping:
             alone[name] = "rounding can change its values by any amount"
         elif may_move and each.is_moved:
@@ -206,32 +199,27 @@ def _outputs(
             judged.append(each)
             source = program.layers[index].sources[0] if program.layers[index].is_softmax else None
             if source is not None and source not in replaced:
-                judged += _before_softmax(f"{name} before softmax", program, source, shape, (mine, theirs), known)
+                judged += _before_softmax(f"{name} before softmax", runs, source, shape, known)
     return judged, alone
 
 
 def _before_softmax(
-    name: str, program: Program, index: int, shape: Shape, runs: Sequence[Outputs], probabilities: Maps
+    name: str, runs: Sequence[BothSides], index: int, shape: Shape, probabilities: Maps
 ) -> Iterator[JudgedMap]:
     """The logits of both runs, and the framework's. index: of the layer that computes them."""
-    layer = program.layers[index]
-    logits = (as_maps(run.layers[index], layer, shape, transposed=program.transposed) for run in runs)
-    match [known_logits(each, probabilities) for each in logits]:
+    match [known_logits(run.device_maps(index, shape), probabilities) for run in runs]:
         case [(device, known), (other, _)]:
             yield JudgedMap(name, device, known, (other,))
 
 
 def _both(
-    program: Program,
-    reference: Mapping[str, Maps],
-    scaled: Mapping[int, Maps],
-    order: Order,
-    memory: Sequence[Maps],
+    program: Program, reference: Reference, scaled: Mapping[int, Maps], memory: Sequence[Maps]
 ) -> dict[str, ComparedMap]:
     """Every map that exists on both sides, as in `pairs`, and those before scales. memory: of each layer."""
+    order = reference.order
     compared = ((index, pair_of(program, index, memory[index], maps, order)) for index, maps in scaled.items())
     before = {program.layers[index].name: pair for index, pair in compared if pair is not None}
-    return before | pairs(program, memory, reference, order)
+    return before | pairs(program, memory, reference)
 
 
 def _before_scales(graph: Graph, program: Program, reference: Mapping[str, Maps]) -> dict[int, Maps]:

@@ -12,7 +12,6 @@ from cnn_convertor.devices.dv700.program import Layer, LayerType, Program, Tenso
 from cnn_convertor.emulation.feature_maps import (
     LARGEST_HALF,
     Maps,
-    Outputs,
     as_maps,
     from_memory,
     given_layers,
@@ -21,10 +20,8 @@ from cnn_convertor.emulation.feature_maps import (
 )
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.ir.ops import Order, Shape
-from cnn_convertor.verification.compare import (
-    compare,
-    sqnr,
-)
+from cnn_convertor.verification.both_sides import BothSides
+from cnn_convertor.verification.compare import compare, sqnr
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.reference import first_samples
 from cnn_convertor.verification.results import Attribution, Cause, Comparison, LayerResult
@@ -55,13 +52,14 @@ class ComparedMap(NamedTuple):
 
 
 def compare_layers(
-    program: Program, device: Outputs, reference: Reference, *, palette: bool, unfused: bool = False
+    sides: BothSides, *, palette: bool, unfused: bool = False
 ) -> tuple[tuple[LayerResult, ...], str | None]:
     """A comparison for every map that exists on both sides, and the first layer where the error jumps.
 
     unfused: whether the program is the one with a command for each layer.
     """
-    matched = pairs(program, device.layers, reference.layers, reference.order)
+    program = sides.program
+    matched = pairs(program, sides.device.layers, sides.reference)
     compared = {
         pair.layer: compare(name, pair.device.reshape(-1, *pair.shape), pair.reference.reshape(-1, *pair.shape))
         for name, pair in matched.items()
@@ -70,19 +68,17 @@ def compare_layers(
     return results, first_jump(program, compared, palette=palette)
 
 
-def alone(
-    network: EmulatedNetwork, inputs: Mapping[str, Maps], device: Outputs, reference: Reference
-) -> dict[str, float]:
+def alone(sides: BothSides, inputs: Mapping[str, Maps]) -> dict[str, float]:
     """Framework layer -> the SQNR of its map in dB when the layers before it give the framework's maps, rounded to FP16.
 
-    device: what the network computes by itself. A layer without a map in the framework gets, and passes on, the device's own values.
+    A layer without a map in the framework gets, and passes on, the device's own values.
     """
-    program = network.program
-    known = pairs(program, device.layers, reference.layers, reference.order)
+    program = sides.program
+    known = pairs(program, sides.device.layers, sides.reference)
     maps = {pair.layer: pair.reference_in_memory(transposed=program.transposed) for pair in known.values()}
     fitting = {layer: values for layer, values in maps.items() if np.abs(values).max(initial=0) <= LARGEST_HALF}
-    follows = network.run(first_samples(inputs), layers=True, replaced=given_layers(program, fitting))
-    matched = pairs(program, follows.layers, reference.layers, reference.order)
+    follows = sides.network.run(first_samples(inputs), layers=True, replaced=given_layers(program, fitting))
+    matched = pairs(program, follows.layers, sides.reference)
     return {name: sqnr(pair.device, pair.reference) for name, pair in matched.items()}
 
 
@@ -102,7 +98,7 @@ def causes_of(
 
     def matched(network: EmulatedNetwork, *, in_fp32: bool) -> dict[str, ComparedMap]:
         layers = network.run(first_samples(inputs), layers=True, exact=in_fp32).layers
-        return pairs(network.program, layers, reference.layers, reference.order)
+        return pairs(network.program, layers, reference)
 
     baseline = matched(exact, in_fp32=True)
     others = {cause: matched(network, in_fp32=in_fp32) for cause, (network, in_fp32) in alone.items()}
@@ -124,19 +120,17 @@ def causes_of(
 # --- which map is which ------------------------------------------------------------------------------------------------
 
 
-def pairs(
-    program: Program, layers: Sequence[Maps], reference: Mapping[str, Maps], order: Order
-) -> dict[str, ComparedMap]:
+def pairs(program: Program, layers: Sequence[Maps], reference: Reference) -> dict[str, ComparedMap]:
     """Every map that exists on both sides: framework layer -> both maps, in the program's order.
 
-    layers: the memory of each layer of the program, (N, size). reference: framework layer -> (N, H, W, C).
-    order: in which the framework counts the elements of a map.
+    layers: the memory of each layer of the program, (N, size).
     """
-    compared: dict[str, ComparedMap] = {}
-    for index, name in held_layers(program).items():
-        if name in reference and (pair := pair_of(program, index, layers[index], reference[name], order)) is not None:
-            compared[name] = pair
-    return compared
+    matched = (
+        (name, pair_of(program, index, layers[index], reference.layers[name], reference.order))
+        for index, name in held_layers(program).items()
+        if name in reference.layers
+    )
+    return {name: pair for name, pair in matched if pair is not None}
 
 
 def held_layers(program: Program) -> dict[int, str]:

@@ -7,8 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.emulation.feature_maps import Maps, Outputs, as_maps
-from cnn_convertor.emulation.network import EmulatedNetwork
+from cnn_convertor.emulation.feature_maps import Maps, Outputs
 from cnn_convertor.ir.ops import (
     Activation,
     Add,
@@ -24,6 +23,7 @@ from cnn_convertor.ir.ops import (
     TransposeReshape,
     Unary,
 )
+from cnn_convertor.verification.both_sides import BothSides
 from cnn_convertor.verification.output_parts import before, moved
 
 _BY_ELEMENTS = Activation | Add | Binary | Identity | Scale | Unary
@@ -49,19 +49,16 @@ def has_jumps(function: ElementFunction) -> bool:
     return step_of(function, np.zeros(1, np.float32)) is not None
 
 
-def at_jumps(network: EmulatedNetwork, device: Outputs, other: Outputs, position: int) -> NDArray[np.bool_]:
+def at_jumps(sides: BothSides, other: Outputs, position: int) -> NDArray[np.bool_]:
     """Which values of an output, (N, H, W, C), come from numbers that are nearer to a jump than rounding takes them.
 
-    device, other: two right runs. Only jumps count from which the output is computed element by element.
+    other: another right run. Only jumps count from which the output is computed element by element.
     """
-    graph, program = network.graph, network.program
+    graph, program = sides.graph, sides.program
     end, passed = before(graph, graph.outputs[position], Identity | Reshape | TransposeReshape)
     shape = graph.shape(end)
     marked, waiting, visited = np.zeros((len(other.outputs[position]), *shape), bool), [end], set[str]()
     layers = {layer.name: index for index, layer in enumerate(program.layers)}
-
-    def maps_of(run: Outputs, index: int) -> Maps:
-        return as_maps(run.layers[index], program.layers[index], shape, transposed=program.transposed)
 
     while waiting:
         node = graph[waiting.pop()]
@@ -71,8 +68,7 @@ def at_jumps(network: EmulatedNetwork, device: Outputs, other: Outputs, position
         waiting += node.inputs
         read = layers.get(node.inputs[0])
         if isinstance(node.op, Unary) and has_jumps(node.op.function) and read is not None:
-            values = maps_of(other, read)
-            mine = maps_of(device, read)
+            mine, values = (run.device_maps(read, shape) for run in (sides, sides._replace(device=other)))
             margin = _FARTHEST * float(np.abs(mine - values[: len(mine)]).max(initial=0))
             below, above = (step_of(node.op.function, values + sign * margin) for sign in (-1, 1))
             marked |= below != above

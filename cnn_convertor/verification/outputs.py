@@ -10,62 +10,53 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.program import LayerType, Program
-from cnn_convertor.emulation.feature_maps import Maps, Outputs, as_maps
+from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.variants import Variants
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import ArgMax, DetectionOutput, Identity, Reshape, TransposeReshape
 from cnn_convertor.progress import Progress, silent
-from cnn_convertor.verification.compare import (
-    before_softmax,
-    compare,
-    layer_of,
-    matched_detections,
-)
+from cnn_convertor.verification.both_sides import BothSides
+from cnn_convertor.verification.compare import before_softmax, compare, layer_of, matched_detections
 from cnn_convertor.verification.framework_maps import GIVEN, Reference
 from cnn_convertor.verification.inner_maps import pairs
 from cnn_convertor.verification.output_parts import before, moved, parts_of
 from cnn_convertor.verification.results import Accuracy, Beside, Comparison, Sensitivity, Unjudged, least_sqnr
 
 
-def compare_outputs(network: EmulatedNetwork, device: Outputs, reference: Reference) -> tuple[Comparison, ...]:
+def compare_outputs(sides: BothSides) -> tuple[Comparison, ...]:
     """One comparison for each output of the network, for each part that is joined to it, and for the input of each softmax.
 
     Where the values of an output prove nothing, the nearest map before it that proves something is compared as well.
     """
-    graph, program = network.graph, network.program
-    compared: list[Comparison] = []
-    for position, (output, name) in enumerate(zip(graph.outputs, graph.output_names, strict=True)):
-        if position not in reference.outputs:
-            compared += _maps_read_by(network, device, reference, program.outputs[position], name)
-            continue
-        probabilities = reference.outputs[position]
-        if isinstance(graph[output].op, DetectionOutput):
-            compared += _compare_detections(network, device, reference, position)
-            continue
-        if (best := _compare_largest(network, device, reference, position)) is not None:
-            compared += best
-            continue
-        result = compare(name, device.outputs[position], probabilities)
-        index = program.outputs[position]
-        layer = program.layers[index]
-        if layer.is_softmax and layer.sources[0] is not None:
-            memory = device.layers[layer.sources[0]]
-            logits = as_maps(
-                memory, program.layers[layer.sources[0]], layer.output.shape, transposed=program.transposed
-            )
-            known = probabilities[: len(logits)].reshape(logits.shape)
-            before = before_softmax(f"{name} before softmax", logits, known)
+    compared = [each for position in range(len(sides.graph.outputs)) for each in _compare_output(sides, position)]
+    return (*compared, *(compare(*maxima) for maxima in sides.reference.maxima))
+
+
+def _compare_output(sides: BothSides, position: int) -> Iterator[Comparison]:
+    graph, program = sides.graph, sides.program
+    output, name, index = graph.outputs[position], graph.output_names[position], program.outputs[position]
+    if position not in sides.reference.outputs:
+        yield from _maps_read_by(sides, index, name)
+    elif isinstance(graph[output].op, DetectionOutput):
+        yield from _compare_detections(sides, position)
+    elif (largest := _compare_largest(sides, position)) is not None:
+        yield from largest
+    else:
+        device, reference = sides.device.outputs[position], sides.reference.outputs[position]
+        result = compare(name, device, reference)
+        if program.layers[index].is_softmax and (source := program.layers[index].sources[0]) is not None:
+            logits = sides.device_maps(source, program.layers[index].output.shape)
+            before = before_softmax(f"{name} before softmax", logits, reference[: len(logits)].reshape(logits.shape))
             if before is None and not result.doubt:
                 result = replace(result, doubt="the softmax is saturated on every sample")
-            compared += [result, *([] if before is None else [replace(before, evidence_for=name)])]
+            compared = [result] if before is None else [result, replace(before, evidence_for=name)]
         else:
-            compared.append(result)
-        if result.doubt and compared[-1].doubt:
-            compared += _evidence(network, device, reference, index, name)
-        compared += _compare_parts(graph, output, name, device.outputs[position], probabilities)
-    compared += [compare(*maxima) for maxima in reference.maxima]
-    return tuple(compared)
+            compared = [result]
+        yield from compared
+        if all(each.doubt for each in compared):
+            yield from _evidence(sides, index, name)
+        yield from _compare_parts(graph, output, name, device, reference)
 
 
 def _compare_parts(graph: Graph, output: str, name: str, mine: Maps, theirs: Maps) -> Iterator[Comparison]:
@@ -76,21 +67,19 @@ def _compare_parts(graph: Graph, output: str, name: str, mine: Maps, theirs: Map
             yield compare(f"{name}, part {layer}", mine[:, mask, np.newaxis], values[..., np.newaxis])
 
 
-def _maps_before(network: EmulatedNetwork, device: Outputs, reference: Reference, name: str) -> dict[int, Comparison]:
+def _maps_before(sides: BothSides, name: str) -> dict[int, Comparison]:
     """Layer of the program -> its comparison, for all that exist on both sides and prove something. name: of an output."""
-    matched = pairs(network.program, device.layers, reference.layers, reference.order)
+    matched = pairs(sides.program, sides.device.layers, sides.reference)
     compared = {
         pair.layer: compare(f"{layer}, before {name}", pair.device, pair.reference) for layer, pair in matched.items()
     }
     return {index: replace(result, evidence_for=name) for index, result in compared.items() if not result.doubt}
 
 
-def _evidence(
-    network: EmulatedNetwork, device: Outputs, reference: Reference, index: int, name: str
-) -> Iterator[Comparison]:
+def _evidence(sides: BothSides, index: int, name: str) -> Iterator[Comparison]:
     """The nearest map before a layer of the program that exists on both sides and proves something. name: of the output."""
-    program = network.program
-    by_layer = _maps_before(network, device, reference, name)
+    program = sides.program
+    by_layer = _maps_before(sides, name)
     waiting, visited = deque(program.layers[index].sources), set[int]()
     while waiting:
         source = waiting.popleft()
@@ -103,12 +92,10 @@ def _evidence(
         waiting.extend(program.layers[source].sources)
 
 
-def _maps_read_by(
-    network: EmulatedNetwork, device: Outputs, reference: Reference, index: int, name: str
-) -> Iterator[Comparison]:
+def _maps_read_by(sides: BothSides, index: int, name: str) -> Iterator[Comparison]:
     """The maps that a layer of the program reads, as far as they exist on both sides. name: of the output."""
-    by_layer = _maps_before(network, device, reference, name)
-    yield from (by_layer[source] for source in _computed_sources(network.program, index) if source in by_layer)
+    by_layer = _maps_before(sides, name)
+    yield from (by_layer[source] for source in _computed_sources(sides.program, index) if source in by_layer)
 
 
 def _computed_sources(program: Program, index: int) -> list[int]:
@@ -117,14 +104,12 @@ def _computed_sources(program: Program, index: int) -> list[int]:
     return [source for source in sources if program.layers[source].type is not LayerType.INPUT]
 
 
-def unjudged_layers(
-    network: EmulatedNetwork, reference: Reference, outputs: Sequence[Comparison]
-) -> tuple[Unjudged, ...]:
+def unjudged_layers(sides: BothSides, outputs: Sequence[Comparison]) -> tuple[Unjudged, ...]:
     """The layers without results of the framework. outputs: what is compared.
 
     An output of the application's own code is verified if all maps that it reads are.
     """
-    graph, program = network.graph, network.program
+    graph, program, reference = sides.graph, sides.program, sides.reference
     unverified = set()
     outputs_of = zip(graph.outputs, graph.output_names, program.outputs, strict=True)
     for position, (output, name, index) in enumerate(outputs_of):
@@ -135,20 +120,18 @@ def unjudged_layers(
     return tuple(Unjudged(layer, why, layer not in unverified) for layer, why in reference.unjudged.items())
 
 
-def _compare_detections(
-    network: EmulatedNetwork, device: Outputs, reference: Reference, position: int
-) -> Iterator[Comparison]:
+def _compare_detections(sides: BothSides, position: int) -> Iterator[Comparison]:
     """A DetectionOutput on the device's own inputs, these inputs, and its settings on the framework's. With given results, its rows."""
     from cnn_convertor.verification.detections import detect  # here, as most networks need no formulas
 
-    graph, program = network.graph, network.program
-    node, layer = graph[graph.outputs[position]], program.layers[program.outputs[position]]
-    name, rows = graph.output_names[position], device.outputs[position]
+    graph, reference = sides.graph, sides.reference
+    node, layer = graph[graph.outputs[position]], sides.program.layers[sides.program.outputs[position]]
+    name, rows = graph.output_names[position], sides.device.outputs[position]
     if reference.framework == GIVEN or None in layer.sources:
         yield compare(name, *matched_detections(rows, reference.outputs[position]))
         return
     sources = [
-        as_maps(device.layers[s], program.layers[s], graph.shape(source), transposed=program.transposed)
+        sides.device_maps(s, graph.shape(source))
         for s, source in zip(layer.sources, node.inputs, strict=False)
         if s is not None
     ]
@@ -170,26 +153,24 @@ def _compare_detections(
     yield compare(f"{name} of these", *matched_detections(rows[: len(sources[0])], detect(node.op, *sources)))
 
 
-def _compare_largest(
-    network: EmulatedNetwork, device: Outputs, reference: Reference, position: int
-) -> tuple[Comparison, Comparison] | None:
+def _compare_largest(sides: BothSides, position: int) -> tuple[Comparison, Comparison] | None:
     """An ArgMax on the device's own input, and this input; None for others.
 
     Where two values are equal but for their rounding, either index is right.
     """
-    graph, program = network.graph, network.program
+    graph, program = sides.graph, sides.program
     end, passed = before(graph, graph.outputs[position], Identity | Reshape | TransposeReshape)
     op, index = graph[end].op, next((n for n, layer in enumerate(program.layers) if layer.name == end), None)
     if not isinstance(op, ArgMax) or index is None or op.axis is None or op.count > 1 or op.values or op.last_of_equals:
         return None
     (source,), (read,) = program.layers[index].sources, graph[end].inputs
-    known, shape = reference.layers.get(layer_of(graph, read)), graph.shape(read)
+    known, shape = sides.reference.layers.get(layer_of(graph, read)), graph.shape(read)
     if source is None or known is None or not known[0].size == program.layers[source].output.shape.size == shape.size:
         return None
     name = graph.output_names[position]
-    maps = as_maps(device.layers[source], program.layers[source], shape, transposed=program.transposed)
+    maps = sides.device_maps(source, shape)
     largest = [moved(each.argmax(axis=op.axis, keepdims=True), passed) for each in maps]
-    mine = device.outputs[position][: len(maps)]
+    mine = sides.device.outputs[position][: len(maps)]
     before_it = compare(f"{layer_of(graph, read)}, read by {name}", maps, known.reshape(maps.shape))
     return (
         replace(before_it, evidence_for=f"{name} of these"),
@@ -197,10 +178,10 @@ def _compare_largest(
     )
 
 
-def accuracies(graph: Graph, device: Outputs, reference: Reference, classes: NDArray[np.intp]) -> tuple[Accuracy, ...]:
+def accuracies(sides: BothSides, classes: NDArray[np.intp]) -> tuple[Accuracy, ...]:
     """How often each output that is a vector has its largest element at the right class, on both sides."""
-    own = replace(reference, outputs=dict(enumerate(device.outputs)))
-    mine, theirs = classes_of(graph, own), classes_of(graph, reference)
+    own = replace(sides.reference, outputs=dict(enumerate(sides.device.outputs)))
+    mine, theirs = classes_of(sides.graph, own), classes_of(sides.graph, sides.reference)
     return tuple(
         Accuracy(name, float(np.mean(mine[name] == classes)), float(np.mean(theirs[name] == classes)))
         for name in theirs
@@ -217,16 +198,13 @@ def classes_of(graph: Graph, reference: Reference) -> dict[str, NDArray[np.intp]
 
 
 def beside(
-    device: Outputs,
-    fp16: Outputs,
-    outputs: Sequence[Comparison],
-    fp16_outputs: Sequence[Comparison],
-    names: Sequence[str],
+    palettes: BothSides, fp16: BothSides, outputs: Sequence[Comparison], fp16_outputs: Sequence[Comparison]
 ) -> tuple[Beside, ...]:
-    """The outputs with FP16 weights beside those with palettes. device, fp16: the results of the two networks."""
+    """The outputs of a network with FP16 weights beside those with palettes."""
+    names = palettes.graph.output_names
     direct = {
         name: compare(name, mine, theirs)
-        for name, mine, theirs in zip(names, device.outputs, fp16.outputs, strict=True)
+        for name, mine, theirs in zip(names, palettes.device.outputs, fp16.device.outputs, strict=True)
     }
     return tuple(
         Beside(one, other, direct[one.name].agreement if one.name in direct else None)

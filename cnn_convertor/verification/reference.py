@@ -20,6 +20,7 @@ from cnn_convertor.ir.ops import Order, Shape
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import EXPECTED, Samples, batch_name, in_batches
 from cnn_convertor.verification import frameworks
+from cnn_convertor.verification.both_sides import BothSides
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import GIVEN, KEPT, Reference
 from cnn_convertor.verification.unpooling import DeviceMaxima, unpoolings
@@ -36,7 +37,7 @@ def run_device(
 
 def run_both(
     model: Model, network: EmulatedNetwork, samples: Samples, on: Workers = HERE, progress: Progress = silent
-) -> tuple[Outputs, Reference]:
+) -> BothSides:
     """The results of the device, as in `run_device`, and of the framework, or the known results that come with the samples.
 
     No framework is started if the known results cover every output. Its unpoolings follow the device's maxima.
@@ -44,7 +45,7 @@ def run_both(
     graph = network.graph
     known = _known_results(model, graph, samples)
     if len(known.outputs) == len(graph.outputs):
-        return run_device(network, samples.inputs, on, progress), known
+        return BothSides(network, run_device(network, samples.inputs, on, progress), known)
     batches = _run_spread(network, model, samples.inputs, on, progress)
     reference = _joined_references([each.reference for each in batches if each.reference is not None])
     known_layers = {layer_of(graph, graph.outputs[index]) for index in known.outputs}
@@ -55,7 +56,7 @@ def run_both(
         layers=_of_single_outputs(graph, reference.layers),
         unjudged=unjudged,
     )
-    return _joined_outputs([each.device for each in batches]), reference
+    return BothSides(network, _joined_outputs([each.device for each in batches]), reference)
 
 
 def first_samples(inputs: Mapping[str, Maps]) -> dict[str, Maps]:

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.emulation.feature_maps import Outputs
 from cnn_convertor.emulation.network import EmulatedNetwork, install_data
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends.frontend import Model
@@ -40,6 +39,7 @@ from cnn_convertor.quantize import Counted, Palette, fit
 from cnn_convertor.samples import Samples
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification import reference
+from cnn_convertor.verification.both_sides import BothSides
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.results import Verification
 from cnn_convertor.verification.unpooling import unpoolings
@@ -349,12 +349,13 @@ def _fast() -> Iterator[None]:
     def installed(graph: Graph, program: Program, _: object, folder: Path, **options: Any) -> EmulatedNetwork:
         return install_data(graph, program, folder, **options)
 
-    def run_both(model: Model, network: EmulatedNetwork, samples: Samples, *others: Any) -> tuple[Outputs, Reference]:
+    def run_both(model: Model, network: EmulatedNetwork, samples: Samples, *others: Any) -> BothSides:
         key = model.definition, samples.count
         if unpoolings(network.graph, network.program) or key not in known:
-            device, known[key] = reference.run_both(model, network, samples, *others)
-            return device, known[key]
-        return reference.run_device(network, samples.inputs), known[key]
+            sides = reference.run_both(model, network, samples, *others)
+            known[key] = sides.reference
+            return sides
+        return BothSides(network, reference.run_device(network, samples.inputs), known[key])
 
     def fit_all(layers: Iterable[Counted], _: object) -> Iterator[Palette]:
         for counted in layers:

@@ -21,6 +21,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Order, Pair, Shape, Window
 from cnn_convertor.pipeline import build
 from cnn_convertor.verification.compare import before_softmax, compare, sqnr
+from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.inner_maps import first_jump, held_layers, pairs
 from cnn_convertor.verification.results import Comparison
 from report.networks import verification
@@ -138,7 +139,7 @@ def test_a_vector_that_is_read_as_a_map_is_put_into_the_frameworks_order(
         memory if layer.name == "dense" else np.zeros((1, layer.output.shape.size), np.float32)
         for layer in program.layers
     ]
-    found = pairs(program, layers, {"dense": vector}, order)
+    found = pairs(program, layers, Reference("", {}, {"dense": vector}, order))
     assert np.array_equal(found["dense"].device, found["dense"].reference)
 
 
