@@ -14,7 +14,6 @@ from cnn_convertor.audit import Audit, audit
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
-from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.rules import check
@@ -27,6 +26,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
 from cnn_convertor.passes import optimize
+from devices.dv700.legal import legalize
 
 
 class Written(NamedTuple):

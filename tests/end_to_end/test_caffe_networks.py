@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from cnn_convertor.errors import ConvertorError
-from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.pipeline import build
+from frontends.loading import load_caffe
 from reference import ir_reference, program_reference
 from verification.trials import config
 
@@ -79,7 +79,7 @@ def test_a_chain_of_layers_computes_what_they_mean(definition: str, transposed: 
     path = tmp_path / "net.prototxt"
     path.write_text(definition)
     try:
-        graph = caffe.load(path, path)
+        graph = load_caffe(path, path)
     except ConvertorError:
         reject()  # the layers do not fit together
     program = build(graph, config(path, transpose_weight=transposed))

@@ -11,11 +11,11 @@ import h5py
 import numpy as np
 import pytest
 
-from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.frontends.keras.model_files import open_model
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification.keras_models import import_keras, load_model
 from frontends.keras import networks
+from frontends.loading import load_keras as load
 from reference import ir_reference
 from verification.trials import config
 

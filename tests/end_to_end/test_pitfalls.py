@@ -12,20 +12,20 @@ import pytest
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.fusion.partition import partition
-from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import LayerType, Program
 from cnn_convertor.devices.dv700.rules import check
 from cnn_convertor.errors import UnsupportedError
-from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
 from cnn_convertor.passes import optimize
+from devices.dv700.legal import legalize
 from examples.caffemodel import write
+from frontends.loading import load_caffe
 from reference import ir_reference, program_reference
 
 Real = NDArray[np.float64]
@@ -104,7 +104,7 @@ def test_caffe_pools_of_every_size_are_caffes(method: str, tmp_path: Path) -> No
             f'layer {{ name: "y" type: "Pooling" bottom: "x" top: "y" {settings} }}'
         )
         try:
-            graph = caffe.load(path, path)
+            graph = load_caffe(path, path)
         except UnsupportedError:
             assert np.isinf(expected).any(), "a window that sees nothing is all that may be refused"
             continue
@@ -132,7 +132,7 @@ def test_networks_may_end_anyhow(end: str, transposed: bool, tmp_path: Path) -> 
     blobs = [RANDOM.normal(size=(8, 8, 1, 1)), RANDOM.normal(size=8)]
     kept = [(name, "Convolution", blobs) for name in ("c", "d") if f'name: "{name}" type: "Conv' in network]
     write(tmp_path / "net.caffemodel", kept)
-    graph = caffe.load(tmp_path / "net.prototxt", tmp_path / "net.caffemodel")
+    graph = load_caffe(tmp_path / "net.prototxt", tmp_path / "net.caffemodel")
     assert len(graph.outputs) == (2 if end == "several outputs" else 1)
     agrees(graph, transposed=transposed)
 

@@ -12,7 +12,6 @@ import pytest
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.program import ElementType, Program, StoredArray
-from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
@@ -22,6 +21,7 @@ from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification import bounds, keras_models
 from cnn_convertor.verification.rerounding import rerounded, with_rerounded_weights
 from cnn_convertor.verification.results import Verification
+from frontends.loading import load_keras as load
 from frontends.onnx.networks import Network, helper
 from reference import ir_reference
 from verification.test_mutations import Maker

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe.reading import caffe as readers
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
 from cnn_convertor.trials.verify import verify
@@ -19,6 +18,7 @@ from cnn_convertor.verification.caffe_network import evaluate, input_dims, read_
 from cnn_convertor.verification.formula_runner import FORMULAS as BY_FORMULAS
 from cnn_convertor.verification.formulas import FORMULAS
 from examples import caffemodel
+from frontends.loading import load_caffe
 from reference import ir_reference
 from verification.trials import config
 
@@ -110,7 +110,7 @@ def network(folder: Path, text: str, weights: Weights) -> Any:
 def compared(chosen: Any) -> tuple[str, list[float]]:
     """The reference runner, and the largest error of each of its outputs against the tests' own reading of the graph."""
     pytest.importorskip("cv2")
-    graph = caffe.load(chosen.definition, chosen.data)
+    graph = load_caffe(chosen.definition, chosen.data)
     inputs = random_samples(shapes_of(graph), Preparation(), samples=2, seed=3).inputs
     found = frameworks.run(chosen.model, graph, inputs)
     plain = [ir_reference.run(graph, {name: maps[i] for name, maps in inputs.items()}) for i in range(2)]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cnn_convertor.frontends.caffe import importer as caffe
+from cnn_convertor.frontends.caffe import CAFFE
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Conv2d, ConvTranspose2d, Dense
@@ -19,6 +19,7 @@ from cnn_convertor.verification.compare import compare
 from examples.caffemodel import write
 from frontends.caffe.test_every_setting import CASES, Case, inputs_of
 from frontends.caffe.test_limits import ROWS, definition
+from frontends.loading import load_caffe
 from reference import ir_reference
 from verification.trials import network
 
@@ -55,7 +56,7 @@ def read(case: Case, folder: Path) -> Graph:
     write(folder / "net.caffemodel", [("l", "Any", case.blobs)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return caffe.load(folder / "net.prototxt", folder / "net.caffemodel")
+        return load_caffe(folder / "net.prototxt", folder / "net.caffemodel")
 
 
 @MODES
@@ -92,7 +93,7 @@ def test_the_last_values_that_the_device_takes_give_what_they_should(transposed:
         if limit.code.startswith("DV4") or not limit.code or limit.setting.startswith("kernel"):
             path = tmp_path / "net.prototxt"
             path.write_text(definition(limit, type, limit.accepted))
-            graphs.append(with_weights(caffe.read(path, None).require_complete()))
+            graphs.append(with_weights(CAFFE.read(path, None).require_complete()))
     assert len(graphs) > 40
     given = [inputs_of(graph) for graph in graphs]
     assert together(graphs, given, tmp_path, transposed=transposed) == []

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from cnn_convertor.errors import ConvertorError, ModelError, Problem, UsageError
-from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Input, Order, Shape
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification import framework_maps, frameworks, keras_models
 from cnn_convertor.workers.outcomes import attempted
+from frontends.loading import load_keras as load
 from verification.trials import config
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]

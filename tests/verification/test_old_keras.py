@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from cnn_convertor.errors import ModelError, UsageError
-from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
 from cnn_convertor.verification import frameworks, keras_models
+from frontends.loading import load_keras as load
 from reference import ir_reference
 from verification.trials import config
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from cnn_convertor.cli import verdicts
-from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.ir.ops import Shape
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
 from cnn_convertor.trials.verify import verify
@@ -19,6 +18,7 @@ from cnn_convertor.verification import frameworks, keras_models
 from cnn_convertor.verification.formulas import FORMULAS
 from cnn_convertor.verification.results import Unjudged
 from frontends.keras import networks
+from frontends.loading import load_keras as load
 from reference import ir_reference
 from verification.trials import NAME, config
 

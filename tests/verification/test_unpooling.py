@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from cnn_convertor.config import Config
-from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe.definition import read_definition
 from cnn_convertor.ir.ops import Padding, Pair, Window
 from cnn_convertor.pipeline import load
@@ -21,6 +20,7 @@ from cnn_convertor.verification.opencv_custom_layers import Running, SpatialPyra
 from cnn_convertor.verification.results import Verification
 from cnn_convertor.verification.unpooling import DeviceMaxima, first_maxima, values_at
 from examples import caffemodel
+from frontends.loading import load_caffe
 from reference import ir_reference
 from verification.trials import change_files, config
 
@@ -49,7 +49,7 @@ def test_results_do_not_depend_on_the_number_of_processors(tmp_path: Path) -> No
     found = []
     for threads in (2, 3):
         cv2.setNumThreads(threads)
-        reference = opencv_runner.run(config(path).model, caffe.load(path, path), images, {})
+        reference = opencv_runner.run(config(path).model, load_caffe(path, path), images, {})
         found.append(reference.outputs[0])
         assert cv2.getNumThreads() == threads
     cv2.setNumThreads(chosen)
@@ -80,7 +80,7 @@ DEFINITIONS = {
 def test_opencv_with_the_layer_and_the_plain_reading_agree(case: str, tmp_path: Path) -> None:
     path = tmp_path / "net.prototxt"
     path.write_text(HEADER + DEFINITIONS[case])
-    graph, images = caffe.load(path, path), given(2, 7, 9, 3)
+    graph, images = load_caffe(path, path), given(2, 7, 9, 3)
     found = opencv_runner.run(config(path).model, graph, {"x": images}, {})
     for sample, image in enumerate(images):
         values = ir_reference.run(graph, {"x": image})
@@ -93,7 +93,7 @@ def test_opencv_unpools_by_the_maxima_of_the_device(tmp_path: Path) -> None:
     images, others = given(2, 7, 9, 3), given(2, 7, 9, 3, seed=1)
     window = Window(Pair(2, 2), Pair(2, 2), padding=Padding(0, 1, 0, 1))
     choices = {"y": DeviceMaxima("x", others, window)}
-    found = opencv_runner.run(config(path).model, caffe.load(path, path), {"x": images}, choices)
+    found = opencv_runner.run(config(path).model, load_caffe(path, path), {"x": images}, choices)
     places, pooled = first_maxima(others, window), values_at(images, first_maxima(images, window))
     unpooled = np.zeros((2, 63, 3))
     np.put_along_axis(unpooled, places.reshape(2, -1, 3), pooled.reshape(2, -1, 3), axis=1)
@@ -123,7 +123,7 @@ def test_the_pyramid_of_opencv_has_the_size_of_all_its_levels(height: int, shape
 def test_the_pyramid_of_opencv_and_the_plain_reading_agree(pool: str, height: int, tmp_path: Path) -> None:
     path = tmp_path / "net.prototxt"
     path.write_text(pyramid(f"pyramid_height: {height} pool: {pool}"))
-    graph, images = caffe.load(path, path), given(2, 7, 9, 3)
+    graph, images = load_caffe(path, path), given(2, 7, 9, 3)
     found = opencv_runner.run(config(path).model, graph, {"x": images}, {})
     for sample, image in enumerate(images):
         values = ir_reference.run(graph, {"x": image})

@@ -15,12 +15,12 @@ from cnn_convertor.cli import main
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.errors import Origin, UsageError
-from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.trials.labels import check_labels, read_labels
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification import framework_maps, frameworks
 from cnn_convertor.verification.framework_maps import blobs_as_maps
 from cnn_convertor.verification.results import Cause
+from frontends.loading import load_caffe
 from verification.trials import change_files, config
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -128,7 +128,7 @@ def test_many_samples_are_compared_though_layers_are_kept_of_a_few_only(digits: 
 def test_results_that_are_known_stand_for_the_framework(
     digits: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    graph = caffe.load(digits.definition, digits.data)
+    graph = load_caffe(digits.definition, digits.data)
     images = np.random.default_rng(0).random((2, 8, 8, 1), np.float32)
     reference = frameworks.run(digits.model, graph, {"data": images})
     given = tmp_path / "given.npz"
@@ -169,7 +169,7 @@ def test_in_place_layers_are_told_apart(shared: Path) -> None:
     case = shared / "vectors" / "caffe" / "bn_scale_inplace_chain"
     chosen = config(case / "deploy.prototxt", case / "weights.caffemodel")
     maps = blobs_as_maps(np.load(case / "input.npy"))
-    layers = frameworks.run(chosen.model, caffe.load(chosen.definition, chosen.data), {"data": maps}).layers
+    layers = frameworks.run(chosen.model, load_caffe(chosen.definition, chosen.data), {"data": maps}).layers
     for number, name in enumerate(["conv1", "bn1", "scale1", "relu1"], start=1):
         expected = blobs_as_maps(np.load(case / f"stage_{number:02}_{name}__conv1.npy"))
         np.testing.assert_allclose(layers[name], expected, rtol=1e-4, atol=1e-4)

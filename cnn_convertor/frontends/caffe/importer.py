@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from cnn_convertor.errors import ModelError, Origin, UnsupportedError, suggestion
 from cnn_convertor.frontends.builder import Builder, PartialGraph
@@ -13,7 +12,6 @@ from cnn_convertor.frontends.caffe.parameters import WeightsFile
 from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, Parameters
 from cnn_convertor.frontends.caffe.sharing import SharedWeights
 from cnn_convertor.frontends.frontend import ReadOptions
-from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Pair
 
 DATA_HINT = (
@@ -36,19 +34,10 @@ READ_MASKS = {("Upsample", 1)}  # (type, position of the input)
 MASK = "the mask of a pooling can only be converted as an input of an unpooling"
 
 
-def load(definition: Path, data: Path, **options: Any) -> Graph:
-    """The network of a definition and its weights, at test time. options: fields of ReadOptions.
-
-    data: the .caffemodel; the definition itself for a network without weights.
-    Raises ModelError when a file is not what it should be, UnsupportedError with all layers that cannot be converted.
-    """
-    return read(definition, data, ReadOptions(**options)).require_complete()
-
-
 def read(definition: Path, data: Path | None, options: ReadOptions = ReadOptions()) -> PartialGraph:
-    """Like load, with the problems of single layers beside the part of the network that can be read.
+    """The network of a definition and its weights, at test time, as far as it can be read.
 
-    data: None to inspect a network without its weights.
+    data: the .caffemodel; the definition itself for a network without weights; None to inspect a network without its weights.
     Raises ModelError when the definition is not what it should be.
     """
     layers = read_definition(definition, options.stages, options.level)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from cnn_convertor.errors import ModelError, Origin, UnsupportedError
 from cnn_convertor.frontends.builder import Builder, PartialGraph
@@ -38,7 +37,6 @@ from cnn_convertor.frontends.keras.shape_hints import Sizes, known_shapes, wante
 from cnn_convertor.frontends.keras.unsupported import LAMBDAS, unsupported
 from cnn_convertor.frontends.keras.variables import BATCH_NORMALIZATIONS
 from cnn_convertor.frontends.readers import Settings
-from cnn_convertor.ir.graph import Graph
 
 # Importing them enters their readers in the registries.
 READERS = (between_layers, attention, convolutions, activations, inputs, merge, normalizations, reshape, resize)
@@ -48,18 +46,11 @@ FROM_ELSEWHERE = frozenset({"FixedDropout", "StochasticDepth"})
 OPERATIONS_HARMLESS = frozenset({"name", "trainable", "dtype", "function", "training", "mask"})
 
 
-def load(definition: Path, data: Path, **options: Any) -> Graph:
-    """The network in `definition` with the weights in `data` (which may be the same file). options: of ReadOptions.
-
-    Raises ModelError when a file is not what it should be, UnsupportedError with every layer that cannot be converted.
-    """
-    return read(definition, data, ReadOptions(**options)).require_complete()
-
-
 def read(definition: Path, data: Path | None, options: ReadOptions = ReadOptions()) -> PartialGraph:
-    """Like load, with the problems of single layers beside the part of the network that can be read.
+    """The network of a definition and its weights, as far as it can be read.
 
-    data: None for the weights in the definition's own file; of JSON, to inspect it without weights.
+    data: the file of the weights, which may be the definition; None for the weights in the definition's own file; of JSON, to
+    inspect it without weights.
     Raises ModelError when a file is not what it should be, UsageError when the file of custom layers fails.
     """
     return _assembly(definition, data, options).read()

@@ -6,7 +6,6 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,6 @@ from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.frontends.onnx.tensors import FLOATS, TYPES
 from cnn_convertor.frontends.onnx.versions import NEWEST_OPSET, misplaced
 from cnn_convertor.frontends.readers import Settings
-from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Identity, Input
 
 HINT = "let the network end before it"
@@ -52,16 +50,8 @@ _OF_BATCHES = frozenset(
 )  # fmt: skip
 
 
-def load(path: Path, **options: Any) -> Graph:
-    """The network of a file. options: fields of ReadOptions.
-
-    Raises ModelError when the file is not what it should be, UnsupportedError with all nodes that cannot be converted.
-    """
-    return read(path, path, ReadOptions(**options)).require_complete()
-
-
 def read(definition: Path, _data: Path | None, options: ReadOptions = ReadOptions()) -> PartialGraph:
-    """Like load, with the problems of single nodes beside the part of the network that can be read.
+    """The network of a file, as far as it can be read.
 
     Raises ModelError when the file is not what it should be.
     """

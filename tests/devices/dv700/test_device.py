@@ -8,7 +8,6 @@ import pytest
 from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.device import Cost
 from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
-from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.ir import ops
@@ -16,6 +15,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
 from cnn_convertor.pipeline import legalize_graph, plan
+from devices.dv700.legal import legalize
 
 
 def two_convolutions(size: int = 3) -> Graph:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
-from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.memory.placement import can_be_copied
@@ -26,6 +25,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Axis, Op, Order, Pair, Shape, Window
 from cnn_convertor.passes import optimize
+from devices.dv700.legal import legalize
 from reference import ir_reference, program_reference, random_networks
 
 UB_SIZE = Limits().ub_size

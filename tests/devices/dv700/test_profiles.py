@@ -12,7 +12,6 @@ import pytest
 from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
 from cnn_convertor.devices.dv700.fusion.levels import ALLOWED, Evidence, Form, Fusion
-from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.profile import Figure, Profile
 from cnn_convertor.devices.dv700.profiles import DV700, device_of
 from cnn_convertor.ir import ops
@@ -20,6 +19,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
 from cnn_convertor.pipeline import plan
+from devices.dv700.legal import legalize
 
 PROFILES = {name: read_profile(name, Path()) for name in NAMES}
 

@@ -14,7 +14,7 @@ from cnn_convertor.devices import dv700
 from cnn_convertor.devices.dv700.device import Breach, NodeSubject, Rule, RunsOn
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
-from cnn_convertor.devices.dv700.legalize import legalization, legalize
+from cnn_convertor.devices.dv700.legalize import legalization
 from cnn_convertor.devices.dv700.legalize.split_slopes import NO_PALETTES
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.profiles import DV700
@@ -27,6 +27,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
 from cnn_convertor.passes import optimize
 from cnn_convertor.passes.contract import run_passes
+from devices.dv700.legal import legalize
 
 LIMITS = Limits()
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.ir.graph import Graph
 from examples.caffemodel import write
+from frontends.loading import load_caffe
 from reference import ir_reference
 
 Blobs = Mapping[str, Sequence[NDArray[Any]]]
@@ -35,7 +35,7 @@ def load(tmp_path: Path) -> Load:
     ) -> Graph:
         (tmp_path / "net.prototxt").write_text(definition)
         write(tmp_path / "net.caffemodel", [(name, "Any", arrays) for name, arrays in blobs.items()], v1=v1)
-        return caffe.load(tmp_path / "net.prototxt", tmp_path / "net.caffemodel", size=size)
+        return load_caffe(tmp_path / "net.prototxt", tmp_path / "net.caffemodel", size=size)
 
     return load
 

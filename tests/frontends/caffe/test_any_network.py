@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cnn_convertor.errors import ConvertorError
-from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe import schema
 from cnn_convertor.frontends.caffe.layers import caffe as readers
 from examples.caffemodel import write
+from frontends.loading import load_caffe
 
 LAYER = schema.message_type("LayerParameter").DESCRIPTOR
 MESSAGES = {field.name: field.message_type for field in LAYER.fields if field.name.endswith("_param")}
@@ -86,5 +86,5 @@ def test_a_network_gives_a_graph_or_reasons(definition: str, weights: Path) -> N
     path.write_text(definition)
     with warnings.catch_warnings(), contextlib.suppress(ConvertorError):
         warnings.simplefilter("ignore")
-        graph = caffe.load(path, weights)
+        graph = load_caffe(path, weights)
         assert all(graph.shape(name).size > 0 for name in graph.outputs)

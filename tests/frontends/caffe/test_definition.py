@@ -11,10 +11,10 @@ import pytest
 
 from cnn_convertor.errors import ConvertorWarning, ModelError
 from cnn_convertor.frontends.caffe import CAFFE
-from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.frontend import ReadOptions
 from cnn_convertor.ir.ops import Input, Shape
 from examples.caffemodel import write
+from frontends.loading import load_caffe
 
 INPUT = 'layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 5 } } }\n'
 
@@ -277,7 +277,7 @@ def test_a_file_that_is_no_definition_is_named(case: str, tmp_path: Path) -> Non
     (tmp_path / "net.prototxt").write_bytes(content)
     write(tmp_path / "w", [])
     with pytest.raises(ModelError) as caught:
-        caffe.load(tmp_path / "net.prototxt", tmp_path / "w")
+        load_caffe(tmp_path / "net.prototxt", tmp_path / "w")
     (problem,) = caught.value.problems
     assert problem.code == code
     assert says in str(problem)
@@ -287,7 +287,7 @@ def test_a_file_that_is_no_definition_is_named(case: str, tmp_path: Path) -> Non
 def test_missing_files_and_folders_are_named(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none", Path("a\0b")):
         with pytest.raises(ModelError, match="DV201"):
-            caffe.load(path, tmp_path)
+            load_caffe(path, tmp_path)
 
 
 def test_comments_in_any_encoding_do_no_harm(tmp_path: Path) -> None:
@@ -295,4 +295,4 @@ def test_comments_in_any_encoding_do_no_harm(tmp_path: Path) -> None:
         "\ufeff".encode() + "# Größe\n".encode("latin-1") + (INPUT + relu("ä", "x")).encode()
     )
     write(tmp_path / "w", [("ä", "ReLU", [])])
-    assert names(caffe.load(tmp_path / "net.prototxt", tmp_path / "w")) == ["ä"]
+    assert names(load_caffe(tmp_path / "net.prototxt", tmp_path / "w")) == ["ä"]

@@ -15,7 +15,6 @@ from google.protobuf import text_format
 from numpy.typing import NDArray
 
 from cnn_convertor.errors import ConvertorError
-from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe import text
 from cnn_convertor.frontends.caffe.layers import caffe as registry
 from cnn_convertor.frontends.caffe.reading import HARMLESS
@@ -25,6 +24,7 @@ from frontends.caffe import layer_texts
 from frontends.caffe import test_detection as detection
 from frontends.caffe import test_layer_refusals as refused
 from frontends.caffe import test_layers as layers
+from frontends.loading import load_caffe
 from frontends.reasons import PACKAGE, is_said, reasons
 from reference import ir_reference
 from verification import test_single_layers as single_layers
@@ -105,7 +105,7 @@ def computed(message: Any, blobs: Sequence[Array], folder: Path) -> list[Array]:
     write(folder / "net.caffemodel", [("l", "Any", blobs)])
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        graph = caffe.load(folder / "net.prototxt", folder / "net.caffemodel")
+        graph = load_caffe(folder / "net.prototxt", folder / "net.caffemodel")
         results = ir_reference.run(graph, inputs_of(graph))
     return [results[name] for name in graph.outputs]
 

@@ -13,9 +13,9 @@ import pytest
 from numpy.typing import NDArray
 
 from cnn_convertor.errors import UnsupportedError
-from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.ir import ops
 from examples.caffemodel import write
+from frontends.loading import load_caffe
 from reference import ir_reference
 
 SHARED = Path(os.environ.get("CNN_CONVERTOR_SHARED", Path(__file__).resolve().parents[4] / "shared"))
@@ -50,12 +50,12 @@ def test_it_computes_what_caffe_computes_or_is_refused(folder: Path, tmp_path: P
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with pytest.raises(UnsupportedError) as caught:
-                caffe.load(definition, data)
+                load_caffe(definition, data)
         assert [problem.code for problem in caught.value.problems] == REFUSED[folder.name]
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if folder.name == "train_val_rules" else "error")
-        graph = caffe.load(definition, data)
+        graph = load_caffe(definition, data)
     expected = {
         name if blob["n_tops"] > 1 else blob["layer"]: np.load(folder / blob["file"])
         for name, blob in case["outputs"].items()
@@ -81,7 +81,7 @@ def as_map(values: NDArray[Any]) -> NDArray[Any]:
 
 def test_the_values_between_are_those_of_caffe_too(shared: Path) -> None:
     folder = shared / "vectors" / "caffe" / "caffemodel_shuffled_extra"
-    graph = caffe.load(folder / "deploy.prototxt", folder / "weights.caffemodel")
+    graph = load_caffe(folder / "deploy.prototxt", folder / "weights.caffemodel")
     results = ir_reference.run(graph, {"data": ir_reference.from_nchw(np.load(folder / "input.npy"))})
     for stage, name in enumerate(("c", "bn", "sc"), start=1):
         right = np.load(folder / f"stage_0{stage}_{name}__c.npy")[0]

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cnn_convertor.errors import ModelError
-from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.frontends.caffe.parameters import WeightsFile
 from cnn_convertor.frontends.wire import WireType
 from examples.caffemodel import encode, tag, write
+from frontends.loading import load_caffe
 
 NUMBERS = np.array([[1.5, -2.25, 3], [0.125, 1e-30, 7]], np.float32)
 
@@ -183,19 +183,19 @@ def test_a_network_without_weights_needs_no_weights_file(tmp_path: Path) -> None
     head = 'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: [1, 2, 4, 4] } } }\n'
     definition = tmp_path / "net.prototxt"
     definition.write_text(head + 'layer { name: "r" type: "ReLU" bottom: "x" top: "r" }')
-    assert caffe.load(definition, definition).outputs == ("r",)
+    assert load_caffe(definition, definition).outputs == ("r",)
     definition.write_text(
         head + 'layer { name: "f" type: "InnerProduct" bottom: "x" top: "f" inner_product_param { num_output: 3 } }'
     )
     with pytest.raises(ModelError) as caught:
-        caffe.load(definition, definition)
+        load_caffe(definition, definition)
     (problem,) = caught.value.problems
     assert problem.code == "DV204"
     assert problem.message == "the weights are missing: a .prototxt holds none, and the ini file names no other file"
     assert problem.hint == "add the line data = NAME.caffemodel to [INPUT] in the ini file"
     (tmp_path / "net.caffemodel").touch()
     with pytest.raises(ModelError, match=r"add the line data = net\.caffemodel to"):
-        caffe.load(definition, definition)
+        load_caffe(definition, definition)
 
 
 def test_settings_in_the_weights_file_mean_nothing(tmp_path: Path) -> None:
@@ -204,4 +204,4 @@ def test_settings_in_the_weights_file_mean_nothing(tmp_path: Path) -> None:
     (tmp_path / "w").write_bytes(delimited(100, delimited(1, b"p") + delimited(2, b"Pooling") + settings))
     text = 'input: "x" input_shape { dim: [1, 1, 6, 6] } layer { name: "p" type: "Pooling" bottom: "x" top: "y" %s }'
     (tmp_path / "net.prototxt").write_text(text % "pooling_param { kernel_size: 3 stride: 2 }")
-    assert caffe.load(tmp_path / "net.prototxt", tmp_path / "w").shape("p") == (3, 3, 1)
+    assert load_caffe(tmp_path / "net.prototxt", tmp_path / "w").shape("p") == (3, 3, 1)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from cnn_convertor.errors import ConvertorError
-from cnn_convertor.frontends.caffe import importer as caffe
 from cnn_convertor.verification.caffe_network import read_network
 from cnn_convertor.verification.formula_runner import outputs_of
+from frontends.loading import load_caffe
 from reference import random_caffe
 from reference.random_trials import Trial, deviation, report
 
@@ -25,7 +25,7 @@ def compared(seed: int, folder: Path) -> Trial:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            graph = caffe.load(made.definition, made.weights)
+            graph = load_caffe(made.definition, made.weights)
     except ConvertorError as error:
         return Trial(made.types, refused=error.problems[0].code)
     given = made.inputs["data"].reshape(-1)

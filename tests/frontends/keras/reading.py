@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cnn_convertor.errors import ModelError, UnsupportedError
-from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.ir.graph import Graph
+from frontends.loading import load_keras as load
 
 
 def read(path: Path, **options: Any) -> Graph:

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Input
 from frontends.keras import networks
+from frontends.loading import load_keras as load
 from reference import ir_reference
 
 pytestmark = pytest.mark.slow

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from cnn_convertor.errors import ConvertorError
-from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.frontends.keras.reading import keras
 from cnn_convertor.frontends.keras.unsupported import ADVICE
 from frontends.keras import test_functions as functions
 from frontends.keras import test_keras_layers as layers
 from frontends.keras.conftest import Writer, layer
+from frontends.loading import load_keras as load
 from frontends.reasons import PACKAGE, is_said, reasons
 
 Make: TypeAlias = Callable[[Writer], Path]

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from cnn_convertor.frontends.keras.importer import load, read
+from cnn_convertor.frontends.keras.importer import read
 from cnn_convertor.frontends.keras.reading import HARMLESS
 from cnn_convertor.frontends.keras.reading import keras as registry
 from frontends.keras import networks
 from frontends.keras.networks import MAP, ROWS, written
+from frontends.loading import load_keras as load
 from reference import ir_reference
 
 SETTINGS = {type: (*registry[type].settings, *registry[type].ignores - {"*"}) for type in registry}

@@ -14,7 +14,7 @@ import pytest
 
 from cnn_convertor.errors import ModelError
 from cnn_convertor.frontends.keras import hdf5, model_files
-from cnn_convertor.frontends.keras.importer import load
+from frontends.loading import load_keras as load
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "digits_keras"
 
@@ -62,7 +62,7 @@ def test_bombs(name: str, reason: str, tmp_path: Path) -> None:
 import sys
 from pathlib import Path
 from cnn_convertor.errors import ModelError
-from cnn_convertor.frontends.keras.importer import load
+from frontends.loading import load_keras as load
 try:
     load(Path(sys.argv[1]), Path(sys.argv[1]))
 except ModelError as error:

@@ -18,8 +18,9 @@ from cnn_convertor.conversion.inspection import find
 from cnn_convertor.errors import ModelError
 from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.keras import KERAS
-from cnn_convertor.frontends.keras.importer import load, read
+from cnn_convertor.frontends.keras.importer import read
 from cnn_convertor.frontends.unsupported_formats import explain
+from frontends.loading import load_keras as load
 from reference import ir_reference
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "digits_keras"

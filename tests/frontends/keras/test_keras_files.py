@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from cnn_convertor.errors import ConvertorError, ModelError
-from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
+from frontends.loading import load_keras as load
 
 KERNEL = np.arange(2 * 3 * 2 * 5, dtype=np.float32).reshape(2, 3, 2, 5)
 BIAS = np.arange(5, dtype=np.float32)

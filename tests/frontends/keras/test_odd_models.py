@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from cnn_convertor.errors import ConvertorError, ConvertorWarning, Problem
-from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Axis, Resize, Sampling, Softmax
+from frontends.loading import load_keras as load
 from reference import ir_reference
 
 FOREIGN = {"module": None, "registered_name": "ReLU"}

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from cnn_convertor.errors import ConvertorError
-from cnn_convertor.frontends.keras.importer import load
 from cnn_convertor.verification import frameworks
 from frontends.keras import networks
+from frontends.loading import load_keras as load
 from reference import random_keras
 from reference.random_trials import Trial, deviation, report
 from verification.trials import config

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cnn_convertor.frontends.frontend import ReadOptions
 from cnn_convertor.frontends.nchw import shape_of
-from cnn_convertor.frontends.onnx import importer
+from cnn_convertor.frontends.onnx import ONNX
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Input
 from reference import ir_reference
@@ -63,7 +64,7 @@ def results_of(graph: Graph, inputs: Mapping[str, Array]) -> list[Array]:
 
 
 def load(path: Path, **options: Any) -> Graph:
-    return importer.load(path, **options)
+    return ONNX.read(path, path, ReadOptions(**options)).require_complete()
 
 
 def agreeing(network: Network, path: Path, tolerance: float = 1e-4) -> Graph:

@@ -21,18 +21,15 @@ from cnn_convertor.devices.dv700.legalize.memory_views import (
 from cnn_convertor.devices.dv700.legalize.sdk_softmax import sdk_softmax
 from cnn_convertor.devices.dv700.legalize.single_operators import single_operators, small_pools, split_activations
 from cnn_convertor.devices.dv700.legalize.split_concat_pool import pool_parts
-from cnn_convertor.devices.dv700.legalize.split_slopes import NO_PALETTES, PaletteTargets, split_slopes
+from cnn_convertor.devices.dv700.legalize.split_slopes import PaletteTargets, split_slopes
 from cnn_convertor.devices.dv700.legalize.tile_maps import gather_taps, tile_maps
 from cnn_convertor.devices.dv700.operators import OPERATORS
-from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes import NO_BATCH_NORMS, NO_IDENTITIES
 from cnn_convertor.passes.contract import (
     Pass,
-    PassObserver,
     Rewrite,
     each_node,
     for_no_node,
-    run_passes,
     settled,
     settled_by,
     settling,
@@ -42,20 +39,6 @@ HAS_LAYERS = for_no_node(
     "every node is a view, or has a layer of the device, the runtime or the CPU",
     lambda _, node: not is_view(node) and OPERATORS[type(node.op)].layer is None,
 )
-
-
-def legalize(
-    graph: Graph,
-    device: Device,
-    *,
-    transposed: bool,
-    fusion: Fusion = Fusion.FULL,
-    uses_sdk_softmax: bool = False,
-    palettes: PaletteTargets = NO_PALETTES,
-    observe: PassObserver | None = None,
-) -> Graph:
-    """The graph after all rewrites for the device."""
-    return run_passes(legalization(device, fusion, transposed, uses_sdk_softmax, palettes), graph, observe)
 
 
 def legalization(

@@ -14,7 +14,6 @@ from cnn_convertor.devices.dv700.fusion.combining import split_runs
 from cnn_convertor.devices.dv700.fusion.forms import evidence_of, forms_of
 from cnn_convertor.devices.dv700.fusion.levels import ALLOWED, Evidence, Form, Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
-from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
@@ -22,6 +21,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Padding, Pair, Shape, Window
+from devices.dv700.legal import legalize
 
 DEFAULT = read_profile(DEFAULT_DEVICE, Path())
 RELU = ops.Relu()

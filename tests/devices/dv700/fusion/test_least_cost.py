@@ -15,7 +15,6 @@ from cnn_convertor.devices.dv700.device import Cost
 from cnn_convertor.devices.dv700.fusion.combining import FusionRules
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import FusionPlanner, Partition, partition
-from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
@@ -27,6 +26,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Pair, Shape, Window
 from cnn_convertor.passes import optimize
 from devices.dv700.fusion.test_partition import MAX_SAME, RELU, SAME, chosen, conv, depthwise, graph, some
+from devices.dv700.legal import legalize
 from reference import ir_reference, program_reference, random_networks
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Shape
+from devices.dv700.legal import legalize
 from reference.ir_reference import conv
 
 SHAPE = Shape(40, 56, 16)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
-from cnn_convertor.devices.dv700.legalize import legalization, legalize
+from cnn_convertor.devices.dv700.legalize import legalization
 from cnn_convertor.devices.dv700.legalize.fit_limits import refolded
 from cnn_convertor.devices.dv700.legalize.split_slopes import NO_PALETTES
 from cnn_convertor.devices.dv700.limits import Limits
@@ -26,6 +26,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Padding, Pair, Shape, Window
 from cnn_convertor.passes import optimize
+from devices.dv700.legal import legalize
 from reference import ir_reference, program_reference, random_networks
 
 RANDOM = np.random.default_rng(0)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.legalize.split_concat_pool import pool_parts
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.errors import Origin
@@ -14,6 +13,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Padding, Pair, Shape, Window
+from devices.dv700.legal import legalize
 from reference import ir_reference, random_networks
 
 RANDOM = np.random.default_rng(0)

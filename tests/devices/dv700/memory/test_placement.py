@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from cnn_convertor.devices.dv700.commands import Command, is_view
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
-from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.memory.placement import ALIGNMENT, Placement, place, schedule_and_allocate
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import LayerType
@@ -23,6 +22,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Pair, Shape, Window
 from cnn_convertor.passes import optimize
+from devices.dv700.legal import legalize
 from reference import random_networks
 
 Byte = tuple[str, int]  # the node that wrote it, and which of its bytes it is

@@ -12,7 +12,6 @@ import pytest
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.fusion.partition import partition
-from cnn_convertor.devices.dv700.legalize import legalize
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Program, Weights
@@ -25,6 +24,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Padding, Pair, Shape, Window
 from cnn_convertor.passes import optimize
+from devices.dv700.legal import legalize
 from reference import packing_reference
 
 Real = NDArray[np.float64]
