@@ -388,8 +388,7 @@ def _selftest(graph: Graph, program: Program, request: Request) -> Mapping[str, 
     model = request.rendering.model
     low, high = request.preparation.range
     test = selftest.record(graph, program, low=low, high=high, device=request.options.device)
-    generator = (selftest.MULTIPLIER, selftest.INCREMENT)
-    return codegen.render_selftest(program, model=model, levels=test.levels, generator=generator, outputs=test.outputs)
+    return codegen.render_selftest(program, model=model, levels=test.levels, outputs=test.outputs)
 
 
 def counted_weights(pieces: Contents, program: Program, progress: Progress) -> Iterator[NDArray[np.uint8]]:

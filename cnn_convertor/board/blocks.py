@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.board.fp64 import from_memory
-from cnn_convertor.board.random_numbers import INTEGERS, draw, draw_bytes
+from cnn_convertor.board.random_numbers import INTEGERS, draw
+from cnn_convertor.emulation.generator import draw_bytes
 
 
 class DeviceBlock(IntEnum):

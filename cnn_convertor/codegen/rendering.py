@@ -143,17 +143,11 @@ def emit(program: Program, options: RenderOptions, observe: Observer | None = No
 
 
 def render_selftest(
-    program: Program,
-    *,
-    model: str,
-    levels: NDArray[np.uint16],
-    generator: tuple[int, int],
-    outputs: Sequence[NDArray[np.float32]],
+    program: Program, *, model: str, levels: NDArray[np.uint16], outputs: Sequence[NDArray[np.float32]]
 ) -> dict[str, str | list[NDArray[np.uint8]]]:
     """The source of a test of the generated network, and the file of its expected outputs where they are many.
 
-    levels: FP16 bits of the values that the input is made of. generator: multiplier and increment of what draws them.
-    outputs: what the network must give, each as it lies in memory.
+    levels: FP16 bits of the values that the input is made of. outputs: what the network must give, each as it lies in memory.
     """
     expected = np.concatenate(outputs).astype("<f4")
     in_source = expected.size <= _MOST_EXPECTED_IN_SOURCE
@@ -161,14 +155,11 @@ def render_selftest(
         **_common(program, model),
         "inputs": [{"offset": tensor.offset, "elements": tensor.shape.size} for _, tensor in program.inputs],
         "levels": [f"0x{level:04X}" for level in levels],
-        "multiplier": generator[0],
-        "increment": generator[1],
         "takes_bytes": program.byte_input is not None,
         "byte_outputs": " || ".join(f"output == {position}" for position in byte_outputs(program)),
         "output_sizes": [output.size for output in outputs],
         "in_source": in_source,
         "expected": [literal("float", value) for value in expected.tolist()] if in_source else [],
-        "min_sqnr": 40,
     }
     files: dict[str, str | list[NDArray[np.uint8]]] = {
         f"{program.name}_selftest.cpp": _render("selftest.cpp.j2", values)

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.feature_maps import Maps
+from cnn_convertor.emulation.generator import draw_bytes
 from cnn_convertor.emulation.network import install_data
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.graph import Graph
 
 LEVELS = 256
-MULTIPLIER, INCREMENT = 1664525, 1013904223  # of the linear congruential generator that chooses the levels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,18 +36,9 @@ def record(graph: Graph, program: Program, *, low: float, high: float, device: D
         problem = "a self-test runs every layer, but the code of custom layers is in the firmware"
         raise UsageError.of("DV708", problem, where, "set selftest = 0")
     levels = np.linspace(low, high, LEVELS).astype("<f2").view(np.uint16)
-    drawn = _drawn(sum(tensor.shape.size for _, tensor in program.inputs))
-    inputs = drawn.astype(np.uint8) if program.byte_input else levels[drawn]
+    drawn = draw_bytes(sum(tensor.shape.size for _, tensor in program.inputs), seed=0)
+    inputs = drawn if program.byte_input else levels[drawn]
     with temporary_folder() as folder:
         flat = install_data(graph, program, folder, device=device).execute(inputs.tobytes(), samples=1)
     sizes = [program.layers[index].output.shape.size for index in program.outputs]
     return SelfTest(levels, tuple(np.split(flat.outputs[0], np.cumsum(sizes)[:-1])))
-
-
-def _drawn(count: int) -> NDArray[np.intp]:
-    """The upper 8 bits of the first numbers of the generator, which starts with 0 and counts modulo 2**32."""
-    with np.errstate(over="ignore"):
-        powers = np.cumprod(np.full(count, MULTIPLIER, np.uint32), dtype=np.uint32)
-        sums = np.cumsum(np.concatenate([np.ones(1, np.uint32), powers[:-1]]), dtype=np.uint32)
-        states = sums * np.uint32(INCREMENT)
-    return (states >> np.uint32(24)).astype(np.intp)

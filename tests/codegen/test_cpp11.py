@@ -55,7 +55,7 @@ def generate(folder: Path, graph: Graph, *, selftest: bool = False, **fields: An
     texts = {}
     if selftest:
         outputs = [np.zeros(program.layers[index].output.shape.size, np.float32) for index in program.outputs]
-        texts = render_selftest(program, model="m", levels=np.zeros(256, np.uint16), generator=(1, 1), outputs=outputs)
+        texts = render_selftest(program, model="m", levels=np.zeros(256, np.uint16), outputs=outputs)
     replace_all(folder, {**render(graph, program, Request.of(configuration)), **texts})
 
 

@@ -158,8 +158,7 @@ def test_a_selftest_fills_in_bytes(tmp_path: Path) -> None:
     configuration = config(PATH, input="u8", **PREPARATIONS["CP_USER_SPECIFY"])
     program = build(camera(), configuration)
     test = selftest.record(camera(), program, low=-1, high=1, device=DV700)
-    generator = (selftest.MULTIPLIER, selftest.INCREMENT)
-    texts = render_selftest(program, model="m", levels=test.levels, generator=generator, outputs=test.outputs)
+    texts = render_selftest(program, model="m", levels=test.levels, outputs=test.outputs)
     replace_all(tmp_path, {**render(camera(), program, Request.of(configuration)), **texts})
     compiler = find_compiler()
     sources = ["net_selftest.cpp", "net_gen.cpp", str(device_library(compiler))]

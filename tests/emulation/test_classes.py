@@ -103,8 +103,7 @@ def test_a_selftest_reads_the_bytes(tmp_path: Path) -> None:
     configuration = config(Path("graph.keras"), device=ZIA_C3)
     program = build(graph, configuration)
     test = selftest.record(graph, program, low=0, high=1, device=device_of(ZIA_C3))
-    generator = (selftest.MULTIPLIER, selftest.INCREMENT)
-    texts = render_selftest(program, model="m", levels=test.levels, generator=generator, outputs=test.outputs)
+    texts = render_selftest(program, model="m", levels=test.levels, outputs=test.outputs)
     replace_all(tmp_path, {**render(graph, program, Request.of(configuration)), **texts})
     compiler = find_compiler()
     sources = ["net_selftest.cpp", "net_gen.cpp", str(device_library(compiler))]
