@@ -36,16 +36,7 @@ from cnn_convertor.frontends.subnetwork import layers_apart, part_of
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes.contract import PassObserver, run_passes
 from cnn_convertor.progress import Progress, counted, silent
-from cnn_convertor.samples import (
-    SAMPLES,
-    Preparation,
-    Samples,
-    axes_of,
-    prepared,
-    random_samples,
-    read_samples,
-    shapes_of,
-)
+from cnn_convertor.samples import SAMPLES, Preparation, Samples, samples_of, shapes_of
 from cnn_convertor.workers.processes import HERE, Workers
 
 if TYPE_CHECKING:
@@ -324,7 +315,7 @@ def _quantize(
     calibrates = request.calibrate is not None or calibrating is not None
     if not calibrates and sqnr is None:
         return Quantized(finish(program), options)
-    samples, calibration, budget = calibrating or samples_of(graph, request), None, None
+    samples, calibration, budget = calibrating or calibration_samples(graph, request), None, None
     if calibrates:
         # Here, as most conversions do without.
         from cnn_convertor.palettes.calibration import calibrate, fitting_and_judging
@@ -347,17 +338,14 @@ def with_input(program: Program, preparation: Preparation) -> Program:
     return with_byte_input(program, preparation.of_every_byte()) if preparation.is_whole else program
 
 
-def samples_of(graph: Graph, request: Request) -> Samples:
+def calibration_samples(graph: Graph, request: Request) -> Samples:
     """The configured sample inputs, or random images, of which the first are those of `verify`.
 
     8 to 32 images: more where an output has few values, since palettes would be chosen that are good for these values alone.
     """
-    preparation = prepared(graph, request.preparation)
-    if request.calibrate is None:
-        values = min(graph.shape(name).size for name in graph.outputs)
-        count = min(max(-(-_VALUES // values), 2 * SAMPLES), 8 * SAMPLES)
-        return random_samples(shapes_of(graph), preparation, samples=count, seed=0)
-    return read_samples(request.calibrate, shapes_of(graph), preparation, axes_of(graph))
+    values = min(graph.shape(name).size for name in graph.outputs)
+    count = min(max(-(-_VALUES // values), 2 * SAMPLES), 8 * SAMPLES)
+    return samples_of(request.calibrate, graph, request.preparation, samples=count)
 
 
 # --- contents ------------------------------------------------------------------------------------------------------------

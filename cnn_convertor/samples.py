@@ -201,11 +201,16 @@ def arrays_of(given: object) -> dict[str, NDArray[Any]]:
         raise TypeError(f"expected arrays: {error}") from None
 
 
-def samples_of(given: Given, shapes: Mapping[str, Shape], preparation: Preparation, axes: Mapping[str, str]) -> Samples:
-    """The samples in a file or a folder, as `read_samples` reads them, or in arrays."""
+def samples_of(
+    given: Given | None, graph: Graph, preparation: Preparation, *, samples: int = SAMPLES, seed: int = 0
+) -> Samples:
+    """The samples for a network: in a file or a folder, as `read_samples` reads them, or in arrays; None: random images."""
+    shapes, preparation = shapes_of(graph), prepared(graph, preparation)
+    if given is None:
+        return random_samples(shapes, preparation, samples=samples, seed=seed)
     if isinstance(given, str | os.PathLike):
-        return read_samples(Path(given), shapes, preparation, axes)
-    return _samples(_ARRAYS, arrays_of(given), shapes, axes)
+        return read_samples(Path(given), shapes, preparation, axes_of(graph))
+    return _samples(_ARRAYS, arrays_of(given), shapes, axes_of(graph))
 
 
 # --- files ---------------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from cnn_convertor.files.replacing import Contents, Digest
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import Quantized, counted_weights, quantize, read_whole, render_options
 from cnn_convertor.progress import Progress, silent
-from cnn_convertor.samples import Preparation, Samples, axes_of, prepared, random_samples, read_samples, shapes_of
+from cnn_convertor.samples import SAMPLES, Preparation, Samples, samples_of
 from cnn_convertor.trials.run import stale_problem
 
 GIVEN = -1  # in place of a seed: the inputs were given
@@ -38,14 +38,11 @@ class Inputs(NamedTuple):
     """The inputs of a kit. path: where they are; None: random images. samples: of the random images."""
 
     path: Path | None = None
-    samples: int = 4
+    samples: int = SAMPLES
     seed: int = 0
 
     def read(self, graph: Graph, preparation: Preparation) -> Samples:
-        shapes, preparation = shapes_of(graph), prepared(graph, preparation)
-        if self.path is not None:
-            return read_samples(self.path, shapes, preparation, axes_of(graph))
-        return random_samples(shapes, preparation, samples=self.samples, seed=self.seed)
+        return samples_of(self.path, graph, preparation, samples=self.samples, seed=self.seed)
 
 
 class WrittenKit(NamedTuple):

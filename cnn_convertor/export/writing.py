@@ -33,7 +33,7 @@ from cnn_convertor.layouts.packing import Bytes, pack
 from cnn_convertor.passes import optimize
 from cnn_convertor.pipeline import quantize, read_whole
 from cnn_convertor.progress import SURFACES, Progress, silent
-from cnn_convertor.samples import axes_of, prepared, random_samples, read_samples, shapes_of
+from cnn_convertor.samples import samples_of
 
 
 class Export(NamedTuple):
@@ -98,11 +98,7 @@ def write(surfaces: Iterable[Surface], network: str, target: str, folder: Path, 
 
 def _inputs(request: Request, graph: Graph, path: Path | None) -> dict[str, NDArray[np.float32]]:
     """Input name -> (H, W, C) of the first sample; without a path, of a random one."""
-    shapes, preparation = shapes_of(graph), prepared(graph, request.preparation)
-    if path is None:
-        samples = random_samples(shapes, preparation, samples=1, seed=0)
-    else:
-        samples = read_samples(path, shapes, preparation, axes_of(graph))
+    samples = samples_of(path, graph, request.preparation, samples=1)
     if samples.count > 1:
         warn(Problem("DV857", f"there are {samples.count} samples; the first is exported", Origin(str(path))))
     return {name: values[0] for name, values in samples.inputs.items()}

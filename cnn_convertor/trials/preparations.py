@@ -20,7 +20,7 @@ from cnn_convertor.config.request import Request
 from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.errors import Origin, Problem, warn
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.samples import ARRAYS, IMAGES, Given, Preparation, axes_of, read_samples, shapes_of
+from cnn_convertor.samples import ARRAYS, IMAGES, Given, Preparation, samples_of
 from cnn_convertor.verification import frameworks
 from cnn_convertor.verification.framework_maps import Reference
 from cnn_convertor.verification.outputs import classes_of
@@ -61,7 +61,7 @@ def warn_of_preparation(
     path = Path(given) if isinstance(given, str | os.PathLike) else None
     if path is None or not _has_only_images(path):
         return
-    pixels = read_samples(path, shapes_of(graph), Preparation(is_given=True), axes_of(graph))
+    pixels = samples_of(path, graph, Preparation(is_given=True))
     ((name, images),) = pixels.inputs.items()  # a network with several inputs takes no images
     others = _others(request.preparation, images.shape[-1])
     count = min(_SAMPLES, max(1, _VALUES // (len(others) * images[0].size)))

@@ -22,7 +22,7 @@ from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import quantize, read_whole, render_options
 from cnn_convertor.progress import Progress, silent
-from cnn_convertor.samples import Given, axes_of, prepared, samples_of, shapes_of
+from cnn_convertor.samples import Given, samples_of
 
 Load: TypeAlias = Callable[[Program], EmulatedNetwork]
 
@@ -85,7 +85,7 @@ def run(config: Config, inputs: Given, *, sources: Sequence[Path] = (), progress
     request = Request.of(config)
     graph = read_whole(request)
     quantized = quantize(graph, request, progress)
-    samples = samples_of(inputs, shapes_of(graph), prepared(graph, request.preparation), axes_of(graph))
+    samples = samples_of(inputs, graph, request.preparation)
     progress("compile", 0, 1)
     with compiled(graph, quantized.program, request, sources) as (network, _):
         progress("run", 0, 1)

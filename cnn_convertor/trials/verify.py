@@ -22,7 +22,7 @@ from cnn_convertor.errors import ConvertorWarning, Origin, Problem, warn
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import Quantized, plan, quantize, read_whole
 from cnn_convertor.progress import Progress, silent
-from cnn_convertor.samples import SAMPLES, Given, Samples, axes_of, prepared, random_samples, samples_of, shapes_of
+from cnn_convertor.samples import SAMPLES, Given, Samples, samples_of
 from cnn_convertor.trials.labels import read_classes
 from cnn_convertor.trials.preparations import warn_of_preparation
 from cnn_convertor.trials.run import Load, compiled
@@ -118,11 +118,7 @@ def verify(
     request = Request.of(config)
     graph = read_whole(request) if graph is None else graph
     quantized = quantize(graph, request, progress, on=on) if quantized is None else quantized
-    shapes, preparation = shapes_of(graph), prepared(graph, request.preparation)
-    if inputs is None:
-        test_samples = random_samples(shapes, preparation, samples=samples, seed=seed)
-    else:
-        test_samples = samples_of(inputs, shapes, preparation, axes_of(graph))
+    test_samples = samples_of(inputs, graph, request.preparation, samples=samples, seed=seed)
     classes = None if labels is None else read_classes(labels, test_samples.count, graph)
     progress("compile", 0, 1)
     with compiled(graph, quantized.program, request, sources, disk=disk) as (network, loaded):
@@ -242,7 +238,7 @@ def _if_calibrated(trial: _Trial, seed: int, progress: Progress) -> IfCalibrated
     if is_calibrated or is_custom or not any(weights.choice and weights.choice.loses for weights in program.weights):
         return None
     graph = trial.sides.graph
-    few = random_samples(shapes_of(graph), prepared(graph, request.preparation), samples=_FEW, seed=seed)
+    few = samples_of(None, graph, request.preparation, samples=_FEW, seed=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvertorWarning)  # of what the user did not ask for
         calibrated = trial.loaded(quantize(graph, request, progress, calibrating=few, on=trial.on).program)

@@ -15,7 +15,7 @@ from cnn_convertor.errors import ConvertorWarning
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import read_whole
-from cnn_convertor.samples import axes_of, samples_of, shapes_of
+from cnn_convertor.samples import samples_of
 from cnn_convertor.trials import preparations
 from cnn_convertor.trials.preparations import warn_of_preparation
 from cnn_convertor.trials.verify import verify
@@ -63,7 +63,7 @@ def found(path: Path, **changes: Any) -> list[str]:
     """The warnings of a wrong ini file."""
     request = Request.of(config(network(path), output_folder=path, **(RIGHT | changes)))
     graph, images = read_whole(request), folder_of(path)
-    inputs = samples_of(images, shapes_of(graph), request.preparation, axes_of(graph)).inputs
+    inputs = samples_of(images, graph, request.preparation).inputs
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvertorWarning)
         classes = np.loadtxt(path / "labels", np.intp)
