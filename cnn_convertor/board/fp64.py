@@ -14,7 +14,6 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import ONE, Elu, Function, Padding, Pair, PRelu, Relu, Relu6, Sigmoid, Tanh
 
 Map: TypeAlias = NDArray[np.float64]  # (height, width, channels)
-Half: TypeAlias = NDArray[np.float16]
 CHUNK = 8
 
 

@@ -10,7 +10,6 @@ from typing import TypeAlias
 from cnn_convertor.board.random_numbers import FRACTIONS, INTEGERS, SIGNS, draw
 from cnn_convertor.devices.dv700.fusion.forms import forms_of
 from cnn_convertor.devices.dv700.fusion.levels import Form
-from cnn_convertor.devices.dv700.fusion.tiling import unified_buffer_need
 from cnn_convertor.devices.dv700.fusion.ub_fit import geometry, strips, why_alone, why_apart
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.program import (
@@ -106,10 +105,6 @@ class ProbeCommand:
             return strips(runs[0], ub_size=limits.ub_size) is not None
         shapes = [geometry(run, external=run.external) for run in runs]
         return all(why_alone(run, limits) is None for run in runs) and why_apart(self.input, shapes, limits) is None
-
-    def need(self) -> int:
-        """Bytes of the unified buffer that several runs need."""
-        return unified_buffer_need(self.input, [geometry(run, external=run.external) for run in self.runs])
 
 
 def _features_of(run: Run) -> Iterator[Feature]:

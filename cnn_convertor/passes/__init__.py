@@ -4,7 +4,7 @@ from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import BatchNorm, Identity, Input
 from cnn_convertor.passes import canonicalize
 from cnn_convertor.passes.average_products import average_products
-from cnn_convertor.passes.contract import Pass, PassObserver, each_node, for_no_node, run_passes, settled, settling
+from cnn_convertor.passes.contract import Pass, each_node, for_no_node, run_passes, settled, settling
 from cnn_convertor.passes.drop_channels import drop_channels
 from cnn_convertor.passes.fold_activations import fold_activations
 from cnn_convertor.passes.fold_boxes import fold_boxes
@@ -201,6 +201,6 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
-def optimize(graph: Graph, observe: PassObserver | None = None) -> Graph:
+def optimize(graph: Graph) -> Graph:
     """The graph after all device-independent passes."""
-    return run_passes(PASSES, graph, observe)
+    return run_passes(PASSES, graph)

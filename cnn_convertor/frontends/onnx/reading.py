@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -91,9 +91,6 @@ def whole_numbers(*values: Value) -> Range | None:
             numbers = value.load()
             ranges.append((int(numbers.min()), int(numbers.max())))
     return (min(low for low, _ in ranges), max(high for _, high in ranges)) if ranges else None
-
-
-Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True, slots=True)
