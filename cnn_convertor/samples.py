@@ -222,7 +222,8 @@ def read_samples(
     """An image, an array (.npy, .npz), or a folder of them.
 
     Arrays are inputs as the network takes them: with the framework's own axes, (H, W, C) or (C, H, W), or N of them. axes: the
-    own ones, which win where several fit. In a .npz they are named after the inputs; `expected_LAYER` holds known results of a layer. Raises UsageError for arrays that do not fit.
+    own ones, which win where several fit. In a .npz they are named after the inputs; `expected_LAYER` holds known results of
+    a layer. Raises UsageError for arrays that do not fit.
     """
     if not path.exists():
         raise _unfit(path, f"there is no such file or folder{near_file(path, IMAGES | ARRAYS)}")

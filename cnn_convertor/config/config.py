@@ -75,7 +75,8 @@ class Config:
         """Fill in what the definition gives: the name, the folder of the outputs, the framework, the file of the weights.
 
         Every field may have the text of the ini file. Raises UsageError for values that a field cannot have, for a definition of
-        no known framework, for sizes that the device cannot have, for a width without a height, for code that may not run, and for scale and std together.
+        no known framework, for sizes that the device cannot have, for a width without a height, for code that may not run,
+        and for scale and std together.
         """
         path = Path(self.definition)
         where = Origin(str(path))

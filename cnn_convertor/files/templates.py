@@ -44,8 +44,8 @@ def environment(
 class _Compiled(jinja2.BytecodeCache):
     """Compiled templates, kept where and when Python keeps compiled modules: whoever can change one can change the other.
 
-    A file has the SHA-256 of what follows; one that is damaged is not used. Jinja compares the contents of the template. The name of
-    the folder stands for everything else that decides.
+    A file has the SHA-256 of what follows; one that is damaged is not used. Jinja compares the contents of the template. The
+    name of the folder stands for everything else that decides.
     """
 
     def __init__(self, templates: Path, *, autoescape: bool) -> None:

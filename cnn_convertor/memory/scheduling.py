@@ -53,8 +53,8 @@ def schedule(
 
     A buffer is live from its first task to its last; `inputs` from the start, `kept` buffers to the end. Writers precede
     readers; `before` lists further ordered pairs of tasks. The exact search visits at most `nodes` sets of tasks, so the
-    result does not depend on the machine; beyond that, a beam search tries to improve the order. Both end when the budget is spent. Where more than READY tasks
-    can run next, as in a map of hundreds of tiles, the given order is kept.
+    result does not depend on the machine; beyond that, a beam search tries to improve the order. Both end when the budget is
+    spent. Where more than READY tasks can run next, as in a map of hundreds of tiles, the given order is kept.
     """
     needs = _Needs(tasks, sizes, inputs, kept, before, budget or Budget.of("memory"))
     same = tuple(range(len(tasks)))

@@ -89,10 +89,10 @@ class Message(NamedTuple):
 class ModelLayer(NamedTuple):
     """A layer of the framework.
 
-    outputs: shapes; output_names: what the framework calls them; empty: as the layer. guessed: the shapes follow from a guess, because a layer before it cannot be read. parameters: trained numbers;
-    macs: multiplications with one of them, for one image; null: not known. runs: where: device, rewritten, cpu, device+cpu,
-    none, refused or unknown. how: in words; the reason, for a refused layer. steps: that compute it; none if any layer of the
-    network cannot be read.
+    outputs: shapes; output_names: what the framework calls them; empty: as the layer. guessed: the shapes follow from a
+    guess, because a layer before it cannot be read. parameters: trained numbers; macs: multiplications with one of them, for
+    one image; null: not known. runs: where: device, rewritten, cpu, device+cpu, none, refused or unknown. how: in words; the
+    reason, for a refused layer. steps: that compute it; none if any layer of the network cannot be read.
     """
 
     name: str
@@ -133,7 +133,8 @@ class CommandRun(NamedTuple):
 class StepCost(NamedTuple):
     """What a command costs by the model.
 
-    bound: compute or memory, whichever takes longer; the shorter ends decide. command_usec: to start and end it. usec: the longer of the times for compute and memory, with command_usec.
+    bound: compute or memory, whichever takes longer; the shorter ends decide. command_usec: to start and end it. usec: the
+    longer of the times for compute and memory, with command_usec.
     """
 
     cycles: int
@@ -190,8 +191,8 @@ class Step(NamedTuple):
     """A layer of the SDK's runtime, in execution order.
 
     name, type: the SDK's. does: in words. place: device, cpu or none. layers: of the framework. topo, evidence, cost: of a
-    command. cpu_cost: of a layer on the CPU; null where nothing is known of it. reason: why the CPU does it. ends: why neighbors that read its map have
-    commands of their own, as far as a report looks for that.
+    command. cpu_cost: of a layer on the CPU; null where nothing is known of it. reason: why the CPU does it. ends: why
+    neighbors that read its map have commands of their own, as far as a report looks for that.
     """
 
     name: str

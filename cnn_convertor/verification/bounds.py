@@ -96,8 +96,9 @@ class JudgedMap(NamedTuple):
 def judge_maps(sides: BothSides, other: Callable[[int], EmulatedNetwork], inputs: Mapping[str, Maps]) -> Judgement:
     """Judge the maps inside a network with FP16 weights, and its outputs.
 
-    other: the network with weights that are rounded stochastically, for the number of a draw. Chance makes the rounding of few weights small or large, so further draws judge
-    what the first finds wrong. Each layer reads the framework's maps, so that no error of a layer hides in those before it.
+    other: the network with weights that are rounded stochastically, for the number of a draw. Chance makes the rounding of
+    few weights small or large, so further draws judge what the first finds wrong. Each layer reads the framework's maps, so
+    that no error of a layer hides in those before it.
     Layers that are not continuous stay out, and networks whose framework rounds maps to integers in ranges that depend on
     the input.
     """

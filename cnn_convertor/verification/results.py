@@ -138,7 +138,8 @@ class Beside:
 class Excess:
     """A map inside the network that loses more than rounding to FP16 explains, when its layer reads the framework's maps.
 
-    part: the row, column or channel that does; empty: the whole map. sqnr: dB. allowed: dB that the least lucky rounding would leave.
+    part: the row, column or channel that does; empty: the whole map. sqnr: dB. allowed: dB that the least lucky rounding
+    would leave.
     """
 
     layer: str

@@ -318,8 +318,8 @@ class ScaledBy:
 class Matrices(NamedTuple):
     """How a map holds matrices: which of its axes counts them, their rows and their columns.
 
-    Where the rows or the columns share the axis of the batch, each matrix has a run of its own, all of one length. A third axis that
-    is not named has length 1.
+    Where the rows or the columns share the axis of the batch, each matrix has a run of its own, all of one length. A third
+    axis that is not named has length 1.
     """
 
     number: int

@@ -31,7 +31,8 @@ class _Piece(NamedTuple):
 def tile_maps(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None:
     """Divide a convolution over a map that is too large, or of which no strip fits the unified buffer.
 
-    The CPU cuts the input into overlapping pieces and joins the outputs. 1x1 kernels are left to fit_limits.py, where no data moves.
+    The CPU cuts the input into overlapping pieces and joins the outputs. 1x1 kernels are left to fit_limits.py, where no data
+    moves.
     """
     op = node.op
     if not isinstance(op, ops.Conv2d) or is_pointwise(op):
