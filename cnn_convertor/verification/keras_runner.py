@@ -33,6 +33,9 @@ from cnn_convertor.verification.keras_network import read_network
 
 KERAS_BATCH = 8  # samples that go through Keras at a time
 
+# Inputs -> the model's outputs, and those of every layer: (name, values).
+Evaluator: TypeAlias = Callable[[Sequence[Maps]], tuple[list[Maps], list[tuple[str, Maps]]]]
+
 
 def opened(model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps]], Reference]:
     """A function from samples, input name -> (N, H, W, C), to the model's results. Raises UsageError and ModelError."""
@@ -50,7 +53,7 @@ def opened(model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps]], 
     unjudged = {layer: reason for layer, reason in lost.items() if layer in known}
     evaluators = cache(lambda with_layers: _evaluator(keras, loaded, with_layers=with_layers))
     shapes = [tensor.shape for tensor in loaded.inputs]
-    return lambda model, inputs: _results(title, shapes, evaluators, orders, unjudged, graph, inputs, model.definition)
+    return _OpenModel(title, graph, shapes, evaluators, orders, unjudged).run
 
 
 def opened_as_formulas(model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps]], Reference]:
@@ -75,60 +78,63 @@ def opened_as_formulas(model: Model, graph: Graph) -> Callable[[Model, Mapping[s
             raise refusal(error) from error
         return list(map(_in_fp32, outputs)), [(name, _in_fp32(values)) for name, values in layers]
 
-    return lambda model, inputs: _results(
-        "Keras 2's formulas", network.shapes, lambda _: evaluate, orders, {}, graph, inputs, model.definition
-    )
+    return _OpenModel("Keras 2's formulas", graph, network.shapes, lambda _: evaluate, orders, {}).run
 
 
 def _in_fp32(values: Blob) -> Maps:
     return values.astype(np.float32)
 
 
-def _results(
-    title: str,
-    shapes: Sequence[Sequence[int | None]],
-    evaluators: Callable[[bool], Evaluator],
-    orders: Mapping[str, Order],
-    unjudged: Mapping[str, str],
-    graph: Graph,
-    inputs: Mapping[str, Maps],
-    path: Path,
-) -> Reference:
-    """The results for samples. shapes: of the inputs. evaluators: with or without layers. path: of the definition."""
-    arrays = [
-        _for_keras(inputs[node.name], shape, orders[layer_of(graph, node.name)])
-        for node, shape in zip(graph.inputs, shapes, strict=True)
-    ]
-    results: dict[str, list[Maps]] = {}
-    outputs: list[list[Maps]] = []
-    only = next((shape[0] for shape in shapes if shape[0]), None)  # the batch that some models take
-    batch = only or KERAS_BATCH
-    for start, end in _keras_batches(len(arrays[0]), batch):
-        samples = [values[start:end] for values in arrays]
-        count = len(samples[0])
-        if only is not None:
-            samples = [np.concatenate([values, *[values[-1:]] * (only - count)]) for values in samples]
-        with _refusals(path):
-            final, layers = evaluators(start < KEPT)(samples)
-        outputs.append([values[:count] for values in final])
-        for name, values in layers:
-            results.setdefault(name, []).append(values[: min(count, KEPT - start)])
-    maps = {
-        name: as_maps(np.concatenate(batches), orders.get(name, Order.HWC))
-        for name, batches in results.items()
-        if name not in unjudged
-    }
-    return Reference(
-        framework=title,
-        outputs={
-            index: as_output(np.concatenate(batches), graph.shape(name), orders[layer_of(graph, name)])
-            for index, (name, *batches) in enumerate(zip(graph.outputs, *outputs, strict=True))
-            if layer_of(graph, name) not in unjudged
-        },
-        layers={name: values for name, values in maps.items() if values is not None},
-        order=Order.CHW if Order.CHW in orders.values() else Order.HWC,
-        unjudged=dict(unjudged),
-    )
+class _OpenModel(NamedTuple):
+    """A model that has been read. shapes: of its inputs. evaluators: with or without layers. orders: of layers' outputs."""
+
+    title: str
+    graph: Graph
+    shapes: Sequence[Sequence[int | None]]
+    evaluators: Callable[[bool], Evaluator]
+    orders: Mapping[str, Order]
+    unjudged: Mapping[str, str]
+
+    def run(self, model: Model, inputs: Mapping[str, Maps]) -> Reference:
+        """The results for samples. Raises ModelError when Keras cannot compute them."""
+        graph, orders = self.graph, self.orders
+        arrays = [
+            _for_keras(inputs[node.name], shape, orders[layer_of(graph, node.name)])
+            for node, shape in zip(graph.inputs, self.shapes, strict=True)
+        ]
+        outputs, layers = self._evaluate(arrays, model.definition)
+        maps = {
+            name: as_maps(np.concatenate(batches), orders.get(name, Order.HWC))
+            for name, batches in layers.items()
+            if name not in self.unjudged
+        }
+        return Reference(
+            framework=self.title,
+            outputs={
+                index: as_output(np.concatenate(batches), graph.shape(name), orders[layer_of(graph, name)])
+                for index, (name, *batches) in enumerate(zip(graph.outputs, *outputs, strict=True))
+                if layer_of(graph, name) not in self.unjudged
+            },
+            layers={name: values for name, values in maps.items() if values is not None},
+            order=Order.CHW if Order.CHW in orders.values() else Order.HWC,
+            unjudged=dict(self.unjudged),
+        )
+
+    def _evaluate(self, arrays: Sequence[Maps], path: Path) -> tuple[list[list[Maps]], dict[str, list[Maps]]]:
+        """The outputs of each batch, and the batches of each layer for the first samples. path: to name in messages."""
+        outputs: list[list[Maps]] = []
+        layers: dict[str, list[Maps]] = {}
+        only = next((shape[0] for shape in self.shapes if shape[0]), None)  # the batch that some models take
+        for start, end in _keras_batches(len(arrays[0]), only or KERAS_BATCH):
+            samples, count = [values[start:end] for values in arrays], end - start
+            if only is not None:
+                samples = [np.concatenate([values, *[values[-1:]] * (only - count)]) for values in samples]
+            with _refusals(path):
+                final, named = self.evaluators(start < KEPT)(samples)
+            outputs.append([values[:count] for values in final])
+            for name, values in named:
+                layers.setdefault(name, []).append(values[: min(count, KEPT - start)])
+        return outputs, layers
 
 
 @contextmanager
@@ -187,9 +193,6 @@ class Call(NamedTuple):
         if hasattr(node, "operation"):
             return Call(node.operation, node.input_tensors, node.output_tensors)
         return Call(node.layer, _flatten(node.keras_inputs), _flatten(node.outputs))
-
-
-Evaluator: TypeAlias = Callable[[Sequence[Maps]], tuple[list[Maps], list[tuple[str, Maps]]]]
 
 
 def _evaluator(keras: ModuleType, model: Tensor, *, with_layers: bool = True) -> Evaluator:
