@@ -27,33 +27,10 @@ if TYPE_CHECKING:
 _SMALLEST_NORMAL, _LARGEST = -14, 15  # powers of two of FP16's normal numbers
 _NUMBER, _BARS = "number", "bars"  # classes of cells
 _NUMBERS: Final = (
-    *(
-        "step",
-        "runs",
-        "cycles",
-        "units",
-        "bytes",
-        "us",
-        "parameters",
-        "MACs",
-        "values",
-        "palette dB",
-        "FP16 bytes",
-        "overflow",
-    ),
-    *(
-        "underflow",
-        "SQNR dB",
-        "alone dB",
-        "us by the model",
-        "ratio",
-        "bytes by the model",
-        "no.",
-        "commands",
-        "CPU layers",
-    ),
-    *("ms", "traffic", "weights", "I/O buffer", "dB before", "dB after", "estimated limit"),
-)
+    "step", "runs", "cycles", "units", "bytes", "us", "parameters", "MACs", "values", "palette dB", "FP16 bytes",
+    "overflow", "underflow", "SQNR dB", "alone dB", "us by the model", "ratio", "bytes by the model", "no.",
+    "commands", "CPU layers", "ms", "traffic", "weights", "I/O buffer", "dB before", "dB after", "estimated limit",
+)  # fmt: skip
 _CLASSES: Final = {**dict.fromkeys(_NUMBERS, _NUMBER), "time": _BARS, "up to here, and alone": _BARS}  # of columns
 _ANY_DECIBELS: Final = 999  # beyond what is measured: to sort "exact" and "none"
 

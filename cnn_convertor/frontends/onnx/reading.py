@@ -26,36 +26,10 @@ _AGAIN: Final = "the model contradicts itself: correct the script that makes it,
 HARMLESS = frozenset({"consumed_inputs"})
 # Types that move or compare numbers and do not change them; a map can hold whole numbers up to 2048 in FP16.
 TAKES_INTEGERS = frozenset(
-    [
-        "And",
-        "Cast",
-        "Concat",
-        "DepthToSpace",
-        "DequantizeLinear",
-        "Dropout",
-        "Equal",
-        "Flatten",
-        "Gather",
-        "GatherElements",
-        "GatherND",
-        "Greater",
-        "GreaterOrEqual",
-        "Identity",
-        "Less",
-        "LessOrEqual",
-        "Not",
-        "Or",
-        "Reshape",
-        "Slice",
-        "SpaceToDepth",
-        "Split",
-        "Squeeze",
-        "Transpose",
-        "Unsqueeze",
-        "Where",
-        "Xor",
-    ]
-)
+    ["And", "Cast", "Concat", "DepthToSpace", "DequantizeLinear", "Dropout", "Equal", "Flatten", "Gather",
+     "GatherElements", "GatherND", "Greater", "GreaterOrEqual", "Identity", "Less", "LessOrEqual", "Not", "Or",
+     "Reshape", "Slice", "SpaceToDepth", "Split", "Squeeze", "Transpose", "Unsqueeze", "Where", "Xor"]
+)  # fmt: skip
 
 
 Range: TypeAlias = tuple[int, int]  # the least and the largest
