@@ -36,7 +36,7 @@ from examples.zoo_caffe import (
     vgg16,
     yolov3_tiny,
 )
-from examples.zoo_keras import fill_keras, save_keras
+from examples.zoo_keras import fill_keras, nothing_drawn, save_keras
 from examples.zoo_numbers import CENTERING, INPUT, PIXELS
 
 
@@ -79,7 +79,8 @@ class Keras:
         import keras
 
         keras.backend.clear_session()  # layers without a name of their own are counted from 1 again
-        model = getattr(keras.applications, self.function)(weights=None, input_shape=(size, size, 3))
+        with nothing_drawn():
+            model = getattr(keras.applications, self.function)(weights=None, input_shape=(size, size, 3))
         fill_keras(model, seed, PIXELS if self.takes_pixels else INPUT)
         save_keras(model, folder / f"{name}.keras")
         pixels = ("scale = 1",) if self.takes_pixels else ()

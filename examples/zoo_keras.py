@@ -7,9 +7,11 @@ import math
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,6 +138,20 @@ def keras_values(variable: Any, kind: str, given: Moments, damping: float, seed:
             return np.asarray(variable)  # nothing is learned here from what the network is trained with
         case _, other:
             raise NotImplementedError(f"no rule for a variable called {other}")
+
+
+@contextmanager
+def nothing_drawn() -> Iterator[None]:
+    """Within it, weights begin as zeros: those that Keras draws take as long as the others, which replace them."""
+    from keras import initializers
+
+    def zeros(_: Any, shape: Sequence[int], dtype: Any = None) -> Any:
+        return initializers.Zeros()(shape, dtype)
+
+    # The classes of all random initial values that keras.applications has.
+    kinds = (initializers.VarianceScaling, initializers.TruncatedNormal)
+    with patch.object(kinds[0], "__call__", zeros), patch.object(kinds[1], "__call__", zeros):
+        yield
 
 
 def fill_keras(model: Any, seed: int, given: Moments) -> Moments:
