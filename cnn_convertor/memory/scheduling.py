@@ -282,22 +282,22 @@ def _interchangeable(
 def _exactly(needs: _Needs, peak: int, nodes: int) -> tuple[tuple[int, ...] | None, bool]:
     """The order with the least peak, or None if none is below `peak`; and whether that is proven within the node limit.
 
-    Best-first search over sets of done tasks, by the peak so far.
+    Best-first search over sets of done tasks, by the peak that the whole order has at least; among equals, the longest way.
     """
-    best = {0: needs.start}
+    best = {0: needs.least}
     last: dict[Tasks, int] = {}  # the last task of the best way to a set
-    queue = [(needs.start, 0, _State(0, needs.first, needs.start))]  # peak so far, number of tasks left, state
+    queue = [(needs.least, 0, _State(0, needs.first, needs.start))]  # least peak, number of tasks left, state
     while queue:
-        so_far, _, state = heapq.heappop(queue)
-        if so_far > best[state.done]:
+        least, _, state = heapq.heappop(queue)
+        if least > best[state.done]:
             continue
         if state.done == needs.all:
             return _way_to(state.done, last), True
         nodes -= 1
         if nodes < 0 or needs.budget.is_spent:
             return None, False
-        for task, during, after in needs.next(state, max(so_far, needs.least)):
-            now, done = max(so_far, during), state.done | 1 << task
+        for task, during, after in needs.next(state, least):
+            now, done = max(least, during), state.done | 1 << task
             if now < min(peak, best.get(done, peak)):
                 best[done], last[done] = now, task
                 heapq.heappush(queue, (now, (needs.all & ~done).bit_count(), needs.reached(state, task, after)))
