@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.limits import BoardLimits, Limits
 
 HEADER = """\
 // The limits of the device. Made by python -m development.pages from cnn_convertor/devices/dv700/limits.py: do not edit.
@@ -22,6 +22,12 @@ struct Limits {{
 {fields}
 }};
 
+// Calls f(variable, limit, least, most) for each limit that differs between boards.
+template <class F>
+void each_limit_of_board(Limits &limits, const F &f) {{
+{of_board}
+}}
+
 }}  // namespace dv
 
 #endif
@@ -29,7 +35,10 @@ struct Limits {{
 
 
 def host_limits() -> str:
-    return HEADER.format(fields="\n".join(_field(name, value) for name, value in Limits()._asdict().items()))
+    values = Limits()._asdict()
+    fields = [_field(name, value) for name, value in values.items()]
+    of_board = [_of_board(name, values[name]) for name in BoardLimits._fields]
+    return HEADER.format(fields="\n".join(fields), of_board="\n".join(of_board))
 
 
 def _field(name: str, value: int | tuple[int, ...]) -> str:
@@ -42,3 +51,8 @@ def _field(name: str, value: int | tuple[int, ...]) -> str:
             assert value == tuple(range(least, value[-1] + 1)), f"{name} has gaps"
             return f"  Range {name}{{{least}, {value[-1]}}};"
     raise TypeError(f"{name} is neither a number nor a tuple")
+
+
+def _of_board(name: str, value: int) -> str:
+    ends = "0, 1" if isinstance(value, bool) else "1, INT32_MAX" if name == "ub_size" else f"1, {value}"
+    return f'  f("DMP_DV_{name.upper()}", limits.{name}, {ends});'

@@ -12,9 +12,9 @@ namespace {
 
 thread_local std::string last_error;
 
-// Sets a limit to the variable, if that is set: a number of at least `least`.
+// Sets a limit to the variable, if that is set: a number from `least` to `most`.
 template <typename T>
-void read_limit(const char *variable, T &limit, long long least, long long most = INT32_MAX) {
+void read_limit(const char *variable, T &limit, long long least, long long most) {
   const char *text = std::getenv(variable);
   if (!text || !*text) return;
   char *end = nullptr;
@@ -23,17 +23,6 @@ void read_limit(const char *variable, T &limit, long long least, long long most 
     throw Error(std::string(variable) + " = " + text + ": expected " + std::to_string(least) + " to " +
                 std::to_string(most));
   limit = static_cast<T>(value);
-}
-
-Limits limits_of_environment() {
-  Limits limits;
-  read_limit("DMP_DV_UB_SIZE", limits.ub_size, 1);
-  read_limit("DMP_DV_MAX_KERNEL_SIZE", limits.max_kernel_size, 1, limits.max_kernel_size);
-  read_limit("DMP_DV_DECONVOLVES", limits.deconvolves, 0, 1);
-  read_limit("DMP_DV_POOLS_UNEVENLY", limits.pools_unevenly, 0, 1);
-  read_limit("DMP_DV_PADS_BEYOND_MAP", limits.pads_beyond_map, 0, 1);
-  read_limit("DMP_DV_POOLS_TILES", limits.pools_tiles, 0, 1);
-  return limits;
 }
 
 }  // namespace
@@ -49,7 +38,9 @@ bool Context::has(int device_type) const {
 void set_last_error(const std::string &text) { last_error = text; }
 
 Context::Context() {
-  limits = limits_of_environment();
+  each_limit_of_board(limits, [](const char *variable, auto &limit, long long least, long long most) {
+    read_limit(variable, limit, least, most);
+  });
   const char *names = std::getenv("DMP_DV_BLOCKS");
   if (names && *names) blocks = names;
   exact = is_set("DMP_DV_EXACT");

@@ -33,6 +33,17 @@ struct Limits {
   bool pools_tiles = false;
 };
 
+// Calls f(variable, limit, least, most) for each limit that differs between boards.
+template <class F>
+void each_limit_of_board(Limits &limits, const F &f) {
+  f("DMP_DV_MAX_KERNEL_SIZE", limits.max_kernel_size, 1, 7);
+  f("DMP_DV_UB_SIZE", limits.ub_size, 1, INT32_MAX);
+  f("DMP_DV_DECONVOLVES", limits.deconvolves, 0, 1);
+  f("DMP_DV_POOLS_UNEVENLY", limits.pools_unevenly, 0, 1);
+  f("DMP_DV_PADS_BEYOND_MAP", limits.pads_beyond_map, 0, 1);
+  f("DMP_DV_POOLS_TILES", limits.pools_tiles, 0, 1);
+}
+
 }  // namespace dv
 
 #endif
