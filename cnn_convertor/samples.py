@@ -248,15 +248,39 @@ def read_samples(
 
 def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
     """An image, resized to the network's input and prepared: (H, W, C)."""
+    cv2 = _opencv(path)
+    if shape.channels not in (1, 3):
+        raise _unfit(path, f"an image has 1 or 3 channels, the network's input {shape.channels}", "give a .npy file")
+    pixels = _decoded(cv2, path, is_gray=shape.channels == 1)
+    if not preparation.is_given:
+        _warn_of_pixels(path)
+    if not preparation.fits(shape.channels):
+        counts = " and ".join(f"{count} numbers of {name}" for name, count in preparation.counts.items())
+        hint = "correct the ini file"
+        raise _unfit(path, f"the ini file has {counts}, the network's input {shape.channels} channels", hint)
+    if pixels.shape[:2] != shape[:2]:
+        interpolation = cv2.INTER_AREA if pixels.shape[0] > shape.height else cv2.INTER_LINEAR
+        pixels = cv2.resize(pixels, (shape.width, shape.height), interpolation=interpolation)
+    pixels = pixels.reshape(shape)
+    if shape.channels == 3 and preparation.channel_order == "RGB":
+        pixels = pixels[:, :, ::-1]
+    return preparation.apply(pixels.astype(np.float64))
+
+
+def _opencv(path: Path) -> Any:
+    """The package cv2, which reads an image. Raises UsageError where it is not installed."""
+    os.environ.setdefault(_LIMIT, str(MOST_PIXELS))  # OpenCV reads it when it is loaded
     try:
-        os.environ.setdefault(_LIMIT, str(MOST_PIXELS))  # OpenCV reads it when it is loaded
         import cv2
     except ImportError as error:
         problem = "images are read with OpenCV, and the Python package cv2 is not installed"
         hint = f"{how_to_install()}; or give the input as a .npy file"
         raise UsageError.of("DV711", problem, Origin(str(path)), hint) from error
-    if shape.channels not in (1, 3):
-        raise _unfit(path, f"an image has 1 or 3 channels, the network's input {shape.channels}", "give a .npy file")
+    return cv2
+
+
+def _decoded(cv2: Any, path: Path, *, is_gray: bool) -> NDArray[np.uint8]:
+    """The pixels of an image: (H, W), or (H, W, 3) in the order BGR."""
     try:
         with path.open("rb") as file:
             start = file.read(4)  # not all: it may be a device without an end
@@ -265,7 +289,7 @@ def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
     if not start.startswith(_STARTS):
         raise _unfit(path, _NO_SAMPLES)
     try:
-        pixels = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE if shape.channels == 1 else cv2.IMREAD_COLOR)
+        pixels: NDArray[np.uint8] | None = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE if is_gray else cv2.IMREAD_COLOR)
     except cv2.error as error:
         hint = f"make the image smaller, or set the variable {_LIMIT}" if "MAX_IMAGE_PIXELS" in str(error) else _AGAIN
         raise _unfit(path, f"OpenCV cannot read the image: {error.err or error.msg}", hint) from None
@@ -273,21 +297,7 @@ def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
         raise _unfit(path, "OpenCV cannot read the image", _AGAIN)
     if _is_cut_off(path.read_bytes()):
         raise _unfit(path, "the JPEG file ends before its image does", _AGAIN)
-    if not preparation.is_given:
-        _warn_of_pixels(path)
-    if not preparation.fits(shape.channels):
-        counts = " and ".join(f"{count} numbers of {name}" for name, count in preparation.counts.items())
-        hint = "correct the ini file"
-        raise _unfit(path, f"the ini file has {counts}, the network's input {shape.channels} channels", hint)
-    if pixels.shape[:2] != shape[:2]:
-        smaller = pixels.shape[0] > shape.height
-        pixels = cv2.resize(
-            pixels, (shape.width, shape.height), interpolation=cv2.INTER_AREA if smaller else cv2.INTER_LINEAR
-        )
-    pixels = pixels.reshape(shape)
-    if shape.channels == 3 and preparation.channel_order == "RGB":
-        pixels = pixels[:, :, ::-1]
-    return preparation.apply(pixels.astype(np.float64))
+    return pixels
 
 
 def _warn_of_pixels(path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -194,37 +194,48 @@ def verify(
     """
     sizes = {"max_kernel_size": max_kernel_size, "ub_size": ub_size}
     config = Config.of(ini, calibrate=calibrate, device=device, no_custom_code=no_custom_code, **sizes)
-    if board is None:
-        if times is not None:
-            raise UsageError.of(
-                "DV100", "--times goes with --board alone", hint="`--board DIR` names the results of a kit"
-            )
-        from cnn_convertor.trials.verify import verify
+    if board is not None:
+        _verify_board(console, config, board, times, json_file, on, options)
+        return
+    if times is not None:
+        raise UsageError.of("DV100", "--times goes with --board alone", hint="`--board DIR` names the results of a kit")
+    from cnn_convertor.trials.verify import verify
 
-        with console.progress(config.name, verbose=config.verbose) as progress:
-            result = verify(config, **options, progress=progress, on=on)
-        save(json_file, result.to_json())
-        console.verification(result)
-    else:
-        from cnn_convertor.board.board_comparison import verify_board
-        from cnn_convertor.board.board_times import read_board_file, with_times
+    with console.progress(config.name, verbose=config.verbose) as progress:
+        result = verify(config, **options, progress=progress, on=on)
+    save(json_file, result.to_json())
+    console.verification(result)
 
-        kept = {name: options.pop(name) for name in ("inputs", "min_sqnr", "sources")}
-        if on != HERE or any(options.pop(name) for name in ("labels", "layers", "attribute", "sensitivity", "disk")):
-            problem = (
-                "--labels, --layers, --attribute, --sensitivity, --disk, --jobs and --scheduler do not go with --board, "
-                "which compares all layers of a few samples"
-            )
-            raise UsageError.of("DV100", problem)
-        if times is not None and times.suffix.lower() != ".json":
-            raise UsageError.of("DV100", "--times takes a board.json, as a probe writes it", Origin(str(times)))
-        probed = None if times is None else read_board_file(times)
-        with console.progress(config.name, verbose=config.verbose) as progress:
-            verification = verify_board(config, board, **kept, progress=progress)
-        save(json_file, verification.to_json())
-        if probed is not None and verification.passed:
-            save(times, with_times(probed, verification))
-        console.board_verification(verification)
+
+def _verify_board(
+    console: Console,
+    config: Config,
+    board: Path,
+    times: Path | None,
+    json_file: Path | None,
+    on: Workers,
+    options: Mapping[str, Any],
+) -> None:
+    """Compare the results of a kit. options: of the command, most of which do not go with --board."""
+    from cnn_convertor.board.board_comparison import verify_board
+    from cnn_convertor.board.board_times import read_board_file, with_times
+
+    if on != HERE or any(options[name] for name in ("labels", "layers", "attribute", "sensitivity", "disk")):
+        problem = (
+            "--labels, --layers, --attribute, --sensitivity, --disk, --jobs and --scheduler do not go with --board, "
+            "which compares all layers of a few samples"
+        )
+        raise UsageError.of("DV100", problem)
+    if times is not None and times.suffix.lower() != ".json":
+        raise UsageError.of("DV100", "--times takes a board.json, as a probe writes it", Origin(str(times)))
+    probed = None if times is None else read_board_file(times)
+    with console.progress(config.name, verbose=config.verbose) as progress:
+        kept = {name: options[name] for name in ("inputs", "min_sqnr", "sources")}
+        verification = verify_board(config, board, **kept, progress=progress)
+    save(json_file, verification.to_json())
+    if probed is not None and verification.passed:
+        save(times, with_times(probed, verification))
+    console.board_verification(verification)
 
 
 @commands.command()

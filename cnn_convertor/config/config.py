@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final
@@ -92,18 +92,22 @@ class Config:
         for name, value in values.items():
             object.__setattr__(self, name, value)
         assert self.profile
+        if contradictions := tuple(self._contradictions(where)):
+            raise UsageError(contradictions)
+
+    def _contradictions(self, where: Origin) -> Iterator[Problem]:
+        """Fields that do not go together. where: the definition."""
         overrides = [name for name in ("width_override", "height_override") if getattr(self, name) is not None]
         if len(overrides) == 1:
             problem = f"[INPUT] {overrides[0]}: width_override and height_override must be given together"
-            raise UsageError.of("DV104", problem, self.lines.get(overrides[0], where), "add the other")
+            yield Problem("DV104", problem, self.lines.get(overrides[0], where), "add the other")
         if self.scale is not None and self.std is not None:
             problem = "[INPUT] std and scale are both set, and std = 1 / scale"
-            where = self.lines.get("std", Origin(str(self.definition)))
-            raise UsageError.of("DV129", problem, where, "keep one of them")
+            yield Problem("DV129", problem, self.lines.get("std", where), "keep one of them")
         if self.no_custom_code and self.custom_layer is not None:
             problem = "[INPUT] custom_layer names Python code, which --no-custom-code forbids to run"
             hint = "read the file, and leave out --no-custom-code if you trust it"
-            raise UsageError.of("DV118", problem, Origin(str(self.custom_layer)), hint)
+            yield Problem("DV118", problem, Origin(str(self.custom_layer)), hint)
 
     @property
     def model(self) -> Model:
