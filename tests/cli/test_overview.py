@@ -212,13 +212,13 @@ def test_a_report_of_another_form_is_refused(tmp_path: Path, capsys: pytest.Capt
     assert cli.main(["report", "-q", str(EXAMPLE), "--json", str(old)]) == 0
     old.write_text(old.read_text().replace(f'"schema": {SCHEMA}', '"schema": 999', 1))
     assert cli.main(["report", str(EXAMPLE), "--compare", str(old)]) == 2
-    assert f"the form 999, not {SCHEMA}" in capsys.readouterr().err
+    assert f"schema 999, not {SCHEMA}" in capsys.readouterr().err
 
 
 def test_a_report_of_an_earlier_form_may_lack_entries(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "old.json").write_text('{"schema": 1, "network": "digits"}')
     assert cli.main(["report", str(EXAMPLE), "--compare", str(tmp_path / "old.json")]) == 2
-    assert f"the form 1, not {SCHEMA}" in capsys.readouterr().err
+    assert f"schema 1, not {SCHEMA}" in capsys.readouterr().err
 
 
 def test_open_needs_a_page() -> None:
