@@ -151,7 +151,7 @@ def _convert(
 
 def _check_apart(config: Config, ini: Path, taken: dict[Path, Path]) -> None:
     """Reject a network that would overwrite another one's files. taken: folder -> the ini file whose files go there."""
-    other = taken.setdefault(config.output_folder.resolve() / config.name, ini)
+    other = taken.setdefault(config.folder.resolve(), ini)
     if other is not ini:
         problem = f'[INPUT] name: the files of "{config.name}" would replace those of {other}'
         raise UsageError.of("DV114", problem, Origin(str(ini)), "use another name or another output_folder")

@@ -118,6 +118,11 @@ class Config:
         return Model(self.origin, self.definition, self.data, options, self.inputs, self.outputs, self.lines)
 
     @property
+    def folder(self) -> Path:
+        """For the network's own outputs."""
+        return self.output_folder / self.name
+
+    @property
     def profile(self) -> Profile:
         """The device, with the sizes of the command line."""
         return self.device.overridden(max_kernel_size=self.max_kernel_size, ub_size=self.ub_size)

@@ -129,7 +129,7 @@ class Request:
             ),
             selftest=config.selftest,
             report=config.report,
-            folder=config.output_folder / config.name,
+            folder=config.folder,
         )
 
     @property

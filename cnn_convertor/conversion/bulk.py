@@ -90,8 +90,7 @@ def _convert_away(task: ConversionJob) -> Outcome[Delivery]:
         with temporary_folder() as folder:
             config = replace(task.config, output_folder=folder)
             conversion = convert.convert(config, lambda *_: stop_if_unwanted())
-            root = config.output_folder / config.name
-            contents = {path.relative_to(root).as_posix(): path.read_bytes() for path in conversion.files}
+            contents = {path.relative_to(config.folder).as_posix(): path.read_bytes() for path in conversion.files}
             return Delivery(contents, conversion.report)
 
     return attempted(work, strict=task.strict)

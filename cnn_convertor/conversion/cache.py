@@ -102,7 +102,7 @@ def convert(
 
 def _taken(store: Cache, entry: CachedConversion, config: Config) -> tuple[Path, ...]:
     """Install the files of an entry, unless they are installed already. Raises FileNotFoundError and _DamagedError."""
-    folder = config.output_folder / config.name
+    folder = config.folder
     replacing.recover(folder)
     with suppress(OSError):
         if all(content_of(c.name, folder / c.name) == c for c in entry.contents):
@@ -112,7 +112,7 @@ def _taken(store: Cache, entry: CachedConversion, config: Config) -> tuple[Path,
 
 def _converted(store: Cache, key: str, config: Config, progress: Progress, on: Workers) -> ConvertedNetwork:
     """Convert in a folder of the cache, and store the outputs unless an input changes during the conversion."""
-    replacing.check_writable(config.output_folder / config.name)
+    replacing.check_writable(config.folder)
     begin = time.time() - _CLOCKS
     with store.work_folder() as work:
         with dependencies.recorded() as read, captured_warnings() as warned:
@@ -139,7 +139,7 @@ def _stored(store: Cache, key: str, entry: CachedConversion, folder: Path) -> No
 
 def install(config: Config, contents: Mapping[str, Contents]) -> tuple[Path, ...]:
     """Replace the files of the earlier conversion."""
-    folder = config.output_folder / config.name
+    folder = config.folder
     return replacing.replace_all(folder, contents, obsolete=lambda: earlier_files(folder, config.name))
 
 

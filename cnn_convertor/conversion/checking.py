@@ -46,7 +46,7 @@ class Difference(NamedTuple):
 
 def check(config: Config, progress: Progress = silent) -> tuple[Difference, ...]:
     """The files that a conversion would change. Nothing is written. Raises ConvertorError when it does not convert."""
-    folder = config.output_folder / config.name
+    folder = config.folder
     with temporary_folder() as scratch:
         written = convert(replace(config, output_folder=scratch), progress).files
         progress("compare", 0, 1)
@@ -94,7 +94,7 @@ def _differing(folder: Path, fresh: Mapping[str, Path], manifest: Path) -> list[
 
 def unknown_files(config: Config) -> tuple[str, ...]:
     """Files in the output folder that its last conversion did not write."""
-    folder = config.output_folder / config.name
+    folder = config.folder
     if not (known := earlier_files(folder, config.name)):
         return ()
     names = {path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")}
