@@ -14,7 +14,7 @@ import pytest
 from cnn_convertor.frontends.keras.model_files import open_model
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification.keras_models import import_keras, load_model
-from frontends.keras import networks
+from frontends.keras import networks, whole_networks
 from frontends.loading import load_keras as load
 from reference import ir_reference
 from verification.trials import config
@@ -63,9 +63,16 @@ def test_every_join_and_operation(keras: Any, tmp_path: Path) -> None:
 
 
 BUILT: tuple[Callable[[Any], Any], ...] = (
-    networks.branches, networks.shared_layers, networks.channel_shuffle, networks.pixel_shuffle, networks.squeeze_and_excite,
-    networks.audio, networks.called_twice, networks.softmax_in_the_middle, networks.batch_norms_everywhere,
-)  # fmt: skip
+    whole_networks.branches,
+    whole_networks.shared_layers,
+    whole_networks.channel_shuffle,
+    whole_networks.pixel_shuffle,
+    whole_networks.squeeze_and_excite,
+    whole_networks.audio,
+    whole_networks.called_twice,
+    whole_networks.softmax_in_the_middle,
+    whole_networks.batch_norms_everywhere,
+)
 
 
 def test_networks_of_every_shape(keras: Any, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Input
-from frontends.keras import networks
+from frontends.keras import networks, whole_networks
 from frontends.loading import load_keras as load
 from reference import ir_reference
 
@@ -71,14 +71,14 @@ def test_every_join_and_operation(keras: Keras, table: list[networks.Make], tmp_
     check(keras, keras.Model(inputs, [make(keras, *inputs) for make in table]), tmp_path)
 
 
-@pytest.mark.parametrize("build", networks.NETWORKS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("build", whole_networks.NETWORKS, ids=lambda f: f.__name__)
 def test_networks(keras: Keras, build: Callable[[Keras], Any], tmp_path: Path) -> None:
     keras.backend.clear_session()
     check(keras, build(keras), tmp_path)
 
 
 def test_arrays_are_shared_out_by_order_where_names_are_ambiguous(keras: Keras, tmp_path: Path) -> None:
-    model = networks.frozen_names(keras)
+    model = whole_networks.frozen_names(keras)
     networks.randomize(model)
     model.save(tmp_path / "model.keras")
     compare(model, load(tmp_path / "model.keras", tmp_path / "model.keras"))
