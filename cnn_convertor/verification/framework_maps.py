@@ -80,5 +80,11 @@ def missing(package: str, extra: str = "verify") -> UsageError:
     return UsageError(Problem("DV711", problem, hint=f"{how_to_install(extra)}; or {HINT}"))
 
 
+def no_integers(name: str, type: object) -> UsageError:
+    """A sample of an input that the framework would turn into integers, which the device does not."""
+    problem = f'the model takes integers ({type}) for the input "{name}", and a sample holds others'
+    return UsageError.of("DV707", problem, hint=f"give numbers of the type {type} with --inputs")
+
+
 def first_line(error: Exception) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

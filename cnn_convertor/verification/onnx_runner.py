@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.emulation.feature_maps import Maps
-from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem, UsageError
+from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.frontends.nchw import Dims
@@ -28,6 +28,7 @@ from cnn_convertor.verification.framework_maps import (
     blobs_as_output,
     first_line,
     missing,
+    no_integers,
 )
 from cnn_convertor.verification.onnx_float32 import computes_bfloat16, float32_copy
 from cnn_convertor.verification.onnx_integers import integers_of
@@ -218,8 +219,7 @@ def _as_array(values: Maps, info: ValueInfo, is_last: bool) -> Numbers:
     with np.errstate(invalid="ignore"):  # what does not fit is refused
         given = array.reshape(_dims(info, array.shape)).astype(type)
     if info.type not in FLOATS and not np.array_equal(given, array.reshape(given.shape)):
-        problem = f'the model takes integers ({type}) for the input "{info.name}", and a sample holds others'
-        raise UsageError.of("DV707", problem, hint=f"give numbers of the type {type} with --inputs")
+        raise no_integers(info.name, type)
     return given
 
 
