@@ -6,7 +6,7 @@ The mean error of a layer's output leaves with its bias, so what counts is the v
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial as bind
 from pathlib import Path
@@ -136,12 +136,15 @@ def calibrate(
         read, judged = (_matched(program, same, each) for each in (measured, inputs(judging, "judging")))
         (root / "kernels").mkdir()
         layers = _fit_layers(program, read, judged, root / "kernels", progress, on)
-        calibrated = with_layers(program, layers, read)
-        together = installed(with_weights_of(unfused, calibrated), "together")
-        shifts = mean_errors((apart, together), fitting, progress, on=on)
-        calibrated = _with_shifts(calibrated, shifts, {i: same[i] for i in layers})
-        networks = (installed(program, "before"), installed(calibrated, "after"))
-        outputs = compare_outputs(installed(without_palettes(program), "plain"), networks, judging, progress, on=on)
+        choices = [with_layers(program, layers, read)]
+        together = installed(with_weights_of(unfused, choices[0]), "together")
+        if shifts := mean_errors((apart, together), fitting, progress, on=on):
+            choices.append(_with_shifts(choices[0], shifts, {i: same[i] for i in layers}))
+        networks = [
+            installed(each, f"network-{i}") for i, each in enumerate((without_palettes(program), program, *choices))
+        ]
+        compared = compare_outputs(networks[0], networks[1:], judging, progress, on=on)
+        outputs, calibrated = max(zip(compared, choices, strict=True), key=lambda it: sum(o.after for o in it[0]))
     if sum(o.after for o in outputs) < sum(o.before for o in outputs):
         problem = "calibration does not improve the outputs, so the palettes stay as they were"
         hint = "use more samples, like those that the network will see"
@@ -276,22 +279,23 @@ def _matched(
 
 def compare_outputs(
     plain: EmulatedNetwork,
-    pair: tuple[EmulatedNetwork, EmulatedNetwork],
+    others: Sequence[EmulatedNetwork],
     samples: Samples,
     progress: Progress = silent,
     *,
     on: Workers = HERE,
-) -> tuple[Improvement, ...]:
-    """For each output of the network, or the input of its softmax: two networks against one with FP16 weights."""
+) -> list[tuple[Improvement, ...]]:
+    """Each output of the network, or the input of its softmax, against FP16 weights: from the first of the others to each later one.
+
+    plain: with FP16 weights.
+    """
     names = [_name(plain.program.layers[index]) for index in plain.program.outputs]
-    signals, noises = np.zeros(len(names)), np.zeros((2, len(names)))
-    for signal, noise in each_batch(_compared, (plain, *pair), samples, bind(progress, "calibrate: compare"), on):
+    signals, noises = np.zeros(len(names)), np.zeros((len(others), len(names)))
+    for signal, noise in each_batch(_compared, (plain, *others), samples, bind(progress, "calibrate: compare"), on):
         signals += signal
         noises += noise
-    return tuple(
-        Improvement(name, decibels(signal, before), decibels(signal, after))
-        for name, signal, before, after in zip(names, signals, *noises, strict=True)
-    )
+    kept = [[decibels(*each) for each in zip(signals, noise, strict=True)] for noise in noises]
+    return [tuple(map(Improvement, names, kept[0], after)) for after in kept[1:]]
 
 
 def _compared(batch: Batch) -> Outcome[tuple[Real, Real]]:

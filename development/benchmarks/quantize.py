@@ -265,11 +265,12 @@ def _calibrated(config: Config, folder: Path, samples: int, compared: int, seed:
     others = replace(drawn, inputs={n: v[samples:] for n, v in drawn.inputs.items()})
     palettes = replace(config, quantization=Quantization.PALETTE)
     requests = map(Request.of, (config.in_fp16, palettes, replace(palettes, calibrate=folder / "samples.npz")))
-    plain, *pair = (
+    networks = [
         install_data(graph, quantize(graph, request).program, folder / f"{i}", device=request.options.device)
         for i, request in enumerate(requests)
-    )
-    return compare_outputs(plain, (pair[0], pair[1]), others)
+    ]
+    (improvements,) = compare_outputs(networks[0], networks[1:], others)
+    return improvements
 
 
 if __name__ == "__main__":

@@ -312,6 +312,18 @@ def test_palettes_that_are_not_better_are_not_taken(tmp_path: Path, monkeypatch:
     assert result.effect.outputs[0].after < result.effect.outputs[0].before
 
 
+def test_last_biases_that_judge_worse_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    biases = []
+    for i, shifts in enumerate(({}, {0: np.full(40, 9.0)})):
+        monkeypatch.setattr(calibration, "mean_errors", lambda *_, it=shifts, **__: it)
+        _, result = calibrated(graph_of(KINDS["1x1"]), images(4), tmp_path / str(i))
+        assert result is not None
+        (weights,) = result.program.weights
+        assert weights.stored_bias is not None
+        biases.append(weights.stored_bias.load())
+    np.testing.assert_array_equal(biases[0], biases[1])
+
+
 def test_custom_layers_are_refused(tmp_path: Path) -> None:
     custom = ops.Custom("Twice", (), SHAPE._replace(channels=40))
     with pytest.raises(UsageError) as caught:
