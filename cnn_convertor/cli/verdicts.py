@@ -27,7 +27,7 @@ def verification(result: Verification) -> list[Item]:
     ]
     for table in _verified(result):
         lines += [*table, ""]
-    return [*lines, *_verdict(result)]
+    return [*lines, *_remarks(result), *_verdict(result)]
 
 
 def _verified(result: Verification) -> Iterator[list[Item]]:
@@ -84,10 +84,8 @@ def _by_cause(layer: LayerResult, causes: Sequence[Cause]) -> list[str]:
     return [ratios.get(cause, "") for cause in causes]
 
 
-def _verdict(result: Verification) -> Iterator[str]:
-    from cnn_convertor.verification.results import LEAST_FP16
-
-    jump = "" if result.first_jump is None else f'; the error jumps at the layer "{result.first_jump}"'
+def _remarks(result: Verification) -> Iterator[str]:
+    """What to know of single outputs and layers."""
     for output in result.outputs:
         if output.doubt:
             shown = output not in result.unverified and output not in result.failed
@@ -107,14 +105,26 @@ def _verdict(result: Verification) -> Iterator[str]:
             f'"{excess.layer}"{part}: {decibels(excess.sqnr)} dB on the framework\'s inputs, though rounding to FP16 leaves '
             f"{decibels(excess.allowed)} or more"
         )
-    lowered = [each for each in result.outputs if each.sqnr < result.min_sqnr and each.reaches(result.min_sqnr)]
-    for output in lowered:
+    for output in _lowered(result):
         yield f'"{output.name}": rounding alone leaves no more, so {decibels(output.allowed or 0.0)} dB are enough'
+
+
+def _lowered(result: Verification) -> list[Comparison]:
+    """Outputs that are verified with less than the threshold, since rounding allows no more."""
+    return [each for each in result.outputs if each.sqnr < result.min_sqnr and each.reaches(result.min_sqnr)]
+
+
+def _verdict(result: Verification) -> Iterator[str]:
+    """Whether it passes, or else the first reason why not."""
+    from cnn_convertor.verification.results import LEAST_FP16
+
+    jump = "" if result.first_jump is None else f'; the error jumps at the layer "{result.first_jump}"'
     if result.passed:
         verb = "loses" if result.judged_maps == 1 else "lose"
         maps = f"; {numbered(result.judged_maps, 'map')} {verb} no more than rounding to FP16 explains"
         judged = maps if result.judged_maps else ""
-        yield f"pass: every output has {result.min_sqnr:g} dB or more{', or what FP16 allows' * bool(lowered)}{judged}{jump}"
+        allowed = ", or what FP16 allows" * bool(_lowered(result))
+        yield f"pass: every output has {result.min_sqnr:g} dB or more{allowed}{judged}{jump}"
     elif result.wrong_packing:
         yield f"fail: {', '.join(result.wrong_packing)}: not the values of the palettes"
     elif result.failed_fp16:

@@ -76,7 +76,7 @@ class _Trial(NamedTuple):
     def plan(self, options: DeviceOptions) -> Program:
         return plan(self.sides.graph, self.request.name, options)
 
-    def beside(self, network: EmulatedNetwork) -> BothSides:
+    def run(self, network: EmulatedNetwork) -> BothSides:
         """The results of the same network with other weights. The framework's unpoolings follow the maxima of those."""
         if unpoolings(network.graph, network.program):
             return run_both(self.request.model, network, self.samples, self.on)
@@ -151,7 +151,7 @@ def _judged(trial: _Trial, min_sqnr: float | None, progress: Progress) -> Verifi
     outputs = compare_outputs(sides)
     if palette:
         progress("run with FP16 weights", 0, 1)
-    fp16 = trial.beside(trial.loaded(without_palettes(trial.program))) if palette else sides
+    fp16 = trial.run(trial.loaded(without_palettes(trial.program))) if palette else sides
     fp16_outputs = compare_outputs(fp16) if palette else outputs
     progress("judge maps", 0, 1)
     rerounded = cache(lambda draw: trial.loaded(with_rerounded_weights(fp16.program, draw)))
@@ -225,7 +225,7 @@ def _sensitivity(trial: _Trial, progress: Progress) -> tuple[Sensitivity, ...]:
         return ()
 
     def compared(network: EmulatedNetwork) -> tuple[Comparison, ...]:
-        return compare_outputs(trial.beside(network))
+        return compare_outputs(trial.run(network))
 
     return sensitivities(variants_of(trial.loaded(without_palettes(trial.program)), trial.program), compared, progress)
 
@@ -242,7 +242,7 @@ def _if_calibrated(trial: _Trial, seed: int, progress: Progress) -> IfCalibrated
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvertorWarning)  # of what the user did not ask for
         calibrated = trial.loaded(quantize(graph, request, progress, calibrating=few, on=trial.on).program)
-    compared = compare_outputs(trial.beside(calibrated))
+    compared = compare_outputs(trial.run(calibrated))
     return IfCalibrated(few.count, {output.name: output.sqnr for output in compared})
 
 
