@@ -56,11 +56,14 @@ def growth_of(run: Callable[[int], object], count: int, *, with_memory: bool = F
     with_memory: measure memory and time, too, without which they are 0.
     """
     run(max(2, count // 8))
+    gc.collect()
+    has_frozen = gc.get_freeze_count() > 0  # as the tests have
     gc.freeze()  # what is there already, so that it is not looked through each time
     try:
         return Growth(*(_cost(run, count * times, with_memory) for times in (1, 2, 4)))
     finally:
-        gc.unfreeze()
+        if not has_frozen:
+            gc.unfreeze()
 
 
 def _cost(run: Callable[[int], object], count: int, with_memory: bool) -> Cost:
