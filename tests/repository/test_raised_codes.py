@@ -54,7 +54,7 @@ def test_a_run_fails_that_misses_a_code() -> None:
     """A process of xdist runs one test, which raises DV701."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     options = ["-q", "-n", "1", "-p", "no:cacheprovider", "--every-code", "-k", "without_a_compiler"]
-    command = [sys.executable, "-m", "pytest", *options, "tests/emulation/test_execution.py"]
+    command = [sys.executable, "-m", "pytest", *options, "tests/emulation/test_build.py"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "no test raises DV000, DV100, " in done.stdout and " DV703, " in done.stdout and "DV701" not in done.stdout
