@@ -26,8 +26,6 @@ from cnn_convertor.workers.processes import HERE, Workers
 
 Real: TypeAlias = NDArray[np.float64]
 
-_DOUBT = 2.0  # times the variance of a mean: the samples are those that palettes were fitted to, others vary more
-
 
 def mean_errors(
     pair: tuple[EmulatedNetwork, EmulatedNetwork], samples: Samples, progress: Progress = silent, *, on: Workers = HERE
@@ -56,7 +54,7 @@ def _shift(errors: Real, powers: Real) -> Real | None:
         return None
     rest = np.square(errors - shift * powers).sum(axis=0) * samples / (samples - 1)
     uncertain = float(np.divide(rest, power, out=np.zeros_like(power), where=power > 0).sum())
-    shift *= max(0.0, 1 - _DOUBT * uncertain / wanted)
+    shift *= max(0.0, 1 - uncertain / wanted)
     return shift
 
 
