@@ -172,12 +172,10 @@ def _or_infinite(reading: OnnxReading, limit: float) -> float:
     return math.copysign(math.inf, limit) if abs(limit) >= LARGEST else limit
 
 
-@onnx.reads("ThresholdedRelu", settings="alpha", makes=[ops.Binary, ops.Threshold])
+@onnx.reads("ThresholdedRelu", settings="alpha", makes=[ops.BoundedRelu])
 def read_thresholded_relu(reading: OnnxReading) -> OnnxTensor:
     """x for x > alpha, 0 otherwise."""
-    x = reading.input
-    mask = reading.add(ops.Unary(ops.Threshold(reading.number("alpha", 1.0))), x, part="mask", dims=x.dims)
-    return reading.add(ops.Binary(ops.BinaryOp.MULTIPLY), x, mask, dims=x.dims)
+    return _add(reading, ops.BoundedRelu(0.0, reading.number("alpha", 1.0), math.inf))
 
 
 # --- nodes that pass their input on --------------------------------------------------------------------------------------
