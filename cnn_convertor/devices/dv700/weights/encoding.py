@@ -23,6 +23,7 @@ _NAMED_LAYERS = 5  # in a warning
 _SMALLEST = 2.0**-24  # the smallest number of FP16 above 0
 _SMALLEST_NORMAL = 2.0**-14
 _GOOD_SQNR = 60.0  # dB: rounding normal FP16 numbers alone leaves 66 or more
+_SMALL_SHARE = 1e-4  # of a layer's weights: of a million, some always lie that close to 0
 _LARGE_SHARE = 0.1  # of a layer's weights: without so many, its results may well change
 
 
@@ -180,7 +181,7 @@ def halved(values: NDArray[np.float32], what: str, where: Origin | None) -> tupl
 
 def _warn_of_zeros(checks: Sequence[_Check]) -> None:
     """One warning for the whole network, naming the layers that lost the largest share of their weights."""
-    losers = sorted((c for c in checks if c.flushed), key=lambda c: c.flushed_share, reverse=True)
+    losers = sorted((c for c in checks if c.flushed_share >= _SMALL_SHARE), key=lambda c: c.flushed_share, reverse=True)
     if not losers:
         return
     origins = [c.weights.where or Origin("") for c in losers]

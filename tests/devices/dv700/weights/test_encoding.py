@@ -257,6 +257,16 @@ def test_weights_that_become_zero_are_counted_once(palette: bool, dilated: bool)
     assert problem.hint == "nothing, if `verify` passes: so few weights seldom matter"
 
 
+@pytest.mark.parametrize(("zeros", "count"), [(1, 0), (2, 1)])
+def test_weights_that_chance_puts_near_zero_are_no_reason_to_warn(zeros: int, count: int) -> None:
+    kernels = np.ones((100, 200, 1, 1))
+    kernels.reshape(-1)[:zeros] = 1e-9
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        list(encode_all([weights_of(kernels, palette=False, dilated=False)], transposed=False))
+    assert len(caught) == count
+
+
 @pytest.mark.parametrize(("zeros", "share"), [(809, None), (810, "10.0%"), (8019, "99.0%"), (8100, "100.0%")])
 def test_a_large_share_of_weights_that_became_zero_is_no_trifle(zeros: int, share: str | None) -> None:
     kernels = np.ones((90, 90, 1, 1))
