@@ -62,9 +62,10 @@ def test_bombs(name: str, reason: str, tmp_path: Path) -> None:
 import sys
 from pathlib import Path
 from cnn_convertor.errors import ModelError
-from frontends.loading import load_keras as load
+from cnn_convertor.frontends.frontend import ReadOptions
+from cnn_convertor.frontends.keras import KERAS
 try:
-    load(Path(sys.argv[1]), Path(sys.argv[1]))
+    KERAS.read(Path(sys.argv[1]), Path(sys.argv[1]), ReadOptions())
 except ModelError as error:
     print(error)
 status = Path("/proc/self/status").read_text()  # getrusage includes the parent before exec
