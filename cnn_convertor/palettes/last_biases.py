@@ -32,8 +32,8 @@ def mean_errors(
 ) -> dict[int, Real]:
     """What to subtract from the bias of each last convolution, (M,), by the index of the convolution.
 
-    pair: a network with FP16 weights and a command for each convolution, and the same with palettes. A mean that varies from
-    sample to sample is taken for the smaller, as the mean of other samples will be (James and Stein). A single sample tells none.
+    pair: a network with FP16 weights and a command for each convolution, and the same with palettes. The more a
+    mean varies from sample to sample, the more it is shrunk towards 0 (James and Stein). A single sample gives no shift.
     """
     batches = list(each_batch(_errors, pair, samples, bind(progress, "calibrate: biases"), on))
     errors = {index: np.concatenate([batch[index] for batch in batches], axis=1) for index in batches[0]}
@@ -41,7 +41,7 @@ def mean_errors(
 
 
 def _shift(errors: Real, powers: Real) -> Real | None:
-    """The bias that makes up for most of the errors. None: nothing is known of it.
+    """The shift of a bias that takes up the mean of the errors. None: nothing is known of it.
 
     errors: of each sample, (N, M), times the slopes of the activation; powers: of these slopes.
     """

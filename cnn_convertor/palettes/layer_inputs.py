@@ -33,8 +33,8 @@ T = TypeVar("T")
 
 _AT_A_TIME = 1 << 22  # elements of all layers, over the samples that are in memory
 _KEPT = 1 << 23  # inputs of a layer that are kept, over all samples
-_MOST_PLACES = 1 << 16  # of them that meet one element of a kernel
-_LEAST_PLACES = 2  # of them, for each element of a kernel
+_MOST_POSITIONS = 1 << 16  # of them that meet one element of a kernel
+_LEAST_POSITIONS = 2  # of them, for each element of a kernel
 
 
 class Moments(NamedTuple):
@@ -241,7 +241,7 @@ def _measured_layer(index: int, convolution: Convolution, maps: Maps, powers: Re
 def _positions(convolution: Convolution, channels: int, samples: int) -> NDArray[np.intp]:
     """Which outputs of a sample show what the kernel meets: all, or as many as there is room for, at random."""
     size = max(channels * convolution.kernel.height * convolution.kernel.width, convolution.output.channels)
-    wanted = min(_MOST_PLACES, max(_KEPT // size, 0 if convolution.kind.is_depthwise else _LEAST_PLACES * size))
+    wanted = min(_MOST_POSITIONS, max(_KEPT // size, 0 if convolution.kind.is_depthwise else _LEAST_POSITIONS * size))
     there = convolution.output.height * convolution.output.width
     if samples * there <= wanted:
         return np.arange(there)

@@ -82,7 +82,7 @@ def missing(package: str, extra: str = "verify") -> UsageError:
 
 def no_integers(name: str, type: object) -> UsageError:
     """A sample of an input that the framework would turn into integers, which the device does not."""
-    problem = f'the model takes integers ({type}) for the input "{name}", and a sample holds others'
+    problem = f'the model takes integers ({type}) for the input "{name}", and a sample holds other numbers'
     return UsageError.of("DV707", problem, hint=f"give numbers of the type {type} with --inputs")
 
 

@@ -217,10 +217,10 @@ def _as_array(values: Maps, info: ValueInfo, is_last: bool) -> Numbers:
     array = values if is_last else np.ascontiguousarray(values.transpose(2, 0, 1))
     type = TYPES[info.type]
     with np.errstate(invalid="ignore"):  # what does not fit is refused
-        given = array.reshape(_dims(info, array.shape)).astype(type)
-    if info.type not in FLOATS and not np.array_equal(given, array.reshape(given.shape)):
+        converted = array.reshape(_dims(info, array.shape)).astype(type)
+    if info.type not in FLOATS and not np.array_equal(converted, array.reshape(converted.shape)):
         raise no_integers(info.name, type)
-    return given
+    return converted
 
 
 def _dims(info: ValueInfo, sizes: Dims) -> Dims:

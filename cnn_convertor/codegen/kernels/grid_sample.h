@@ -1,4 +1,4 @@
-// Maps at computed places.
+// Samples maps at computed positions.
 // Timed GridSample: GridSample(x, Tensor(io, kSecond, rows, 16, 2, kHalf), z, true, kZeros, false, 1)
 #ifndef DV700_CPU_GRID_SAMPLE_H
 #define DV700_CPU_GRID_SAMPLE_H
@@ -14,10 +14,10 @@ namespace dv700_cpu {
 
 enum Outside { kZeros, kBorder, kReflected };
 
-// What a place between -1 and 1 is among `size` pixels. Where it is outside, at most two pixels away; also for NaN.
-inline float Placed(float place, int size, bool is_bilinear, Outside outside, bool corners) {
+// A position between -1 and 1 as a position among `size` pixels, at most two pixels outside; also for NaN.
+inline float Pixel(float position, int size, bool is_bilinear, Outside outside, bool corners) {
   const float last = static_cast<float>(size - 1), low = corners ? 0.0f : -0.5f, high = last - low;
-  float p = low + (place + 1.0f) * 0.5f * (high - low);
+  float p = low + (position + 1.0f) * 0.5f * (high - low);
   if (!is_bilinear) p = std::nearbyint(p);
   if (outside == kZeros) return std::max(-2.0f, std::min(last + 2.0f, p));
   if (outside == kReflected && !(low <= p && p <= high)) {
@@ -27,15 +27,15 @@ inline float Placed(float place, int size, bool is_bilinear, Outside outside, bo
   return std::max(0.0f, std::min(last, p));
 }
 
-// y[h, w] = x at the place grid[h, w]. images: groups of channels of all.
+// y[h, w] = x at the position grid[h, w]. images: groups of channels in each map.
 inline void GridSample(const Tensor &x, const Tensor &grid, const Tensor &y, bool is_bilinear, Outside outside, bool corners,
                        int images) {
   const int channels = x.channels / images;
   Values from = Values::Of(x), to(y);
   y.ForPixels(4 * y.channels, [&](int h, int w) {
     for (int image = 0; image < images; ++image) {
-      const float i = Placed(grid.Get(h, w, 2 * image + 1), x.height, is_bilinear, outside, corners);
-      const float j = Placed(grid.Get(h, w, 2 * image), x.width, is_bilinear, outside, corners);
+      const float i = Pixel(grid.Get(h, w, 2 * image + 1), x.height, is_bilinear, outside, corners);
+      const float j = Pixel(grid.Get(h, w, 2 * image), x.width, is_bilinear, outside, corners);
       const float row = std::floor(i), column = std::floor(j);
       float *result = to.At(h, w, image * channels);
       std::fill_n(result, channels, 0.0f);

@@ -41,8 +41,8 @@ def input_layer(reading: KerasReading) -> Value:
         reading.refuse(f"an input of {len(batch_shape)} axes is not supported", hint)
     axes = reading.map_axes(len(batch_shape))
     shape = _input_shape(reading, batch_shape[1:], axes)
-    made = ops.Input(shape, axes.value, not reading.is_real)
-    return Value(reading.builder.add(reading.layer.name, made, (), reading.origin), axes)
+    op = ops.Input(shape, axes.value, not reading.is_real)
+    return Value(reading.builder.add(reading.layer.name, op, (), reading.origin), axes)
 
 
 def _input_shape(reading: KerasReading, sizes: list[int | None], axes: Axes) -> Shape:

@@ -107,7 +107,7 @@ class Outside(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GridSample:
-    """The numbers of a map at computed places, between pixels: x, then y, from -1 to 1, are two channels of a second map.
+    """Samples a map at computed positions between pixels: x, then y, from -1 to 1, are two channels of a second map.
 
     corners: whether -1 and 1 are the middles of the outer pixels; else they are their outer edges. images: how many lie as
     groups of channels in both maps. The nearest of two pixels that are equally near has an even number.

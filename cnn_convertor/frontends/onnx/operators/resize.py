@@ -208,7 +208,7 @@ def _ours(sampling: Sampling, size: int, length: int, type: Precision) -> Positi
     return clipped(np.floor(coordinates), size)
 
 
-# --- computed places -----------------------------------------------------------------------------------------------------
+# --- computed positions --------------------------------------------------------------------------------------------------
 
 MODES = {"linear": Interpolation.BILINEAR, "bilinear": Interpolation.BILINEAR, "nearest": Interpolation.NEAREST}
 OUTSIDE = {"zeros": Outside.ZEROS, "border": Outside.BORDER, "reflection": Outside.REFLECTED}
@@ -216,11 +216,11 @@ OUTSIDE = {"zeros": Outside.ZEROS, "border": Outside.BORDER, "reflection": Outsi
 
 @onnx.reads(
     "GridSample", settings="mode padding_mode align_corners", makes=[ops.GridSample, ops.TransposeReshape],
-    limits="computed places; mode: linear or nearest; height and width only",
+    limits="a computed grid; mode: linear or nearest; height and width only",
 )  # fmt: skip
 @images_as_channels
 def read_grid_sample(reading: OnnxReading) -> OnnxTensor:
-    """The input at computed places."""
+    """Samples the input at computed positions."""
     x, grid = reading.map, reading.tensor(1)
     mode, outside = reading.text("mode", "linear"), reading.text("padding_mode", "zeros")
     corners = reading.integer("align_corners", 0) != 0
