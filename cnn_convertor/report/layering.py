@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from cnn_convertor.budget import SHARES
 from cnn_convertor.errors import UsageError
+from cnn_convertor.samples import how_to_install
 
 Point: TypeAlias = tuple[float, float]
 _POINT: Final = 1_000  # steps of the budget for a box, and for each layer that an arrow passes by
@@ -29,7 +30,7 @@ def layered(count: int, arrows: Sequence[tuple[int, int]]) -> Layering:
     try:
         import fast_sugiyama  # noqa: F401  # only whether it can be imported
     except ImportError:
-        hint = "pip install fast-sugiyama (the extra `pictures`), in a Python of version 3.11 or later"
+        hint = f"{how_to_install('pictures')}; it needs Python 3.11 or later"
         raise UsageError.of("DV160", "the library that lays out networks is not installed", hint=hint) from None
     needed, most = count + _passed(count, arrows), SHARES["picture"] // _POINT
     if needed > most:

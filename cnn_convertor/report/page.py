@@ -128,7 +128,7 @@ def _network_section(report: Report) -> PageSection:
     try:
         picture = network_svg(report, alone=False)
     except UsageError as error:
-        reason = "; ".join(problem.message for problem in error.problems)
+        reason = "; ".join(f"{problem.message}; {problem.hint}" for problem in error.problems)
         return PageSection("network", "Network", "Network", f"This report has no picture of the network: {reason}.")
     note = (
         f"Each step lies below those that it reads, and is named after its layer with the most multiplications. {_LEGEND} "
