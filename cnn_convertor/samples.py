@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cnn_convertor import __version__
-from cnn_convertor.emulation.feature_maps import Maps, count_of
+from cnn_convertor.emulation.feature_maps import LARGEST_HALF, Maps, count_of
 from cnn_convertor.errors import Origin, Problem, UsageError, near_file, warn
 from cnn_convertor.files.numpy_files import load_array, load_arrays
 from cnn_convertor.ir.graph import Graph
@@ -160,6 +160,7 @@ def random_samples(shapes: Mapping[str, Shape], preparation: Preparation, *, sam
         for values in inputs[name]:
             image = _random_image(random, shape)
             values[...] = preparation.apply(image * BRIGHTEST) if is_prepared else image * 2 - 1
+        _check_halves(_RANDOM, name, inputs[name])
     low, high = preparation.range
     return Samples(inputs, f"random images, seed {seed}, {low:g} to {high:g}", {})
 
@@ -182,6 +183,7 @@ def _random_image(random: np.random.Generator, shape: Shape) -> NDArray[np.float
 Arrays: TypeAlias = ArrayLike | Mapping[str, ArrayLike]  # of the only input, or input name -> its array
 Given: TypeAlias = str | os.PathLike[str] | Arrays  # a file, a folder, or arrays
 _ARRAYS: Final = Path("given arrays")  # in place of a file
+_RANDOM: Final = Path("random images")  # likewise
 _ACCEPTED: Final = "give an image, a .npy or .npz file of numbers, or a folder of them"
 _AGAIN: Final = "copy or save the image again"
 
@@ -242,7 +244,9 @@ def read_samples(
     if suffix == ".npy":
         return Samples({name: _fitted(path, name, _load(path), shape, axes.get(name, ""))}, path.name, {})
     if suffix in IMAGES:
-        return Samples({name: read_image(path, shape, preparation)[None]}, path.name, {})
+        image = read_image(path, shape, preparation)[None]
+        _check_halves(path, name, image)
+        return Samples({name: image}, path.name, {})
     raise _unfit(path, _NO_SAMPLES)
 
 
@@ -382,13 +386,27 @@ def _fitted(path: Path, name: str, values: NDArray[np.floating], shape: Shape, a
             with np.errstate(over="ignore"):  # infinities are refused below
                 batch = values.reshape(-1, *expected).astype(np.float32)
             batch = batch.transpose(0, *(1 + letters.index(letter) for letter in "HWC" if letter in letters))
-            if not np.isfinite(batch).all():
-                hint = "look for a division by zero, or numbers beyond FP32, in what wrote the array"
-                raise _unfit(path, f'the input "{name}" holds NaN or infinity', hint)
-            return np.ascontiguousarray(batch).reshape(-1, *shape)
+            maps = np.ascontiguousarray(batch).reshape(-1, *shape)
+            _check_halves(path, name, maps)
+            return maps
     actual = "x".join(map(str, values.shape)) or "a single number"
     problem = f'an array of {actual} does not fit the input "{name}" of {shape} (height x width x channels)'
     raise _unfit(path, problem, f"give arrays of the shape (N, {shape.height}, {shape.width}, {shape.channels})")
+
+
+def _check_halves(path: Path, name: str, maps: Maps) -> None:
+    """Raises UsageError with the first number that FP16 does not hold."""
+    if maps.min() >= -LARGEST_HALF and maps.max() <= LARGEST_HALF:
+        return
+    at = tuple(np.argwhere(~(np.abs(maps) <= LARGEST_HALF))[0])
+    axes = zip(("sample", "row", "column", "channel"), at, strict=True)
+    problem = f'the input "{name}" holds {maps[at]:g} in {", ".join(f"{axis} {index}" for axis, index in axes)}, counted from 0'
+    if np.isfinite(maps[at]):
+        problem += f", and the device's numbers (FP16) end at {LARGEST_HALF:g}"
+        hint = "set [INPUT] mean and scale for images; arrays are used as they are, so prepare them as for training"
+    else:
+        hint = "look for a division by zero, or numbers beyond FP32, in what wrote the array"
+    raise UsageError.of("DV706", problem, Origin(str(path)), hint)
 
 
 def _spellings(shape: Shape, own: str) -> Iterator[str]:

@@ -120,6 +120,15 @@ def test_channels_mean_and_scale_of_an_image(order: str, expected: tuple[float, 
     assert samples.inputs["in"][0, 0, 0].tolist() == list(expected)
 
 
+def test_images_that_become_numbers_beyond_fp16_are_refused(tmp_path: Path) -> None:
+    path, shapes = write_image(tmp_path / "a.png", np.full((4, 5, 3), 255, np.uint8)), {"in": Shape(4, 5, 3)}
+    large = replace(COLOR, scale=500.0)
+    with pytest.raises(UsageError, match=rf"DV706.*holds 77500 in sample 0[\s\S]*{path}[\s\S]*mean and scale"):
+        read_samples(path, shapes, large)
+    with pytest.raises(UsageError, match=r'DV706: the input "in" holds [\s\S]*random images[\s\S]*mean and scale'):
+        random_samples(shapes, large, samples=2, seed=0)
+
+
 def test_images_are_resized_and_made_gray(tmp_path: Path) -> None:
     path = write_image(tmp_path / "a.png", np.full((40, 30, 3), 128, np.uint8))
     gray = Preparation((0.0,), 1 / 128, "RGB", is_given=True)
@@ -318,7 +327,7 @@ def test_files_that_hold_no_samples_are_refused(name: str, tmp_path: Path) -> No
 @pytest.mark.filterwarnings("error")
 def test_numbers_beyond_fp32_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "large.npy", np.full((4, 5, 3), 1e300))
-    with pytest.raises(UsageError, match=r"DV707.*NaN or infinity"):
+    with pytest.raises(UsageError, match=r"DV706.*holds inf in sample 0, row 0, column 0, channel 0"):
         read_samples(tmp_path / "large.npy", {"a": Shape(4, 5, 3)}, Preparation())
 
 

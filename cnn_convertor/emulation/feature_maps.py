@@ -95,9 +95,6 @@ def input_bytes(program: Program, inputs: Mapping[str, Maps]) -> bytes:
             shape = "x".join(map(str, values.shape[1:]))
             problem = f'the input "{name}" is {tensor.shape} (height x width x channels), but {shape} was given'
             raise UsageError.of("DV705", problem)
-        if flaw := _beyond_half(values):
-            hint = "set [INPUT] mean and scale for images; arrays are used as they are, so prepare them as for training"
-            raise UsageError.of("DV706", f'the input "{name}" holds {flaw}', hint=hint)
         if program.byte_input is not None:
             written = values[..., ::-1] if program.byte_input.swapped else values
             values = _bytes_of(written, program.byte_input, name)
@@ -120,14 +117,6 @@ def _bytes_of(values: Maps, byte_input: ByteInput, name: str) -> Maps:
             raise UsageError.of("DV725", f'the input "{name}" holds values that no byte becomes', hint=hint)
         levels[..., channel] = places
     return levels
-
-
-def _beyond_half(values: Maps) -> str:
-    """What the device cannot hold among values; empty if it holds all."""
-    if not np.isfinite(values).all():
-        return "NaN or infinity"
-    largest = float(np.abs(values).max(initial=0))
-    return f"{largest:g}, and the device's numbers (FP16) end at {LARGEST_HALF:g}" if largest > LARGEST_HALF else ""
 
 
 def given_layers(program: Program, maps: Mapping[int, Maps]) -> bytes:

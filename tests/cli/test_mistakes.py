@@ -109,13 +109,24 @@ def test_a_kit_that_cannot_be_written_names_its_folder(ini: Path, capsys: pytest
     assert "output_folder" not in said
 
 
-@pytest.mark.parametrize("value", [np.nan, 1e300])
-def test_samples_that_are_no_numbers_name_their_file(
-    value: float, ini: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("value", "shown", "way_out"),
+    [
+        (np.nan, "nan", "look for a division by zero"),
+        (-1e300, "-inf", "numbers beyond FP32"),
+        (1e5, "100000", "arrays are used as they are"),
+    ],
+)
+def test_numbers_that_the_device_does_not_hold_name_their_file_and_place(
+    value: float, shown: str, way_out: str, ini: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    np.save("bad.npy", np.full((1, 8, 8, 1), value))
+    numbers = np.zeros((3, 8, 8, 1))
+    numbers[2, 4, 5, 0] = value
+    np.save("bad.npy", numbers)
     assert cli.main(["run", str(ini), "--inputs", "bad.npy"]) == 2
-    assert 'DV707: the input "image" holds NaN or infinity\n  --> bad.npy\n' in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f'DV706: the input "image" holds {shown} in sample 2, row 4, column 5, channel 0, counted from 0' in said
+    assert "\n  --> bad.npy\n" in said and way_out in said
 
 
 def test_check_names_files_that_no_conversion_writes(ini: Path, capsys: pytest.CaptureFixture[str]) -> None:

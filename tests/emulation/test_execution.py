@@ -16,7 +16,7 @@ from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
 from cnn_convertor.devices.dv700.profile import Figure
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.emulation import build as building
-from cnn_convertor.emulation.feature_maps import from_memory, given_layers, input_bytes, outputs_of, to_memory
+from cnn_convertor.emulation.feature_maps import from_memory, given_layers, outputs_of, to_memory
 from cnn_convertor.errors import ConvertorError, UsageError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -114,8 +114,6 @@ def test_inputs_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     for wrong, message in (
         ({"image": good["image"]}, 'DV705: the network.s inputs are "image", "more"'),
         ({**good, "image": np.zeros((1, 4, 5, 3), np.float32)}, "5x4x3"),
-        ({**good, "image": np.full((1, 5, 4, 3), 7e4, np.float32)}, "70000"),
-        ({**good, "image": np.full((1, 5, 4, 3), np.nan, np.float32)}, "NaN"),
         ({**good, "image": np.zeros((2, 5, 4, 3), np.float32)}, "samples"),
     ):
         with pytest.raises(UsageError, match=message):
@@ -204,16 +202,6 @@ def test_custom_layers_take_and_give_maps_as_the_sdk_does(channels: int, transpo
     for result in trial.run(samples({"in": values[0]})).outputs:
         np.testing.assert_array_equal(result, values + np.arange(shape.size).reshape(values.shape))
     assert audit(tmp_path / "net_gen.cpp", None).findings == ()
-
-
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [(1e5, r"100000, and the device's numbers \(FP16\) end at 65504"), (np.nan, "NaN or infinity"), (np.inf, "NaN or infinity")],
-)  # fmt: skip
-def test_an_input_that_the_device_cannot_hold_is_refused(value: float, reason: str) -> None:
-    graph = Graph((Node("x", ops.Input(Shape(1, 1, 8))), Node("y", ops.Activation(ops.Relu()), ("x",))), ("y",))
-    with pytest.raises(UsageError, match=rf'DV706: the input "x" holds {reason}[\s\S]*arrays are used as they are'):
-        input_bytes(build(graph, config(Path("graph.keras"))), {"x": np.full((1, 1, 1, 8), value, np.float32)})
 
 
 def restricted() -> dict[str, tuple[str, Graph]]:
