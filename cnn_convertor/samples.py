@@ -133,19 +133,35 @@ def axes_of(graph: Graph) -> dict[str, str]:
     return {node.name: node.op.axes for node in graph.inputs if isinstance(node.op, Input)}
 
 
+def integers_of(graph: Graph) -> dict[str, tuple[int, int]]:
+    """The inputs of which the framework takes integers -> the smallest and the largest."""
+    inputs = {node.name: node.op for node in graph.inputs if isinstance(node.op, Input)}
+    return {name: op.integers for name, op in inputs.items() if op.integers is not None}
+
+
 def prepared(graph: Graph, preparation: Preparation) -> Preparation:
-    """The preparation of a network's images. Where none is given, and the framework takes integers, these are the pixels."""
-    is_whole = any(node.op.is_whole for node in graph.inputs if isinstance(node.op, Input))
-    return replace(preparation, is_given=True, is_whole=True) if is_whole and not preparation.is_given else preparation
+    """The preparation of a network's images. Where the framework takes integers, pixels are whole numbers, and, if they fit, the input."""
+    if not (ranges := integers_of(graph).values()):
+        return preparation
+    fit = all(low <= 0 and high >= BRIGHTEST for low, high in ranges)
+    return replace(preparation, is_whole=True, is_given=preparation.is_given or fit)
 
 
 # --- random --------------------------------------------------------------------------------------------------------------
 
 
-def random_samples(shapes: Mapping[str, Shape], preparation: Preparation, *, samples: int, seed: int) -> Samples:
+def random_samples(
+    shapes: Mapping[str, Shape],
+    preparation: Preparation,
+    *,
+    samples: int,
+    seed: int,
+    integers: Mapping[str, tuple[int, int]] = {},
+) -> Samples:
     """Random images, piecewise smooth like photographs, from black to white, prepared as images are.
 
-    Without mean and scale their values range from -1 to 1. The same seed gives the same images. Raises MemoryError for too many.
+    Without mean and scale their values range from -1 to 1, or, where the framework takes integers, over these, at most from 0 to 255.
+    The same seed gives the same images. Raises MemoryError for too many.
     """
     if samples < 1:
         raise UsageError.of("DV707", f"expected at least one sample, not {samples}", hint="samples=4")
@@ -153,16 +169,29 @@ def random_samples(shapes: Mapping[str, Shape], preparation: Preparation, *, sam
         inputs = {name: np.empty((samples, *shape), np.float32) for name, shape in shapes.items()}
     except ValueError as error:  # more bytes than NumPy can count
         raise MemoryError from error
+    ends: list[float] = []
     for name, shape in shapes.items():
         # the images of an input do not depend on the other inputs
         random = np.random.default_rng([seed, zlib.crc32(name.encode())])
         is_prepared = preparation.is_given and preparation.fits(shape.channels)
+        low, high = preparation.range if is_prepared else _levels(integers.get(name))
+        ends += low, high
         for values in inputs[name]:
             image = _random_image(random, shape)
-            values[...] = preparation.apply(image * BRIGHTEST) if is_prepared else image * 2 - 1
+            if is_prepared:
+                values[...] = preparation.apply(image * BRIGHTEST)
+            else:
+                levels = image * (high - low) + low
+                values[...] = np.rint(levels) if name in integers else levels
         _check_halves(_RANDOM, name, inputs[name])
-    low, high = preparation.range
-    return Samples(inputs, f"random images, seed {seed}, {low:g} to {high:g}", {})
+    return Samples(inputs, f"random images, seed {seed}, {min(ends):g} to {max(ends):g}", {})
+
+
+def _levels(integers: tuple[int, int] | None) -> tuple[float, float]:
+    """The ends of random numbers that no preparation gives. integers: those that the framework takes, if it does."""
+    if integers is None:
+        return -1.0, 1.0
+    return (0.0, BRIGHTEST) if integers[1] >= BRIGHTEST else integers
 
 
 def _random_image(random: np.random.Generator, shape: Shape) -> NDArray[np.float64]:
@@ -209,7 +238,7 @@ def samples_of(
     """The samples for a network: in a file or a folder, as `read_samples` reads them, or in arrays; None: random images."""
     shapes, preparation = shapes_of(graph), prepared(graph, preparation)
     if given is None:
-        return random_samples(shapes, preparation, samples=samples, seed=seed)
+        return random_samples(shapes, preparation, samples=samples, seed=seed, integers=integers_of(graph))
     if isinstance(given, str | os.PathLike):
         return read_samples(Path(given), shapes, preparation, axes_of(graph))
     return _samples(_ARRAYS, arrays_of(given), shapes, axes_of(graph))

@@ -13,6 +13,11 @@ from cnn_convertor.ir.ops import Axis, Crop, Op, Padding, Pair, Reduction, Scale
 Numbers: TypeAlias = Constant | NDArray[np.floating[Any]] | float
 
 
+def range_of(type: np.dtype[Any]) -> tuple[int, int]:
+    """The smallest and the largest number of an integer type, or of booleans."""
+    return (0, 1) if type.kind == "b" else (int(np.iinfo(type).min), int(np.iinfo(type).max))
+
+
 def filled(value: float, size: int) -> Constant:
     """The same number `size` times."""
     return Constant.of(np.broadcast_to(np.float32(value), (size,)))

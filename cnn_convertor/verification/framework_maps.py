@@ -80,10 +80,12 @@ def missing(package: str, extra: str = "verify") -> UsageError:
     return UsageError(Problem("DV711", problem, hint=f"{how_to_install(extra)}; or {HINT}"))
 
 
-def no_integers(name: str, type: object) -> UsageError:
+def no_integers(name: str, low: int, high: int) -> UsageError:
     """A sample of an input that the framework would turn into integers, which the device does not."""
-    problem = f'the model takes integers ({type}) for the input "{name}", and a sample holds other numbers'
-    return UsageError.of("DV707", problem, hint=f"give numbers of the type {type} with --inputs")
+    problem = (
+        f'the model takes integers from {low:,} to {high:,} for the input "{name}", and a sample holds other numbers'
+    )
+    return UsageError.of("DV707", problem, hint="give such integers with --inputs, or correct [INPUT] mean and scale")
 
 
 def first_line(error: Exception) -> str:

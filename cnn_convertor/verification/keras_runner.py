@@ -17,8 +17,8 @@ from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem, Us
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.frontends.keras.importer import read_axes
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.ir.ops import Custom, Input, Order
-from cnn_convertor.samples import BATCH
+from cnn_convertor.ir.ops import Custom, Order
+from cnn_convertor.samples import BATCH, integers_of
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import HINT, KEPT, Reference, as_maps, as_output, no_integers
 from cnn_convertor.verification.keras_formulas import Blob
@@ -98,10 +98,9 @@ class _OpenModel(NamedTuple):
     def run(self, model: Model, inputs: Mapping[str, Maps]) -> Reference:
         """The results for samples. Raises ModelError when Keras cannot compute them."""
         graph, orders = self.graph, self.orders
-        for node in graph.inputs:
-            values = inputs[node.name]
-            if isinstance(node.op, Input) and node.op.is_whole and not np.array_equal(values, np.rint(values)):
-                raise no_integers(node.name, "int")
+        for name, (low, high) in integers_of(graph).items():
+            if not np.array_equal(inputs[name], np.rint(inputs[name]).clip(low, high)):
+                raise no_integers(name, low, high)
         arrays = [
             _for_keras(inputs[node.name], shape, orders[layer_of(graph, node.name)])
             for node, shape in zip(graph.inputs, self.shapes, strict=True)

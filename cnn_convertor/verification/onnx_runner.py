@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem
 from cnn_convertor.files.temporary import temporary_folder
+from cnn_convertor.frontends.arithmetic import range_of
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.onnx.input_layout import channels_last
@@ -219,7 +220,7 @@ def _as_array(values: Maps, info: ValueInfo, is_last: bool) -> Numbers:
     with np.errstate(invalid="ignore"):  # what does not fit is refused
         converted = array.reshape(_dims(info, array.shape)).astype(type)
     if info.type not in FLOATS and not np.array_equal(converted, array.reshape(converted.shape)):
-        raise no_integers(info.name, type)
+        raise no_integers(info.name, *range_of(type))
     return converted
 
 

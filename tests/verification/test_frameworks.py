@@ -56,13 +56,15 @@ def test_only_a_refusal_leaves_a_network_to_the_next_framework(
 
 
 def test_a_keras_model_that_takes_integers_reads_whole_numbers_alone(keras: Any, tmp_path: Path) -> None:
-    image = keras.Input((6, 5, 3), dtype="uint8", name="image")
+    image = keras.Input((6, 5, 3), dtype="uint8", name="image")  # its reference takes numbers from -1 to 1
     keras.Model(image, keras.layers.Rescaling(0.5)(image)).save(path := tmp_path / "m.keras")
-    with pytest.raises(UsageError, match=r'DV707.*integers \(int\) for the input "image"'):
+    with pytest.raises(UsageError, match=r'DV707.*integers from 0 to 255 for the input "image"'):
         reference(path)
     values = np.arange(90, dtype=np.float32).reshape(1, 6, 5, 3)
     found = frameworks.run(config(path).model, load(path, path), {"image": values})
     assert np.array_equal(found.outputs[0], values / 2)
+    with pytest.raises(UsageError, match="DV707"):
+        frameworks.run(config(path).model, load(path, path), {"image": values + 200})
 
 
 def check(path: Path, **fields: Any) -> list[str]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import DTypeLike
 
-from cnn_convertor.errors import ModelError, UsageError
+from cnn_convertor.errors import ConvertorWarning, ModelError, UsageError
 from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.frontend import Model
-from cnn_convertor.samples import Preparation, prepared, random_samples, shapes_of
+from cnn_convertor.samples import Preparation, prepared, random_samples, samples_of, shapes_of
 from cnn_convertor.verification import framework_maps, frameworks, onnx_runner
 from cnn_convertor.verification.onnx_runner import open_session
 from frontends.onnx.networks import Network, helper, load, onnx, results_of, with_open_sizes
@@ -214,10 +216,38 @@ def test_a_model_that_takes_integers_reads_pixels_alone(tmp_path: Path) -> None:
     found = frameworks.run(Model(frontend, path, path), graph, images)
     np.testing.assert_allclose(found.outputs[0], np.sqrt(images["x"]), rtol=1e-6)
     given = Preparation((1.0,), 0.5, is_given=True)
-    assert prepared(graph, given) == given
+    assert prepared(graph, given) == replace(given, is_whole=True)
     for wrong in (0.5, -1.0, 256.0, 1e30):
-        with pytest.raises(UsageError, match=r'DV707.*integers \(uint8\) for the input "x"'):
+        with pytest.raises(UsageError, match=r'DV707.*integers from 0 to 255 for the input "x"'):
             frameworks.run(Model(frontend, path, path), graph, {"x": np.full((1, 6, 5, 4), wrong, np.float32)})
+
+
+@pytest.mark.parametrize(
+    ("type", "low", "high"),
+    [(np.int8, -128, 127), (np.bool_, 0, 1), (np.int16, 0, 255), (np.uint16, 0, 255), (np.int64, 0, 255)],
+)
+def test_random_images_hold_numbers_of_the_types_that_a_model_takes(
+    type: DTypeLike, low: int, high: int, tmp_path: Path
+) -> None:
+    network = Network([helper.make_node("Cast", ["x"], ["y"], to=1)], {"x": np.ones((1, 4, 6, 5), type)}, {})
+    path = network.write(tmp_path / "net.onnx")
+    frontend, graph = recognize(path), load(path)
+    assert frontend is not None
+    samples = samples_of(None, graph, Preparation())
+    images = samples.inputs["x"]
+    assert images.min() == low and images.max() == high and samples.source.endswith(f", {low} to {high}")
+    found = frameworks.run(Model(frontend, path, path), graph, samples.inputs)
+    np.testing.assert_array_equal(found.outputs[0], images)
+    centered = samples_of(None, graph, Preparation((128.0,), is_given=True)).inputs["x"]
+    assert np.array_equal(centered, np.rint(centered)) and centered.min() == -128 and centered.max() == 127
+
+
+def test_an_image_for_a_model_that_takes_other_integers_than_pixels_is_worth_a_warning(tmp_path: Path) -> None:
+    network = Network([helper.make_node("Cast", ["x"], ["y"], to=1)], {"x": np.ones((1, 1, 6, 5), np.int8)}, {})
+    cv2 = pytest.importorskip("cv2")
+    cv2.imwrite(str(tmp_path / "a.png"), np.full((6, 5), 200, np.uint8))
+    with pytest.warns(ConvertorWarning, match="DV714"):
+        samples_of(tmp_path / "a.png", load(network.write(tmp_path / "net.onnx")), Preparation())
 
 
 def test_open_sizes_are_those_of_the_samples(tmp_path: Path) -> None:

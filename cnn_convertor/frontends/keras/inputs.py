@@ -41,7 +41,7 @@ def input_layer(reading: KerasReading) -> Value:
         reading.refuse(f"an input of {len(batch_shape)} axes is not supported", hint)
     axes = reading.map_axes(len(batch_shape))
     shape = _input_shape(reading, batch_shape[1:], axes)
-    op = ops.Input(shape, axes.value, not reading.is_real)
+    op = ops.Input(shape, axes.value, reading.integers)
     return Value(reading.builder.add(reading.layer.name, op, (), reading.origin), axes)
 
 

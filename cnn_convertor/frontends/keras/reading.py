@@ -8,6 +8,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError
+from cnn_convertor.frontends.arithmetic import range_of
 from cnn_convertor.frontends.builder import Builder
 from cnn_convertor.frontends.keras.axes import DATA_FORMATS, Axes, Rearranged, Value
 from cnn_convertor.frontends.keras.hdf5 import Index, Variable
@@ -30,6 +31,10 @@ HARMLESS = frozenset(
 )  # fmt: skip
 EPSILON = 1e-7  # keras.backend.epsilon()
 FLOATS = frozenset({"float16", "bfloat16", "float32", "float64", "mixed_float16", "mixed_bfloat16"})
+_INTEGERS = {
+    name: range_of(np.dtype(name))
+    for name in ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +102,11 @@ class KerasReading:
     def is_real(self) -> bool:
         """Whether the layer has floating-point numbers."""
         return _dtype(self.take("dtype")) in FLOATS
+
+    @property
+    def integers(self) -> tuple[int, int] | None:
+        """The smallest and the largest number, if the layer has integers."""
+        return _INTEGERS.get(_dtype(self.take("dtype")))
 
     def pair(self, name: str, default: Any = 1) -> Pair:
         """A setting that is (height, width), or one number for both; of a layer on rows: (1, steps)."""

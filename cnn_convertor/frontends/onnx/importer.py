@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem, UnsupportedError, warn
+from cnn_convertor.frontends.arithmetic import range_of
 from cnn_convertor.frontends.builder import Builder, PartialGraph
 from cnn_convertor.frontends.frontend import ReadOptions
 from cnn_convertor.frontends.nchw import letters_of, shape_of
@@ -20,7 +21,7 @@ from cnn_convertor.frontends.onnx.idioms import INVENTED, recognize_idioms
 from cnn_convertor.frontends.onnx.input_layout import TO_CHANNELS_LAST, channels_last, with_channels_first
 from cnn_convertor.frontends.onnx.model import DOMAINS, OLDEST_OPSET, OnnxModel, OnnxNode, ValueInfo, read_model
 from cnn_convertor.frontends.onnx.operators import onnx
-from cnn_convertor.frontends.onnx.quant_params import QuantParams, range_of
+from cnn_convertor.frontends.onnx.quant_params import QuantParams
 from cnn_convertor.frontends.onnx.quantized_operators import MOVES_QUANTIZED, spell_out
 from cnn_convertor.frontends.onnx.reading import HARMLESS, TAKES_INTEGERS, OnnxReading, OnnxTensor, Value
 from cnn_convertor.frontends.onnx.stored import Stored
@@ -135,7 +136,7 @@ class _Importer:
             dims = self._input_dims(info, where)
             axes = "HWC" if info.name in self._channels_last else letters_of(dims)
             integers = None if info.type in FLOATS else range_of(TYPES[info.type])
-            node = self._builder.add(info.name, Input(shape_of(dims), axes, integers is not None), (), where)
+            node = self._builder.add(info.name, Input(shape_of(dims), axes, integers), (), where)
             tensors.append(OnnxTensor(node, dims, integers))
             return [node]
 

@@ -14,11 +14,6 @@ from cnn_convertor.frontends.onnx.stored import Numbers
 from cnn_convertor.frontends.onnx.tensors import TYPES
 
 
-def range_of(type: np.dtype[Any]) -> tuple[int, int]:
-    """The smallest and the largest number of an integer type, or of booleans."""
-    return (0, 1) if type.kind == "b" else (int(np.iinfo(type).min), int(np.iinfo(type).max))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class QuantParams:
     """number = (integer - zero) * scale. scale, zero: of shapes that broadcast to the array. type: of the integers."""

@@ -28,12 +28,12 @@ from cnn_convertor.ir.ops.geometry import (
 class Input:
     """axes: the framework's own, after the batch, as letters of "HWC"; empty where they are not known.
 
-    is_whole: whether the framework takes integers.
+    integers: the smallest and the largest, where the framework takes integers.
     """
 
     shape: Shape
     axes: str = field(default="", compare=False, repr=False)
-    is_whole: bool = field(default=False, compare=False, repr=False)
+    integers: tuple[int, int] | None = field(default=None, compare=False, repr=False)
 
     def output_shape(self) -> Shape:
         if min(self.shape) < 1:

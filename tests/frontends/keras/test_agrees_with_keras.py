@@ -144,13 +144,14 @@ def test_channels_first_is_channels_last_with_other_axes(
 
 
 def test_an_input_of_integers_is_known(keras: Keras, tmp_path: Path) -> None:
-    for dtype in ("uint8", "int32", "float16", "float32"):
+    ranges = {"uint8": (0, 255), "int32": (-(2**31), 2**31 - 1), "float16": None, "float32": None}
+    for dtype, integers in ranges.items():
         image = keras.Input((6, 6, 4), dtype=dtype)
         model = keras.Model(image, keras.layers.Rescaling(1 / 255)(image))
         for name in ("model.keras", "model.h5"):
             model.save(tmp_path / name)
             (node,) = load(tmp_path / name, tmp_path / name).inputs
-            assert isinstance(node.op, Input) and node.op.is_whole == ("int" in dtype)
+            assert isinstance(node.op, Input) and node.op.integers == integers
 
 
 def test_half_precision_variables(keras: Keras, tmp_path: Path) -> None:

@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from cnn_convertor.frontends.arithmetic import scale_and_shift
+from cnn_convertor.frontends.arithmetic import range_of, scale_and_shift
 from cnn_convertor.frontends.onnx.operators.logic import differ
-from cnn_convertor.frontends.onnx.quant_params import range_of
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
 from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.frontends.onnx.tensors import BOOL, FLOATS, TYPES

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from cnn_convertor.errors import Problem, warn
+from cnn_convertor.frontends.arithmetic import range_of
 from cnn_convertor.frontends.onnx.operators.elementwise import scaled
-from cnn_convertor.frontends.onnx.quant_params import QuantParams, quant_params_of, range_of
+from cnn_convertor.frontends.onnx.quant_params import QuantParams, quant_params_of
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
 from cnn_convertor.ir import ops
 
