@@ -24,10 +24,20 @@ from cnn_convertor.files.package_files import folder_of
 from cnn_convertor.workers.outcomes import Outcome, problems_of
 
 
+class CommandsOfSubject(click.Group):
+    """The commands of one subject, such as `cache`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing:
+            ctx.fail(f"expected a command: {', '.join(sorted(self.commands))}")
+        return super().parse_args(ctx, args)
+
+
 class Commands(click.Group):
     """Commands, with `convert` as the default: `a.ini b.ini` means `convert a.ini b.ini`."""
 
     default = "convert"
+    group_class = CommandsOfSubject
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own = {name for parameter in self.get_params(ctx) for name in parameter.opts}

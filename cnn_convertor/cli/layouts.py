@@ -88,7 +88,10 @@ def layouts() -> None:
 @click.argument("family", metavar="[FAMILY]", required=False)
 @with_console
 def list_layouts(console: Console, family: str | None) -> None:
-    """List the named layouts of all families, or of one (plain, dv700, nvdla, bpu or cldnn)."""
+    """List the named layouts.
+
+    Without a family (plain, dv700, nvdla, bpu or cldnn), it lists all.
+    """
     from cnn_convertor.layouts.names import LAYOUTS
     from cnn_convertor.layouts.nvdla.pixels import FORMATS
 
@@ -117,7 +120,10 @@ def list_layouts(console: Console, family: str | None) -> None:
 def describe_layout(
     console: Console, name: str, shape: tuple[int, ...], element: str | None, picture: Path | None
 ) -> None:
-    """Show where elements lie in a layout: formula, size, first elements."""
+    """Show where elements lie in a layout.
+
+    It prints the formula, the size and the first elements.
+    """
     from cnn_convertor.files import replacing
     from cnn_convertor.layouts.describe import describe, svg
     from cnn_convertor.layouts.names import layout_of
@@ -182,10 +188,14 @@ def _moves(name: str, text: str, **plain: str) -> None:
 
 
 _moves("pack", "Pack an array, IN.npy, into memory, OUT.bin.", source_layout="NCHW")
-_moves("unpack", "Unpack memory, IN.bin, into an array, OUT.npy, of the given --shape and --element.", to="NCHW")
+_moves(
+    "unpack",
+    "Unpack memory, IN.bin, into an array, OUT.npy.\n\nThe array has the given --shape and --element.",
+    to="NCHW",
+)
 _moves(
     "convert",
-    "Move an array from one layout into another; .npy files hold arrays, others memory.",
+    "Move an array from one layout into another.\n\nFiles that end in .npy hold arrays, others memory.",
     source_layout="NCHW",
 )
 

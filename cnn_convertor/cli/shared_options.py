@@ -137,11 +137,9 @@ def with_workers(command: Callable[..., int]) -> Callable[..., int]:
     return jobs(scheduler(ship(run)))
 
 
-def with_device(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options that describe the device."""
-    name = click.option(
-        "--device", metavar="NAME|FILE", help="The target board (see docs/devices.md), in place of the ini file's."
-    )
+def with_device(command: Callable[..., int], besides: str = "") -> Callable[..., int]:
+    """Add the options that describe the device. besides: what else says where a network runs, for --help."""
+    name = click.option("--device", metavar="NAME|FILE", help=f"The target board (see docs/devices.md){besides}.")
     kernel = click.option(
         "--max-kernel-size",
         metavar="N",
@@ -162,7 +160,7 @@ def with_network(command: Callable[..., int]) -> Callable[..., int]:
     code = click.option(
         "--no-custom-code", is_flag=True, help="Refuse networks with custom_layer, which is Python code."
     )
-    return with_device(code(command))
+    return with_device(code(command), ", in place of the ini file's")
 
 
 def with_inputs(command: Callable[..., int]) -> Callable[..., int]:

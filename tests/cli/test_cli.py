@@ -243,10 +243,18 @@ def test_verbose_tells_the_time_of_each_step_and_more_of_the_result(
     assert rows in out and out.endswith("\n  files            out/a\n")
 
 
+@pytest.mark.parametrize("subject", ["board", "cache", "layouts"])
+def test_the_list_of_commands_shows_whole_sentences(subject: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([subject, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "..." not in shown.partition("Commands:")[2] != ""
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "expected a NET.ini, a model or a command"),
+        (["board"], "DV100: expected a command: kit, probe\n"),
         (["convert"], "Missing argument 'MODEL_OR_INI...'"),
         (["--max_kernel_sise", "3", "a.ini"], "--max-kernel-size"),
         (["--ub-size", "many", "a.ini"], '"many" is not a whole number of at least 1'),
