@@ -14,10 +14,11 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import ONE, Padding, Pair, Shape, Window
-from cnn_convertor.palettes import last_biases
+from cnn_convertor.palettes import last_biases, layer_inputs
 from cnn_convertor.palettes.last_biases import mean_errors
 from cnn_convertor.pipeline import build
 from cnn_convertor.samples import Samples
+from cnn_convertor.workers.processes import HERE, Processes, Workers
 from verification.trials import config
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -43,13 +44,13 @@ def two_ends(bias: Real, activation: ops.Function | None) -> Graph:
     return Graph((*nodes, Node("largest", largest, ("b",))), ("a", "largest"))
 
 
-def shifts(inputs: Real, folder: Path, activation: ops.Function | None = None) -> dict[int, Real]:
+def shifts(inputs: Real, folder: Path, activation: ops.Function | None = None, on: Workers = HERE) -> dict[int, Real]:
     chosen = config(Path("graph.keras"), fusion="none")
     pair = [
         install_data(graph, build(graph, chosen), folder / str(i), device=DV700)
         for i, graph in enumerate((two_ends(np.zeros(CHANNELS), activation), two_ends(ERRORS, activation)))
     ]
-    return mean_errors((pair[0], pair[1]), Samples({"x": inputs.astype(np.float32)}, "", {}))
+    return mean_errors((pair[0], pair[1]), Samples({"x": inputs.astype(np.float32)}, "", {}), on=on)
 
 
 def images(samples: int) -> Real:
@@ -72,6 +73,14 @@ def test_errors_count_as_far_as_the_activation_lets_them(tmp_path: Path) -> None
     wanted = np.stack([errors[..., c][inputs[..., c] > 0].mean() for c in range(CHANNELS)])
     measured = shifts(inputs, tmp_path, ops.Relu())
     np.testing.assert_allclose(measured[1], wanted, atol=0.02)
+
+
+def test_processes_change_no_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layer_inputs, "_AT_A_TIME", 1)  # each sample is a batch
+    found = [shifts(images(5), tmp_path / str(jobs), ops.Relu(), Processes(jobs)) for jobs in (1, 2)]
+    assert [each.keys() for each in found] == [{1, 2}, {1, 2}]
+    for index in (1, 2):
+        np.testing.assert_array_equal(found[0][index], found[1][index])
 
 
 def test_one_sample_tells_no_mean(tmp_path: Path) -> None:
