@@ -24,6 +24,7 @@ LEAST = "kWorthAThread = 16384;"
 CHANNELS = range(1, 18)
 SIZES = ((7, 5), (1, 9), (13, 1), (9, 12))
 FORMATS = ("kHalf", "kFloat", "kFloatPlain")
+EXTREMES = np.array([np.nan, np.inf, -np.inf, 6e4, 1e-7], np.float16)
 BY_ELEMENTS = (ops.Unary, ops.Binary, ops.InPieces)
 # What C++ makes of NaN in comparisons, of infinity times 0, and of a root of a negative infinity is its own.
 OWN = {ops.MaxPool2d, ops.MaxUnpool, ops.ArgMax, ops.DetectionOutput, ops.BinaryOp.MAXIMUM, ops.BinaryOp.MINIMUM}
@@ -146,14 +147,14 @@ int main() {
 
 
 class Case(NamedTuple):
-    """A function on maps. call: its number."""
+    """A function on maps. call: its number. formats: of the inputs and the output."""
 
     name: str
     call: int
     op: ops.Op
     inputs: tuple[Array, ...]
     output: Shape
-    format: int
+    formats: tuple[int, ...]
 
 
 def examples() -> list[tuple[str, Example]]:
@@ -194,10 +195,9 @@ def cases() -> Iterator[Case]:
                 values = [np.array(each, np.float16).astype(np.float32) for each in given]
                 if has_extremes:
                     for array in values:
-                        array.reshape(-1)[:: max(array.size // 3, 1)] = random.choice(
-                            [np.nan, np.inf, -np.inf, 6e4, 1e-7]
-                        )
-                yield Case(f"{name} of {shapes}", call, example.op, tuple(values), output, int(random.integers(3)))
+                        array.reshape(-1)[:: max(array.size // 3, 1)] = random.choice(EXTREMES)
+                formats = tuple(map(int, random.integers(len(FORMATS), size=len(values) + 1)))
+                yield Case(f"{name} of {shapes}", call, example.op, tuple(values), output, formats)
 
 
 def arrays_of(op: ops.Op) -> list[Array]:
@@ -207,9 +207,11 @@ def arrays_of(op: ops.Op) -> list[Array]:
 
 
 def stdin_of(case: Case) -> bytes:
-    inputs = [*case.inputs, *arrays_of(case.op)]
-    maps = [(*array.shape, FORMATS.index("kFloat")) for array in inputs]
-    numbers = [case.call, len(maps) + 1, *(n for each in maps for n in each), *case.output, case.format]
+    arrays = arrays_of(case.op)
+    inputs, (*formats, output) = [*case.inputs, *arrays], case.formats
+    formats += [FORMATS.index("kFloat")] * len(arrays)
+    maps = [(*array.shape, number) for array, number in zip(inputs, formats, strict=True)]
+    numbers = [case.call, len(maps) + 1, *(n for each in maps for n in each), *case.output, output]
     return struct.pack(f"<{len(numbers)}i", *numbers) + b"".join(array.astype("<f4").tobytes() for array in inputs)
 
 
@@ -270,7 +272,7 @@ def agrees(case: Case, values: Array) -> bool:
         return True
     with np.errstate(all="ignore"):
         expected = execute(case.op, *(array.astype(np.float64) for array in case.inputs))
-        exact = expected.astype(np.float16 if case.format == 0 else np.float32).astype(np.float64)
+        exact = expected.astype(np.float16 if case.formats[-1] == 0 else np.float32).astype(np.float64)
         tolerance = 2e-3 * np.abs(exact[np.isfinite(exact)]).max(initial=1e-3)
         return bool(np.isclose(values, exact, rtol=2e-3, atol=tolerance, equal_nan=True).all())
 

@@ -262,6 +262,11 @@ struct IsLong {
   static const bool value = false;
 };
 
+struct Same {
+  template <class V>
+  V operator()(V x) const { return x; }
+};
+
 // y = f(x) for elements that lie one after the other.
 template <class F>
 void Transform(Elements x, Elements y, std::size_t count, F f) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "block.h"
+#include "moves.h"
 #include "tensor.h"
 #include "values.h"
 
@@ -34,17 +35,23 @@ struct Between {
 
 inline void Resize(const Tensor &x, const Tensor &y, bool is_bilinear, Sampling sampling) {
   const auto held = [](int i, int size) { return std::min(std::max(i, 0), size - 1); };
+  if (!is_bilinear) {
+    const auto nearest = [&](int from, int to) {
+      std::vector<int> places;
+      for (int i = 0; i < to; ++i) {
+        const float place = Sample(i, from, to, sampling) + (sampling == kAsymmetric ? 0.0f : 0.5f);
+        places.push_back(held(static_cast<int>(std::floor(place)), from));
+      }
+      return places;
+    };
+    Move(x, {nearest(x.height, y.height), nearest(x.width, y.width), Range(x.channels)}, y);
+    return;
+  }
   const std::size_t channels = static_cast<std::size_t>(y.channels);
   Values from = Values::Of(x), to(y);
   std::vector<float> above(channels), below(channels);
   y.ForPixels(2 * y.channels, [&, above, below](int h, int w) mutable {
     const float i = Sample(h, x.height, y.height, sampling), j = Sample(w, x.width, y.width, sampling);
-    if (!is_bilinear) {
-      const float half = sampling == kAsymmetric ? 0.0f : 0.5f;
-      const int row = static_cast<int>(std::floor(i + half)), column = static_cast<int>(std::floor(j + half));
-      std::copy_n(from.At(held(row, x.height), held(column, x.width), 0), channels, to.At(h, w, 0));
-      return;
-    }
     const float row = std::floor(i), column = std::floor(j);
     const int top = held(static_cast<int>(row), x.height), bottom = held(static_cast<int>(row) + 1, x.height);
     const int left = held(static_cast<int>(column), x.width), end = held(static_cast<int>(column) + 1, x.width);

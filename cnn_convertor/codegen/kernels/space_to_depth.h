@@ -4,23 +4,23 @@
 #define DV700_CPU_SPACE_TO_DEPTH_H
 
 #include <algorithm>
+#include <vector>
 
+#include "moves.h"
 #include "tensor.h"
-#include "values.h"
 
 namespace dv700_cpu {
 
 // Blocks of pixels become pixels; outside of x there are zeros.
 inline void SpaceToDepth(const Tensor &x, const Tensor &y, int block_height, int block_width, int top, int left) {
-  Values from = Values::Of(x), to(y);
-  y.ForPixels(y.channels, [&](int h, int w) {
-    for (int c = 0, inside = 0; c < y.channels; c += x.channels, ++inside) {
-      const int i = h * block_height + inside / block_width - top, j = w * block_width + inside % block_width - left;
-      const bool is_in = i >= 0 && i < x.height && j >= 0 && j < x.width;
-      if (is_in) std::copy_n(from.At(i, j, 0), x.channels, to.At(h, w, c));
-    }
-  });
-  to.Write(y);
+  const auto inside = [](std::vector<int> places, int size) {
+    for (int &place : places) place = place < size ? std::max(place, -1) : -1;
+    return places;
+  };
+  for (int i = 0; i < block_height; ++i)
+    for (int j = 0; j < block_width; ++j)
+      Move(x, {inside(Range(y.height, i - top, block_height), x.height), inside(Range(y.width, j - left, block_width), x.width),
+               Range(x.channels)}, y, Steps{0, 0, (i * block_width + j) * x.channels});
 }
 
 }  // namespace dv700_cpu

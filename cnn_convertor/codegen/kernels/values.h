@@ -13,11 +13,6 @@
 
 namespace dv700_cpu {
 
-struct Same {
-  template <class V>
-  V operator()(V x) const { return x; }
-};
-
 // In the order height, width, channels.
 class Values {
  public:

@@ -159,11 +159,13 @@ class Tensor {
 
   // The number of an element, counted in the order of the memory.
   std::size_t Index(int y, int x, int c) const {
-    const int first = (c >> shift_) << shift_;
-    const int together = Together(first);
-    const std::size_t pixel = static_cast<std::size_t>(y) * row_ + static_cast<std::size_t>(x) * column_;
-    return static_cast<std::size_t>(first) * height * width + pixel * together + (c - first);
+    const int first = First(c), together = Together(first);
+    return static_cast<std::size_t>(first) * height * width + Pixel(y, x) * together + (c - first);
   }
+
+  // The number of a pixel, and the channel that begins a chunk.
+  std::size_t Pixel(int y, int x) const { return static_cast<std::size_t>(y) * row_ + static_cast<std::size_t>(x) * column_; }
+  int First(int c) const { return (c >> shift_) << shift_; }
 
   // How many channels of a pixel lie one after the other, beginning with one that begins a chunk.
   int Together(int first) const { return shift_ == 31 ? channels : std::min(8, channels - first); }
@@ -485,6 +487,11 @@ struct IsLong {
   static const bool value = false;
 };
 
+struct Same {
+  template <class V>
+  V operator()(V x) const { return x; }
+};
+
 // y = f(x) for elements that lie one after the other.
 template <class F>
 void Transform(Elements x, Elements y, std::size_t count, F f) {
@@ -580,11 +587,6 @@ __attribute__((always_inline)) inline V PowerOfTwo(V x) {
   std::memcpy(&power, &bits, sizeof(power));
   return sum * power;
 }
-
-struct Same {
-  template <class V>
-  V operator()(V x) const { return x; }
-};
 
 // In the order height, width, channels.
 class Values {
