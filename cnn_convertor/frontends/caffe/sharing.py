@@ -76,6 +76,6 @@ def _nothing_named(definition: Path) -> ModelError:
     """One error for all layers with weights when the user names no file of weights."""
     beside = sorted(path.name for path in definition.parent.glob("*.caffemodel"))
     name = beside[0] if len(beside) == 1 else "NAME.caffemodel"
-    reason = "the weights are missing: a .prototxt holds none, and the ini file names no other file"
-    hint = f"add the line data = {name} to [INPUT] in the ini file"
+    reason = "the weights are missing: a .prototxt holds none, and no other file is named"
+    hint = f"add the line data = {name} to [INPUT] in the ini file; `init MODEL` makes one"
     return ModelError.of("DV204", reason, Origin(str(definition)), hint)

@@ -191,8 +191,8 @@ def test_a_network_without_weights_needs_no_weights_file(tmp_path: Path) -> None
         load_caffe(definition, definition)
     (problem,) = caught.value.problems
     assert problem.code == "DV204"
-    assert problem.message == "the weights are missing: a .prototxt holds none, and the ini file names no other file"
-    assert problem.hint == "add the line data = NAME.caffemodel to [INPUT] in the ini file"
+    assert problem.message == "the weights are missing: a .prototxt holds none, and no other file is named"
+    assert problem.hint == "add the line data = NAME.caffemodel to [INPUT] in the ini file; `init MODEL` makes one"
     (tmp_path / "net.caffemodel").touch()
     with pytest.raises(ModelError, match=r"add the line data = net\.caffemodel to"):
         load_caffe(definition, definition)
