@@ -60,6 +60,8 @@ def report(
 
     if opens and html is None:
         raise UsageError.of("DV100", "--open needs --html: it opens that file")
+    if inputs is not None and not verified and board is None:
+        raise UsageError.of("DV100", "--inputs goes with --verify or --board alone, which run the network")
     config = Config.of(ini, calibrate=calibrate, **device)
     old = None if earlier is None else earlier_report(earlier)
     with console.progress(config.name, verbose=config.verbose) as progress:

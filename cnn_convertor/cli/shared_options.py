@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable
@@ -37,9 +38,11 @@ class Number(click.types.FloatParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            return super().convert(value, param, ctx)
+            if math.isnan(number := super().convert(value, param, ctx)):
+                raise click.BadParameter("")
         except click.BadParameter:
             self.fail(f'"{value}" is not a number', param, ctx)
+        return number
 
 
 class Address(click.types.StringParamType):
@@ -94,17 +97,19 @@ with_format = click.option(
 
 
 def check_apart(context: click.Context) -> None:
-    """Raises click.UsageError when a command would write two files to one place, or one over its argument."""
+    """Raises click.UsageError when a command would write two files to one place, or one over a file that it reads."""
     named: dict[str, str] = {}
-    for parameter in sorted(context.command.params, key=lambda each: isinstance(each, click.Option)):
-        values, name = context.params.get(str(parameter.name)), parameter.opts[0]
-        if isinstance(parameter, click.Argument):
-            paths = values if isinstance(values, tuple) else (values,)
-            named |= {os.path.realpath(path): "the argument" for path in paths if isinstance(path, Path)}
-        elif isinstance(parameter.type, Output) and isinstance(values, Path):
-            is_device = values.exists() and not values.is_file()  # it takes any number of files
-            if not is_device and (other := named.setdefault(os.path.realpath(values), name)) != name:
-                raise click.UsageError(f"{other} and {name} name the same file, {values}")
+    for parameter in sorted(context.command.params, key=lambda each: isinstance(each.type, Output)):
+        values = context.params.get(str(parameter.name))
+        name = "the argument" if isinstance(parameter, click.Argument) else parameter.opts[0]
+        for path in values if isinstance(values, tuple) else (values,):
+            if not isinstance(path, Path) or (
+                path.exists() and not path.is_file()
+            ):  # a device takes any number of files
+                continue
+            other = named.setdefault(os.path.realpath(path), name)
+            if other != name and isinstance(parameter.type, Output):
+                raise click.UsageError(f"{other} and {name} name the same file, {path}")
 
 
 def with_workers(command: Callable[..., int]) -> Callable[..., int]:

@@ -226,7 +226,7 @@ def _verify_board(
             "which compares all layers of a few samples"
         )
         raise UsageError.of("DV100", problem)
-    if times is not None and times.suffix.lower() != ".json":
+    if times is not None and not (times.suffix.lower() == ".json" and times.is_file()):
         raise UsageError.of("DV100", "--times takes a board.json, as a probe writes it", Origin(str(times)))
     probed = None if times is None else read_board_file(times)
     with console.progress(config.name, verbose=config.verbose) as progress:

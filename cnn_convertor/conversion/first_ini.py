@@ -37,7 +37,7 @@ def first_ini(model: Path, output: Path | None) -> str:
     Raises UsageError when there cannot be one, ModelError when the model cannot be read at all.
     """
     if not model.is_file() or not is_model(model):
-        problem = "this is not a model" if model.is_file() else f'there is no file "{model}"'
+        problem = "this is not a model" if model.exists() else f'there is no file "{model}"'
         raise UsageError.of(
             "DV162", problem, Origin(str(model)), "give a .prototxt, .h5, .hdf5, .keras, .json or .onnx file"
         )

@@ -262,6 +262,10 @@ def test_the_list_of_commands_shows_whole_sentences(subject: str, capsys: pytest
         (["run", "a.ini", "--inputs", "x.npy", "--top", "x"], "'--top': \"x\" is not a whole number of at least 1"),
         (["run", "a.ini", "--inputs", "x.npy", "--top", "0"], "'--top': \"0\" is not a whole number of at least 1"),
         (["verify", "a.ini", "--min-sqnr", "high"], "'--min-sqnr': \"high\" is not a number"),
+        (["verify", "a.ini", "--min-sqnr", "nan"], "'--min-sqnr': \"nan\" is not a number"),
+        (["report", "a.ini", "--inputs", "x.npy"], "--inputs goes with --verify or --board alone"),
+        (["verify", "a.ini", "--board", ".", "--times", "none.json"], "--times takes a board.json"),
+        (["init", "."], "this is not a model"),
         *(
             (["verify", "a.ini", "--board", ".", *more], "do not go with --board")
             for more in (["--layers"], ["--jobs", "2"])
@@ -351,6 +355,8 @@ def test_an_unknown_device_is_misuse(folder: Path, capsys: pytest.CaptureFixture
         "sweep a.ini --vary fusion=none --csv x --json x",
         "b.ini a.ini --depfile a.ini",
         "verify a.ini --json a.ini",
+        "report a.ini --compare x --html x",
+        "run a.ini --inputs x -o x",
     ],
 )
 def test_no_file_takes_the_place_of_another_one(
