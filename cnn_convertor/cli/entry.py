@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 from cnn_convertor import __version__
 from cnn_convertor.cli import problems
 from cnn_convertor.cli.console import DONE, ENDED, FAILED, Console, called
-from cnn_convertor.cli.shared_options import check_apart
+from cnn_convertor.cli.shared_options import outputs_apart
 from cnn_convertor.cli.spellings import EARLIER_COMMANDS, current
 from cnn_convertor.errors import Problem, did_you_mean
 from cnn_convertor.files.interruption import Ended
@@ -101,9 +101,10 @@ def with_console(command: Callable[..., None]) -> Callable[..., int]:
     def run(verbose: int, quiet: bool, strict: bool, form: str = problems.TEXT, **others: Any) -> int:
         if verbose and quiet:
             raise click.UsageError("use either -v or -q")
-        check_apart(click.get_current_context())
+        written = outputs_apart(click.get_current_context())
         console = Console(-1 if quiet or form in problems.DOCUMENTS else verbose, strict=strict, form=form)
         with console.attempt(), console.notes():
+            _check(written)
             command(console=console, **others)
         console.close()
         return console.code
@@ -117,6 +118,15 @@ def with_console(command: Callable[..., None]) -> Callable[..., int]:
     )
     strict = click.option("--strict", is_flag=True, help="Treat warnings, like unknown keys of an ini file, as errors.")
     return verbose(quiet(strict(run)))
+
+
+def _check(paths: Sequence[Path]) -> None:
+    """Raises UsageError, before the work, for a file that cannot be written after it."""
+    if paths:
+        from cnn_convertor.files import replacing
+
+        for path in paths:
+            replacing.check_file(path)
 
 
 def save(path: Path | None, text: str) -> None:

@@ -96,20 +96,26 @@ with_format = click.option(
 )
 
 
-def check_apart(context: click.Context) -> None:
-    """Raises click.UsageError when a command would write two files to one place, or one over a file that it reads."""
+def outputs_apart(context: click.Context) -> list[Path]:
+    """The files that options of a command name, to be written.
+
+    Raises click.UsageError when it would write two files to one place, or one over a file that it reads.
+    """
     named: dict[str, str] = {}
+    outputs = []
     for parameter in sorted(context.command.params, key=lambda each: isinstance(each.type, Output)):
         values = context.params.get(str(parameter.name))
         name = "the argument" if isinstance(parameter, click.Argument) else parameter.opts[0]
         for path in values if isinstance(values, tuple) else (values,):
-            if not isinstance(path, Path) or (
-                path.exists() and not path.is_file()
-            ):  # a device takes any number of files
+            if not isinstance(path, Path):
                 continue
-            other = named.setdefault(os.path.realpath(path), name)
-            if other != name and isinstance(parameter.type, Output):
-                raise click.UsageError(f"{other} and {name} name the same file, {path}")
+            is_device = path.exists() and not path.is_file()  # it takes any number of files
+            other = name if is_device else named.setdefault(os.path.realpath(path), name)
+            if isinstance(parameter.type, Output):
+                outputs.append(path)
+                if other != name:
+                    raise click.UsageError(f"{other} and {name} name the same file, {path}")
+    return outputs
 
 
 def with_workers(command: Callable[..., int]) -> Callable[..., int]:

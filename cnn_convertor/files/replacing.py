@@ -75,11 +75,29 @@ def write(path: Path, contents: Contents) -> None:
 
     Links and special files such as /dev/stdout are not replaced: the contents go to their target.
     """
-    try:
-        if path.is_symlink() or (path.exists() and not path.is_file()):
-            _write(path, path, contents)
-        else:
+    with _naming(path):
+        if _is_replaced(path):
             replace_all(path.parent, {path.name: contents})
+        else:
+            _write(path, path, contents)
+
+
+def check_file(path: Path) -> None:
+    """Raises UsageError when `write` could not write the file, after the work."""
+    with _naming(path):
+        if _is_replaced(path):
+            check_writable(path.parent)
+
+
+def _is_replaced(path: Path) -> bool:
+    return not path.is_symlink() and (path.is_file() or not path.exists())
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Let errors name the file in place of its folder."""
+    try:
+        yield
     except UsageError as error:
         (problem,) = error.problems
         hint = problem.hint.replace("a folder that", "a file that")

@@ -129,3 +129,22 @@ def test_a_file_of_an_option_may_be_a_link(call: str, tmp_path: Path, monkeypatc
     places = {"NET": "net.ini", "MODEL": str(example / "digits.keras"), "TABLE": "table.csv", "FILE": "link"}
     assert cli.main([places.get(word, word) for word in call.split()]) == 0
     assert link.is_symlink() and (tmp_path / "target").stat().st_size
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "convert net.ini --depfile net.ini/x",
+        "verify net.ini --json net.ini/x",
+        "report net.ini --html x --svg net.ini/x",
+        "sweep net.ini --vary quantization=0,1 --csv net.ini/x",
+    ],
+)
+def test_a_file_that_cannot_be_written_is_found_before_the_network_is_read(
+    arguments: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network(tmp_path, "definition = missing.prototxt")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(arguments.split()) == 2
+    (error,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error")]
+    assert error == "error DV110: cannot write the outputs: there is a file in place of a folder"
