@@ -185,8 +185,11 @@ def _refusal(compiler: Compiler, said: str, source: Path, own: Sequence[Path]) -
     for path in own:
         if not path.is_file():
             where, hint = Origin(str(path)), "name a C++ file with --source"
-        elif match := re.search(rf"^{re.escape(str(path))}:(\d+):", said, re.MULTILINE):
-            where, hint = Origin(str(path), line=int(match[1])), "correct this file, which --source names"
+        elif match := re.search(rf"(?:^|:\s?){re.escape(str(path))}:(?:(\d+):)?", said, re.MULTILINE):
+            where, hint = (
+                Origin(str(path), line=int(match[1]) if match[1] else None),
+                "correct this file, which --source names",
+            )
     if "undefined reference to `custom_callback" in said:
         hint = "name the C++ file that defines the callbacks of the custom layers with --source"
     if any(text in said for text in _MISSING_FILE) and all(path.is_file() for path in own):

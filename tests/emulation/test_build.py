@@ -66,6 +66,9 @@ def test_an_error_in_a_source_of_the_user_names_its_line(tmp_path: Path) -> None
         building.build(tmp_path, NAME, sources=[tmp_path / "mine.cpp"])
     with pytest.raises(ConvertorError, match=r"--> .*none\.cpp\n  try: name a C\+\+ file"):
         building.build(tmp_path, NAME, sources=[tmp_path / "none.cpp"])
+    (tmp_path / "mine.txt").write_text("no source\n")  # the linker takes it for a script
+    with pytest.raises(ConvertorError, match=r"--> .*mine\.txt(:1)?\n  try: correct this file"):
+        building.build(tmp_path, NAME, sources=[tmp_path / "mine.txt"])
 
 
 @needs_compiler
