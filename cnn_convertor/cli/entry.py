@@ -23,6 +23,8 @@ from cnn_convertor.files.interruption import Ended
 from cnn_convertor.files.package_files import folder_of
 from cnn_convertor.workers.outcomes import Outcome, problems_of
 
+_WORDS = {"help": "--help", "version": "--version"}  # words that others write for options
+
 
 class CommandsOfSubject(click.Group):
     """The commands of one subject, such as `cache`."""
@@ -46,6 +48,8 @@ class Commands(click.Group):
             return super().parse_args(ctx, args if not args or args[0] in known else [self.default, *args])
         if not args:
             ctx.fail("expected a NET.ini, a model or a command")
+        if args[0] in _WORDS and not Path(args[0]).exists():
+            args = [*args[1:], _WORDS[args[0]]]
         if args[0] not in known:
             self._look_for_misspelling(ctx, *args[:1])
             self._look_for_a_late_command(ctx, args)

@@ -56,14 +56,23 @@ class Address(click.types.StringParamType):
         return str(value)
 
 
-class Output(click.Path):
-    """A file that the command writes, apart from all others that it names."""
+class File(click.Path):
+    """A file or a folder; not an empty text, which Python takes for the current folder."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
 
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("a path is empty", param, ctx)
+        return super().convert(value, param, ctx)
 
-FILE = click.Path(path_type=Path)
+
+class Output(File):
+    """A file that the command writes, apart from all others that it names."""
+
+
+FILE = File()
 OUTPUT = Output()
 COUNT = WholeNumber(1)
 ADDRESS = Address()
@@ -73,7 +82,7 @@ OUT = click.option(
 with_calibration = click.option(
     "--calibrate",
     metavar="PATH",
-    type=click.Path(path_type=Path),
+    type=FILE,
     help="Fit palettes to sample inputs: a .npz or .npy file, an image, or a folder of them.",
 )
 with_sources = click.option(

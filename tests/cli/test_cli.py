@@ -266,6 +266,8 @@ def test_the_list_of_commands_shows_whole_sentences(subject: str, capsys: pytest
         (["report", "a.ini", "--inputs", "x.npy"], "--inputs goes with --verify or --board alone"),
         (["verify", "a.ini", "--board", ".", "--times", "none.json"], "--times takes a board.json"),
         (["init", "."], "this is not a model"),
+        ([""], "'MODEL_OR_INI...': a path is empty"),
+        (["report", "a.ini", "--html", ""], "'--html': a path is empty"),
         *(
             (["verify", "a.ini", "--board", ".", *more], "do not go with --board")
             for more in (["--layers"], ["--jobs", "2"])
@@ -309,7 +311,7 @@ def test_shells_complete_commands_and_options(typed: str, completions: list[str]
 
 
 def test_help_names_the_options_and_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments in (["--help"], ["-h"]):
+    for arguments in (["--help"], ["-h"], ["help"]):
         assert cli.main(arguments) == 0
         out = capsys.readouterr().out
         for word in (
