@@ -67,10 +67,14 @@ def _text(path: Path) -> str:
             "DV101", f"this is not an ini file: {error}", Origin(str(path)), "give the path of a net.ini"
         ) from None
     except OSError as error:
-        reason = f'cannot read "{_shortened(str(path))}": {error.strerror}'
+        reason, hint = f'cannot read "{_shortened(str(path))}": {error.strerror}', "give the path of a net.ini"
+        if path.is_dir():
+            reason = f'"{_shortened(str(path))}" is a folder, not a file'
+            if files := sorted(path.glob("*.ini")):
+                hint = f"give one of its files, like {files[0]}"
         if isinstance(error, FileNotFoundError):
             reason = f'there is no file "{_shortened(str(path))}"{near_file(path)}'
-        raise UsageError(Problem("DV101", reason, hint="give the path of a net.ini")) from None
+        raise UsageError(Problem("DV101", reason, hint=hint)) from None
     text = _decoded(path, data)
     if "\0" in text:
         where = Origin(str(path), line=text.count("\n", 0, text.index("\0")) + 1)

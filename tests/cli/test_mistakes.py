@@ -173,6 +173,9 @@ def test_the_same_ini_file_twice_is_converted_once(ini: Path, capsys: pytest.Cap
         (["net.ini", "--ub-size", "512K"], 'DV100: Invalid value for \'--ub-size\': "512K" is not a whole number', ""),
         (["net.ini", "--device", "flat.toml"], 'DV150: the key "ub_size" belongs to the table [device]', ""),
         (["net.ini", "--device", "odd.toml"], 'DV150: there is no key "size"; known: title, base, device', ""),
+        (["verify", "nets"], 'DV101: "nets" is a folder, not a file', "give one of its files, like nets/net.ini"),
+        (["verify", "empty"], 'DV101: "empty" is a folder, not a file', "give the path of a net.ini"),
+        (["init", "digit.keras"], 'DV162: there is no file "digit.keras"; did you mean "digits.keras"?', ""),
         (["empty"], "DV124: the folder has no .ini file", "init MODEL -o empty/net.ini"),
         (["custom.ini"], "DV115: the file of custom layers fails: ZeroDivisionError", "python custom.py"),
     ],
@@ -182,6 +185,8 @@ def test_a_mistake_on_the_command_line_has_a_way_out(
 ) -> None:
     Path("a.txt").write_text("text")
     Path("empty").mkdir()
+    Path("nets").mkdir()
+    shutil.copy(ini, "nets")
     np.save("texts.npy", np.array(["a"]))
     np.save("wide.npy", np.zeros((1, 8, 9, 1)))
     np.savez("ones.npz", image=np.ones((1, 8, 8, 1)))

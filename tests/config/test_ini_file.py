@@ -164,7 +164,7 @@ def test_a_file_without_end_is_not_read_to_its_end(folder: Path) -> None:
 
 def test_a_file_that_is_not_there(folder: Path) -> None:
     (folder / "net.ini").write_text(SMALLEST)
-    for path, message in ((folder / "nett.ini", 'did you mean "net.ini"?'), (folder, "directory")):
+    for path, message in ((folder / "nett.ini", 'did you mean "net.ini"?'), (folder, "is a folder")):
         with pytest.raises(UsageError, match="DV101") as caught:
             Config.read(path)
         assert message in str(caught.value) and str(path) in str(caught.value)
