@@ -129,7 +129,7 @@ def run(
 def _shown(values: Any, top: int, labels: Sequence[str]) -> list[tuple[str, str]]:
     """(label, value) rows for one output, (N, H, W, C): the best classes of a vector, the range of a map."""
     rows = []
-    for number, sample in enumerate(values):
+    for number, sample in enumerate(values + 0.0):  # -0 becomes 0
         prefix = f"sample {number}: " if len(values) > 1 else ""
         if sample.shape[:2] == (1, 1):
             scores = sample.reshape(-1)

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.shell_completion import ShellComplete
 
@@ -416,3 +417,12 @@ def test_audit_prints_notes_in_every_format(form: str, tmp_path: Path, capsys: p
     source.write_text(branches(factor=0x3C00), encoding="utf-8")
     assert cli.main(["audit", "--strict", f"--format={form}", str(source)]) == 0
     assert NOTES[form](*capsys.readouterr())
+
+
+def test_a_range_begins_at_0_and_not_at_minus_0(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = np.array([-0.0, 2.5], np.float32).reshape(1, 2, 1, 1)
+    monkeypatch.setattr("cnn_convertor.trials.run.run", lambda *_, **__: {"y": values})
+    assert cli.main(["run", "a.ini", "--inputs", "x.npy"]) == 0
+    assert capsys.readouterr().out.split("\n")[1] == "  range  0 to 2.5"
