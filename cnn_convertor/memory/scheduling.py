@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeAlias
 from cnn_convertor.budget import Budget
 
 Tasks: TypeAlias = int  # a set of tasks: bit i is the task at position i
+_Share: TypeAlias = tuple[Tasks, int]  # tasks, and the bytes of the buffers that they decide about
 NODES = 5_000  # limit of the exact search, in sets of done tasks
 BEAM = 32  # width of the beam search, used if the exact search gives up
 _TRY = 30  # steps of the budget for a task that could run next
@@ -113,6 +114,15 @@ class _State(NamedTuple):
     live: int
 
 
+class _Change(NamedTuple):
+    """Bytes that a task adds to the live ones: while it runs, and after it. begins, ends: what other tasks decide."""
+
+    during: int
+    after: int
+    begins: Sequence[_Share]
+    ends: Sequence[_Share]
+
+
 def _set_of(tasks: Iterable[int]) -> Tasks:
     return reduce(operator.or_, (1 << task for task in tasks), 0)
 
@@ -162,19 +172,20 @@ class _Needs:
         self.least = max(self.start, last, *during)
         # Per task: bytes that become live unless one of the given tasks was earlier, and that die unless one is later. Tasks
         # that always are earlier are left out, so that the parts of a concatenation count as one.
-        self._begins = [
+        beginning = [
             self._grouped({name: users[name] for name in names if not users[name] & earlier}, inputs)
             for names, earlier in zip(names_of, self.earlier, strict=True)
         ]
-        self._ends = [
+        ending = [
             self._grouped({name: users[name] & ~(earlier | 1 << i) for name in names}, kept)
             for i, (names, earlier) in enumerate(zip(names_of, self.earlier, strict=True))
         ]
+        self._changes = [self._change(i, beginning[i], ending[i]) for i in range(len(tasks))]
 
     def _bytes(self, names: Iterable[str]) -> int:
         return sum(self._sizes[name] for name in set(names))
 
-    def _grouped(self, tasks: Mapping[str, Tasks], without: Collection[str]) -> list[tuple[Tasks, int]]:
+    def _grouped(self, tasks: Mapping[str, Tasks], without: Collection[str]) -> list[_Share]:
         """Sets of tasks, and the bytes of the buffers that have them."""
         sums: Counter[Tasks] = Counter()
         for name, others in tasks.items():
@@ -182,11 +193,26 @@ class _Needs:
                 sums[others] += self._sizes[name]
         return list(sums.items())
 
+    def _change(self, task: int, begins: Sequence[_Share], ends: Sequence[_Share]) -> _Change:
+        """What a task changes, split into what the tasks before it decide and what is always so."""
+        later = _set_of(self._later[task])  # not done while it is ready
+        begins = [(users & ~(later | 1 << task), size) for users, size in begins]
+        ends = [(users, size) for users, size in ends if not users & later]
+        begin, end = (sum(size for users, size in shares if not users) for shares in (begins, ends))
+        depending = ([share for share in shares if share[0]] for shares in (begins, ends))
+        return _Change(begin - self._taken[task], begin - end, *depending)
+
     def does(self, task: int, done: Tasks, live: int) -> tuple[int, int]:
         """Bytes live during and after a ready task, given `live` bytes before it."""
-        left = ~done
-        both = live + sum(size for users, size in self._begins[task] if not users & done)
-        return both - self._taken[task], both - sum(size for users, size in self._ends[task] if not users & left)
+        during, after, begins, ends = self._changes[task]
+        for users, size in begins:
+            if not users & done:
+                during += size
+                after += size
+        for users, size in ends:
+            if users & done == users:
+                after -= size
+        return live + during, live + after
 
     @property
     def first(self) -> Tasks:
@@ -196,8 +222,12 @@ class _Needs:
     def reached(self, state: _State, task: int, live: int) -> _State:
         """The state after one of the ready tasks. live: the bytes live after it."""
         done = state.done | 1 << task
-        more = _set_of(later for later in self._later[task] if not self.earlier[later] & ~done)
-        return _State(done, state.ready & ~(1 << task) | more, live)
+        ready = state.ready & ~(1 << task)
+        for later in self._later[task]:
+            earlier = self.earlier[later]
+            if earlier & done == earlier:
+                ready |= 1 << later
+        return _State(done, ready, live)
 
     def choices(self, order: Sequence[int]) -> int:
         """How many tasks can run next before each task of an order, in total."""
@@ -213,10 +243,11 @@ class _Needs:
         A task that stays within `limit` and does not add live bytes runs at once: delaying it cannot lower the peak.
         """
         candidates = []
-        self.budget.spend(_TRY * state.ready.bit_count())
-        for task in _members(state.ready):
-            during, after = self.does(task, state.done, state.live)
-            if during <= limit and after <= state.live:
+        done, ready, live = state
+        self.budget.spend(_TRY * ready.bit_count())
+        for task in _members(ready):
+            during, after = self.does(task, done, live)
+            if during <= limit and after <= live:
                 return [(task, during, after)]
             candidates.append((task, during, after))
         return candidates
