@@ -74,7 +74,8 @@ def _compiled(session_folder: Path, _standard_headers: Path) -> Iterator[None]:
             patch.setenv("CNN_CONVERTOR_CACHE", str(session_folder / "compiled"))
         if os.environ.get("CXX", "g++").startswith("g++"):
             # Half the time of -O1, at which commands compile. With options for vectors, g++ 12 crashes on a precompiled header.
-            flags = (*build.NETWORK_FLAGS, "-O0", "-include", str(_standard_headers))
+            linker = ["-fuse-ld=gold"] if shutil.which("ld.gold") else []  # takes half the time of the usual linker
+            flags = (*build.NETWORK_FLAGS, "-O0", *linker, "-include", str(_standard_headers))
             patch.setattr(build, "network_flags", lambda: flags)
         yield
 

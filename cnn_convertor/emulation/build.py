@@ -190,7 +190,7 @@ def _refusal(compiler: Compiler, said: str, source: Path, own: Sequence[Path]) -
                 Origin(str(path), line=int(match[1]) if match[1] else None),
                 "correct this file, which --source names",
             )
-    if "undefined reference to `custom_callback" in said:
+    if re.search(r"undefined reference to [`']custom_callback", said):  # of GNU's linkers
         hint = "name the C++ file that defines the callbacks of the custom layers with --source"
     if any(text in said for text in _MISSING_FILE) and all(path.is_file() for path in own):
         hint = "put the missing file beside the source that includes it, or name its folder in CPATH; on a cluster, on each computer"
