@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 
 from cnn_convertor.files.codes import entries
 from cnn_convertor.files.temporary import one_at_a_time
+from cnn_convertor.frontends.keras.model_files import OpenedModel
 from cnn_convertor.passes.contract import CHECK
 from repository import raised_codes
 
@@ -94,6 +95,20 @@ def compiler(session_folder: Path, _standard_headers: Path, _compiled: None) -> 
             command = [*compiler.command, *flags, "-x", "c++-header", "/dev/null", "-o", f"{precompiled}.new"]
             subprocess.run(command, check=True)
             Path(f"{precompiled}.new").replace(precompiled)
+
+
+@pytest.fixture
+def keras_reads_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keras reads a model once for all verifications of a test."""
+    from cnn_convertor.verification import keras_models, keras_runner
+
+    models: dict[tuple[Any, ...], Any] = {}
+
+    def load(opened: OpenedModel, *arguments: Any) -> Any:
+        key = (opened.path, *map(repr, arguments))
+        return models[key] if key in models else models.setdefault(key, keras_models.load_model(opened, *arguments))
+
+    monkeypatch.setattr(keras_runner, "load_model", load)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.errors import ConvertorError, ModelError, Problem
 from cnn_convertor.frontends.frontend import Model
-from cnn_convertor.frontends.keras.model_files import open_model
+from cnn_convertor.frontends.keras.model_files import OpenedModel, open_model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import DetectionOutput, Order, Shape
 from cnn_convertor.samples import axes_of
@@ -117,16 +118,16 @@ class _Opening:
         return self._run(model, inputs)
 
 
-def _keras(model: Model, graph: Graph) -> Opened:
+def _keras(file: OpenedModel, model: Model, graph: Graph) -> Opened:
     from cnn_convertor.verification import keras_runner
 
-    return keras_runner.opened(model, graph)
+    return keras_runner.opened(file, model, graph)
 
 
-def _keras_formulas(model: Model, graph: Graph) -> Opened:
+def _keras_formulas(file: OpenedModel, model: Model, graph: Graph) -> Opened:
     from cnn_convertor.verification import keras_runner
 
-    return keras_runner.opened_as_formulas(model, graph)
+    return keras_runner.opened_as_formulas(file, model, graph)
 
 
 def _onnx(model: Model, graph: Graph) -> Opened:
@@ -168,8 +169,9 @@ def _choose_for_onnx(*_: object) -> tuple[Run, ...]:
 
 
 def _choose_for_keras(model: Model, *_: object) -> tuple[Run, ...]:
-    is_old = open_model(model.definition).version < 3
-    return (_Opening(_keras), _Opening(_keras_formulas)) if is_old else (_Opening(_keras),)
+    file = open_model(model.definition)
+    ways = (_keras, _keras_formulas) if file.version < 3 else (_keras,)
+    return tuple(_Opening(partial(way, file)) for way in ways)
 
 
 def _of_blobs(choose: Callable[..., tuple[Run, ...]]) -> Runner:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from cnn_convertor.errors import ModelError, Origin, Problem
 from cnn_convertor.files.temporary import temporary_folder
-from cnn_convertor.frontends.keras.model_files import OpenedModel, open_model
+from cnn_convertor.frontends.keras.model_files import OpenedModel
 from cnn_convertor.frontends.keras.versions import bilinear_sampling
 from cnn_convertor.frontends.keras.whole_model import write_whole_model
 from cnn_convertor.ir.ops import Sampling, Shape
@@ -64,7 +64,7 @@ class LoadedModel(NamedTuple):
 
 
 def load_model(
-    definition: Path, data: Path, size: tuple[int, int] | None, custom: Sequence[CustomLayer] = ()
+    opened: OpenedModel, data: Path, size: tuple[int, int] | None, custom: Sequence[CustomLayer] = ()
 ) -> LoadedModel:
     """The model, read by Keras, or by tf_keras where Keras refuses a file of Keras 2.
 
@@ -72,7 +72,6 @@ def load_model(
     Raises UsageError when TensorFlow is not installed, ModelError when the model cannot be loaded.
     """
     keras = import_keras()
-    opened = open_model(definition)
     try:
         return LoadedModel("Keras", keras, _load(keras, opened, data, size, custom))
     except ModelError as error:

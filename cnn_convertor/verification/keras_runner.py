@@ -16,6 +16,7 @@ from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem, UsageError
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.frontends.keras.importer import read_axes
+from cnn_convertor.frontends.keras.model_files import OpenedModel
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Custom, Order
 from cnn_convertor.samples import BATCH, integers_of
@@ -37,17 +38,20 @@ KERAS_BATCH = 8  # samples that go through Keras at a time
 Evaluator: TypeAlias = Callable[[Sequence[Maps]], tuple[list[Maps], list[tuple[str, Maps]]]]
 
 
-def opened(model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps]], Reference]:
-    """A function from samples, input name -> (N, H, W, C), to the model's results. Raises UsageError and ModelError."""
+def opened(file: OpenedModel, model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps]], Reference]:
+    """A function from samples, input name -> (N, H, W, C), to the model's results. Raises UsageError and ModelError.
+
+    file: the model's definition.
+    """
     custom = [
         CustomLayer(layer_of(graph, node.name).rpartition("/")[2], node.op.type, node.op.shape)
         for node in graph.nodes
         if isinstance(node.op, Custom)
     ]
-    title, keras, loaded = load_model(model.definition, model.data, model.options.size, custom)
+    title, keras, loaded = load_model(file, model.data, model.options.size, custom)
     if model.inputs or model.outputs:
         loaded = _part(keras, loaded, model, graph)
-    orders = {name: axes.order for name, axes in read_axes(model.definition, model.data, model.options).items()}
+    orders = {name: axes.order for name, axes in read_axes(file, model.data, model.options).items()}
     known = {layer_of(graph, node.name) for node in graph.nodes}
     lost = _lost(_calls(loaded), set()).layers if custom else {}
     unjudged = {layer: reason for layer, reason in lost.items() if layer in known}
@@ -56,7 +60,9 @@ def opened(model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps]], 
     return _OpenModel(title, graph, shapes, evaluators, orders, unjudged).run
 
 
-def opened_as_formulas(model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps]], Reference]:
+def opened_as_formulas(
+    file: OpenedModel, model: Model, graph: Graph
+) -> Callable[[Model, Mapping[str, Maps]], Reference]:
     """As `opened`, by the formulas of Keras 2. Raises ModelError."""
 
     def refusal(reason: object) -> ModelError:
@@ -69,7 +75,7 @@ def opened_as_formulas(model: Model, graph: Graph) -> Callable[[Model, Mapping[s
         network = read_network(model.definition, model.data)
     except ValueError as error:
         raise refusal(error) from error
-    orders = {name: axes.order for name, axes in read_axes(model.definition, model.data, model.options).items()}
+    orders = {name: axes.order for name, axes in read_axes(file, model.data, model.options).items()}
 
     def evaluate(inputs: Sequence[Maps]) -> tuple[list[Maps], list[tuple[str, Maps]]]:
         try:

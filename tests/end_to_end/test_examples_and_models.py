@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,12 +15,11 @@ from cnn_convertor.config.request import Request
 from cnn_convertor.pipeline import load
 from cnn_convertor.trials.run import prepare
 from cnn_convertor.trials.verify import verify
-from cnn_convertor.verification import keras_models, keras_runner
 from cnn_convertor.verification.results import Verification
 from examples import digits, zoo
 from verification.trials import config
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("compiler", "keras_reads_once")]
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 INIS = ["digits_caffe/net.ini", "digits_keras/net.ini", "digits_keras/net_keras2.ini", "digits_pytorch/net.ini"]
@@ -34,18 +32,6 @@ def assert_good(result: Verification) -> None:
     whole = [o for o in result.outputs if ", part " not in o.name]
     bad = [o for o in whole if o.sqnr < AT_LEAST_DB or o.cosine < AT_LEAST_COSINE]
     assert whole and not bad, f"{bad}, jump at {result.first_jump}"
-
-
-@pytest.fixture(autouse=True)
-def _read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keras reads a model once for all verifications of a test."""
-    models: dict[tuple[Any, ...], Any] = {}
-
-    def load(*arguments: Any) -> Any:
-        key = tuple(map(repr, arguments))
-        return models[key] if key in models else models.setdefault(key, keras_models.load_model(*arguments))
-
-    monkeypatch.setattr(keras_runner, "load_model", load)
 
 
 # --- examples ------------------------------------------------------------------------------------------------------------
@@ -128,8 +114,11 @@ ZOO = {
 @pytest.mark.parametrize("name", ZOO)
 def test_the_zoo(name: str, tmp_path: Path) -> None:
     chosen = replace(Config.read(zoo.build(name, tmp_path, size=ZOO[name])), quantization=False)
+    graph = load(chosen)
     for transposed, fusion in ((True, "proven"), (False, "full")):
         layers = fusion == "full"  # at one level: the judge looks at the maps of both
-        result = verify(replace(chosen, transpose_weight=transposed, fusion=fusion), samples=1, layers=layers)
+        result = verify(
+            replace(chosen, transpose_weight=transposed, fusion=fusion), graph=graph, samples=1, layers=layers
+        )
         assert_good(result)
         assert result.first_jump is None

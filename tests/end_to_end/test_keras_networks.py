@@ -94,7 +94,7 @@ def test_a_file_of_keras_2_keeps_its_hard_sigmoid(keras: Any, tmp_path: Path) ->
             file.attrs["keras_version"] = version
         opened = open_model(path)
         assert (opened.version, opened.writer) == (int(version[0]), version)
-        np.testing.assert_allclose(np.asarray(load_model(path, path, None).model(x)), x * slope + 0.5, rtol=1e-5)
+        np.testing.assert_allclose(np.asarray(load_model(opened, path, None).model(x)), x * slope + 0.5, rtol=1e-5)
         assert verify(config(path), samples=2).passed
 
 
@@ -112,7 +112,7 @@ def test_a_file_of_an_old_keras_keeps_its_bilinear_upsampling(
         file.attrs["keras_version"] = version
     row = np.array([0.0, 4.0, 8.0], np.float32).reshape(1, 1, 3, 1)
     expected = [0, 1, 3, 5, 7, 8] if halved else [0, 2, 4, 6, 8, 8]
-    np.testing.assert_allclose(np.asarray(load_model(path, path, None).model(row)).ravel(), expected)
+    np.testing.assert_allclose(np.asarray(load_model(open_model(path), path, None).model(row)).ravel(), expected)
     graph = load(path, path)
     np.testing.assert_allclose(
         ir_reference.run(graph, {graph.inputs[0].name: row[0]})[graph.outputs[0]].ravel(), expected
@@ -160,5 +160,5 @@ def test_a_network_as_json_is_verified_with_each_form_of_weights(package: str, t
         result = verify(config(tmp_path / "net.json", tmp_path / name), samples=2)
         assert result.passed and result.framework.startswith("Keras"), name
         expected = np.asarray(model(np.full((1, 8, 8, 3), 0.5, np.float32)))
-        loaded = load_model(tmp_path / "net.json", tmp_path / name, None).model
+        loaded = load_model(open_model(tmp_path / "net.json"), tmp_path / name, None).model
         np.testing.assert_array_equal(np.asarray(loaded(np.full((1, 8, 8, 3), 0.5, np.float32))), expected)

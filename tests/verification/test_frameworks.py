@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.errors import ConvertorError, ModelError, Problem, UsageError
+from cnn_convertor.frontends.keras.model_files import open_model
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Input, Order, Shape
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
@@ -205,4 +206,4 @@ def test_an_error_of_keras_is_a_refusal(keras: Any, tmp_path: Path, monkeypatch:
 def test_a_damaged_model_is_an_error_that_says_so(keras: Any, tmp_path: Path) -> None:
     (tmp_path / "bad.h5").write_bytes(b"no model")
     with pytest.raises(ModelError, match=r"DV201: the file is called \.h5, but its content is not a Keras model"):
-        keras_models.load_model(tmp_path / "bad.h5", tmp_path / "bad.h5", None)
+        keras_models.load_model(open_model(tmp_path / "bad.h5"), tmp_path / "bad.h5", None)

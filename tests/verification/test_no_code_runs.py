@@ -16,6 +16,7 @@ import pytest
 
 from cnn_convertor.config import Config
 from cnn_convertor.errors import ConvertorError, ModelError
+from cnn_convertor.frontends.keras.model_files import open_model
 from cnn_convertor.pipeline import load
 from cnn_convertor.verification.keras_models import load_model
 
@@ -65,7 +66,7 @@ def test_no_setting_of_a_layer_runs_code(what: str, setting: str, tmp_path: Path
             archive.writestr(name, given.read(name) if config is None else json.dumps(config))
     try:
         load(Config.of(path))
-        load_model(path, path, None)
+        load_model(open_model(path), path, None)
     except ConvertorError:
         pass  # refused, or never looked at
 
@@ -99,7 +100,7 @@ def test_a_lambda_layer_is_refused(tmp_path: Path) -> None:
 def test_a_lambda_layer_that_nothing_reads_is_not_loaded(tmp_path: Path) -> None:
     path = with_lambda(tmp_path / "net.h5", [])
     with pytest.raises(ModelError, match="DV712"):
-        load_model(path, path, None)
+        load_model(open_model(path), path, None)
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
@@ -112,7 +113,7 @@ def test_no_setting_in_json_runs_code(what: str, setting: str, tmp_path: Path) -
     path.write_text(json.dumps(config))
     try:
         load(Config.of(path, data=whole))
-        load_model(path, whole, None)
+        load_model(open_model(path), whole, None)
     except ConvertorError:
         pass  # refused, or never looked at
 
@@ -125,4 +126,4 @@ def test_a_lambda_layer_in_json_is_not_loaded(weights: str, tmp_path: Path) -> N
     with zipfile.ZipFile(EXAMPLE / "digits.keras") as archive:
         (tmp_path / "net.weights.h5").write_bytes(archive.read("model.weights.h5"))
     with pytest.raises(ModelError, match="DV712"):
-        load_model(tmp_path / "net.json", tmp_path / weights, None)
+        load_model(open_model(tmp_path / "net.json"), tmp_path / weights, None)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.errors import ModelError, UsageError
+from cnn_convertor.frontends.keras.model_files import open_model
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
 from cnn_convertor.verification import frameworks, keras_models
 from frontends.loading import load_keras as load
@@ -185,7 +186,7 @@ def test_without_tf_keras_the_refusal_names_it(tmp_path: Path, monkeypatch: pyte
     slashed(tf_keras).save(tmp_path / "m.h5")
     monkeypatch.setattr(keras_models, "_tf_keras", lambda: None)
     with pytest.raises(ModelError, match=r"DV712: keras \S+ refuses the model: [\s\S]*install tf_keras") as caught:
-        keras_models.load_model(tmp_path / "m.h5", tmp_path / "m.h5", None)
+        keras_models.load_model(open_model(tmp_path / "m.h5"), tmp_path / "m.h5", None)
     assert "/" in caught.value.problems[0].message
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.cli import verdicts
+from cnn_convertor.frontends.keras.model_files import open_model
 from cnn_convertor.ir.ops import Shape
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
 from cnn_convertor.trials.verify import verify
@@ -125,7 +126,7 @@ def test_a_wrong_map_before_a_custom_layer_fails(keras: Any, tmp_path: Path, mon
 def test_given_results_stand_for_what_the_framework_cannot_compute(keras: Any, tmp_path: Path) -> None:
     chosen = custom_network(keras, tmp_path)
     images = np.random.default_rng(0).random((2, 6, 5, 3)).astype(np.float32)
-    model = keras_models.load_model(chosen.definition, chosen.definition, None, [TWICE]).model
+    model = keras_models.load_model(open_model(chosen.definition), chosen.definition, None, [TWICE]).model
     doubled = 2 * np.asarray(model.get_layer("conv")(images))
     for values, passes in ((doubled, True), (doubled + 1, False)):
         np.savez(tmp_path / "given.npz", images, expected_twice=values)

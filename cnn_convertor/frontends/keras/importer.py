@@ -53,7 +53,7 @@ def read(definition: Path, data: Path | None, options: ReadOptions = ReadOptions
     inspect it without weights.
     Raises ModelError when a file is not what it should be, UsageError when the file of custom layers fails.
     """
-    return _assembly(definition, data, options).read()
+    return _assembly(open_model(definition), data, options).read()
 
 
 class _Assembly:
@@ -164,17 +164,16 @@ class _Assembly:
         return result
 
 
-def read_axes(definition: Path, data: Path, options: ReadOptions) -> dict[str, Axes]:
+def read_axes(opened: OpenedModel, data: Path, options: ReadOptions) -> dict[str, Axes]:
     """What the axes of each layer's output mean, as `read` has it."""
-    assembly = _assembly(definition, data, options)
+    assembly = _assembly(opened, data, options)
     assembly.read()
     return assembly.axes
 
 
-def _assembly(definition: Path, data: Path | None, options: ReadOptions) -> _Assembly:
+def _assembly(opened: OpenedModel, data: Path | None, options: ReadOptions) -> _Assembly:
     custom = {} if options.custom_layers is None else load_custom_layers(options.custom_layers)
-    opened = open_model(definition)
-    config = opened.definition()
+    definition, config = opened.path, opened.definition()
     model = parse(config, str(definition))
     same_file = data is None or data == definition
     if opened.is_json and data is None:
