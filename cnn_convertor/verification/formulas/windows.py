@@ -27,6 +27,9 @@ def _convolution(layer: FormulaLayer, x: Blob) -> Blob:
     kernel, stride, pad, dilation = _window(settings)
     count = settings.num_output
     weight = layer.weights[0].reshape(groups, count // groups, x.shape[1] // groups, *kernel)
+    weight = np.ascontiguousarray(
+        np.moveaxis(weight, (-2, -1), (0, 1))
+    )  # one matrix after the other: products are fast
     padded = np.pad(x[0], ((0, 0), (pad[0], pad[0]), (pad[1], pad[1]))).reshape(
         groups, -1, x.shape[2] + 2 * pad[0], x.shape[3] + 2 * pad[1]
     )
@@ -39,7 +42,7 @@ def _convolution(layer: FormulaLayer, x: Blob) -> Blob:
             slice(at * d, at * d + (n - 1) * s + 1, s)
             for at, d, n, s in zip((i, j), dilation, size, stride, strict=True)
         )
-        y += weight[..., i, j] @ padded[:, :, rows, columns].reshape(groups, -1, size[0] * size[1])
+        y += weight[i, j] @ padded[:, :, rows, columns].reshape(groups, -1, size[0] * size[1])
     return y.reshape(1, count, *size) + _bias_of(layer, settings)
 
 
