@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 
 import pytest
 
 from cnn_convertor.budget import SHARES
 from development.growth.growing import READERS, network_rows
-from development.growth.measuring import MOST, growth_of
+from development.growth.measuring import COMPILER, MOST, growth_of
 
+pytestmark = pytest.mark.skipif(shutil.which(COMPILER) is None, reason=f"there is no C compiler {COMPILER}")
 NETWORKS = dict(network_rows())
 
 
