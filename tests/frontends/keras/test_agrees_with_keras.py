@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pytest
 
+from cnn_convertor.devices.dv700.operators import words_of
+from cnn_convertor.frontends.keras.reading import keras as layers
+from cnn_convertor.frontends.keras.reading import operations
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Input
 from frontends.keras import networks, whole_networks
 from frontends.loading import load_keras as load
+from frontends.made import MOVES, Seen
 from reference import ir_reference
 
 pytestmark = pytest.mark.slow
@@ -28,60 +32,86 @@ def keras() -> Keras:
     return pytest.importorskip("keras")
 
 
-def compare(model: Any, graph: Graph, *, seed: int = 1, tolerance: float = 2e-5) -> None:
-    """Run both on the same inputs."""
-    random = np.random.default_rng(seed)
-    shapes = [tuple(tensor.shape[1:]) for tensor in model.inputs]
-    inputs = [random.normal(0, 1, shape).astype(np.float32) for shape in shapes]
-    fed = {n.name: x.reshape(graph.shape(n.name)) for n, x in zip(graph.inputs, inputs, strict=True)}
+class Computed(NamedTuple):
+    """What Keras computes of random inputs."""
+
+    inputs: list[Any]
+    outputs: list[Any]
+
+    @classmethod
+    def by(cls, model: Any) -> Computed:
+        random = np.random.default_rng(1)
+        inputs = [random.normal(0, 1, tuple(tensor.shape[1:])).astype(np.float32) for tensor in model.inputs]
+        outputs = model([x[None] for x in inputs] if len(inputs) > 1 else inputs[0][None], training=False)
+        return cls(inputs, list(outputs) if isinstance(outputs, (list, tuple)) else [outputs])
+
+
+def compare(computed: Computed, graph: Graph, *, tolerance: float = 2e-5) -> None:
+    """Run the graph on the same inputs."""
+    fed = {n.name: x.reshape(graph.shape(n.name)) for n, x in zip(graph.inputs, computed.inputs, strict=True)}
     values = ir_reference.run(graph, fed)
-    results = model([x[None] for x in inputs] if len(inputs) > 1 else inputs[0][None], training=False)
-    results = results if isinstance(results, (list, tuple)) else [results]
-    assert len(results) == len(graph.outputs)
-    for name, result in zip(graph.outputs, results, strict=True):
-        expected = np.asarray(result)[0].reshape(graph.shape(name))
+    assert len(computed.outputs) == len(graph.outputs)
+    for name, output in zip(graph.outputs, computed.outputs, strict=True):
+        expected = np.asarray(output)[0].reshape(graph.shape(name))
         np.testing.assert_allclose(
             values[name], expected, atol=tolerance * max(1, np.abs(expected).max()), err_msg=name
         )
 
 
-def check(keras: Keras, model: Any, folder: Path) -> None:
+def check(model: Any, folder: Path) -> None:
     networks.randomize(model)
+    computed = Computed.by(model)
     for name in ("model.keras", "model.h5"):
         model.save(folder / name)
-        compare(model, load(folder / name, folder / name))
+        compare(computed, load(folder / name, folder / name))
     model.save_weights(folder / "model.weights.h5")
-    compare(model, load(folder / "model.keras", folder / "model.weights.h5"))
+    compare(computed, load(folder / "model.keras", folder / "model.weights.h5"))
 
 
-def test_every_layer_in_every_setting(keras: Keras, tmp_path: Path) -> None:
-    """One network a shape: starting TensorFlow and saving files is what takes time."""
-    shapes = sorted({shape for *_, shape in networks.LAYERS})
-    for shape in shapes:
+def models_of_tables(keras: Keras) -> Iterator[Any]:
+    """Every layer in every setting, and every join and operation. One network a shape: starting TensorFlow takes time."""
+    for shape in sorted({shape for *_, shape in networks.LAYERS}):
         source = keras.Input(shape)
         rows = [(type, config) for type, config, wanted in networks.LAYERS if wanted == shape]
-        model = keras.Model(source, [getattr(keras.layers, type)(**config)(source) for type, config in rows])
-        check(keras, model, tmp_path)
+        yield keras.Model(source, [getattr(keras.layers, type)(**config)(source) for type, config in rows])
+    for table in (networks.MERGES, networks.OPERATIONS):
+        keras.backend.clear_session()
+        inputs = [keras.Input(shape) for shape in networks.INPUTS]
+        yield keras.Model(inputs, [make(keras, *inputs) for make in table])
 
 
-@pytest.mark.parametrize("table", [networks.MERGES, networks.OPERATIONS], ids=["merges", "operations"])
-def test_every_join_and_operation(keras: Keras, table: list[networks.Make], tmp_path: Path) -> None:
-    keras.backend.clear_session()
-    inputs = [keras.Input(shape) for shape in networks.INPUTS]
-    check(keras, keras.Model(inputs, [make(keras, *inputs) for make in table]), tmp_path)
+# What functions of TensorFlow alone make, which test_every_operation.py compares; by the first type of the same reader.
+FOR_TENSORFLOW = {("Absolute", "elu"), ("Absolute", "mish")}
+
+
+def test_every_layer_join_and_operation(keras: Keras, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Readers make what they declare, too, and all of it."""
+    seen = Seen(monkeypatch)
+    for model in models_of_tables(keras):
+        check(model, tmp_path)
+    registries = (layers, operations)
+    seen.compare(*registries)
+    types = [(registry[type], type) for registry in registries for type in registry if type in seen.made]
+    unused = [
+        (group[0], words_of(made))
+        for reader in dict.fromkeys(reader for reader, _ in types)
+        if (group := [type for other, type in types if other is reader])
+        for made in set(reader.makes) - set().union(*(seen.made[type] for type in group)) - MOVES
+    ]
+    assert [found for found in unused if found not in FOR_TENSORFLOW] == []
 
 
 @pytest.mark.parametrize("build", whole_networks.NETWORKS, ids=lambda f: f.__name__)
 def test_networks(keras: Keras, build: Callable[[Keras], Any], tmp_path: Path) -> None:
     keras.backend.clear_session()
-    check(keras, build(keras), tmp_path)
+    check(build(keras), tmp_path)
 
 
 def test_arrays_are_shared_out_by_order_where_names_are_ambiguous(keras: Keras, tmp_path: Path) -> None:
     model = whole_networks.frozen_names(keras)
     networks.randomize(model)
     model.save(tmp_path / "model.keras")
-    compare(model, load(tmp_path / "model.keras", tmp_path / "model.keras"))
+    compare(Computed.by(model), load(tmp_path / "model.keras", tmp_path / "model.keras"))
 
 
 def first_convolutions(keras: Keras, first: bool) -> Any:
@@ -140,7 +170,7 @@ def test_channels_first_is_channels_last_with_other_axes(
         to.assign(np.asarray(of).reshape(to.shape))
     path = tmp_path / f"first.{format}"
     first.save(path)
-    compare(last, load(path, path))
+    compare(Computed.by(last), load(path, path))
 
 
 def test_an_input_of_integers_is_known(keras: Keras, tmp_path: Path) -> None:
@@ -160,9 +190,10 @@ def test_half_precision_variables(keras: Keras, tmp_path: Path) -> None:
             [keras.Input((6, 6, 4)), keras.layers.Conv2D(3, 3, dtype=dtype), keras.layers.Dense(2)]
         )
         networks.randomize(model)
+        computed = Computed.by(model)
         for name in ("model.keras", "model.h5"):
             model.save(tmp_path / name)
-            compare(model, load(tmp_path / name, tmp_path / name), tolerance=0.02)
+            compare(computed, load(tmp_path / name, tmp_path / name), tolerance=0.02)
 
 
 # Whole networks whose layers are of many kinds; development/benchmarks/zoo.py runs the others.
@@ -210,4 +241,4 @@ def test_trained_networks(keras: Keras, shared: Path, name: str) -> None:
             super().__init__(**settings)
 
     model = keras.models.load_model(path, compile=False, custom_objects={"DepthwiseConv2D": OldDepthwise})
-    compare(model, graph, tolerance=1e-4)
+    compare(Computed.by(model), graph, tolerance=1e-4)
