@@ -508,114 +508,118 @@ void Transform(Elements x, Elements y, Elements z, std::size_t count, F f) {
   if (i < count) z.SetSome(i, count - i, Apply(f, x.GetSome(i, count - i), y.GetSome(i, count - i)));
 }
 
-// In the order height, width, channels.
-class Values {
- public:
-  const int height, width, channels;
-
-  // An empty copy, to write.
-  explicit Values(const Tensor &t)
-      : height(t.height), width(t.width), channels(t.channels), threads_(t.threads), values_(t.Size()) {}
-
-  static Values Of(const Tensor &t) {
-    Values result(t);
-    result.ForRuns(t, [](Elements in_map, Elements in_copy, std::size_t count) { Transform(in_map, in_copy, count, Same{}); });
-    return result;
-  }
-
-  void Write(const Tensor &t) {
-    ForRuns(t, [](Elements in_map, Elements in_copy, std::size_t count) { Transform(in_copy, in_map, count, Same{}); });
-  }
-
-  float *At(int y, int x, int c) {
-    return &values_[(static_cast<std::size_t>(y) * static_cast<std::size_t>(width) + static_cast<std::size_t>(x)) *
-                        static_cast<std::size_t>(channels) + static_cast<std::size_t>(c)];
-  }
-  float Get(int y, int x, int c) { return *At(y, x, c); }
-  void Set(int y, int x, int c, float value) { *At(y, x, c) = value; }
-
-  std::size_t Size() const { return values_.size(); }
-  Elements All() { return Row(values_.data()); }
-  static Elements Row(float *first) { return Elements(reinterpret_cast<uint8_t *>(first), false); }
-
- private:
-  // Calls f(elements of the map, elements of the copy, count) for what lies together in both.
-  template <class F>
-  void ForRuns(const Tensor &t, const F &f) {
-    const std::size_t run = static_cast<std::size_t>(t.LiesPlain() ? 64 : t.Together(0));
-    const std::size_t rows = static_cast<std::size_t>(height), columns = static_cast<std::size_t>(width);
-    if (t.LiesPlain()) {
-      Share(threads_, (Size() + run - 1) / run, run, [&](std::size_t first, std::size_t last) {
-        const std::size_t begin = first * run, end = std::min(last * run, Size());
-        f(Elements(t, begin), Row(values_.data() + begin), end - begin);
-      });
-      return;
-    }
-    const std::size_t chunks = (static_cast<std::size_t>(channels) + run - 1) / run;
-    Share(threads_, chunks * rows, columns * run, [&](std::size_t first, std::size_t last) {
-      for (std::size_t i = first; i < last; ++i) {
-        const int y = static_cast<int>(i % rows), c = static_cast<int>(i / rows * run);
-        for (int x = 0; x < width; ++x)
-          f(Elements(t, t.Index(y, x, c)), Row(At(y, x, c)), static_cast<std::size_t>(t.Together(c)));
-      }
-    });
-  }
-
-  Threads *threads_;
-  std::vector<float> values_;
+// An axis of an array: how many elements it has, and how far apart they are in the maps that are read and written.
+struct ArrayAxis {
+  uint32_t length, from, to;
 };
 
-// The order channels, height, width of a copy, or back.
-inline std::vector<float> ChannelsFirst(Threads *threads, Values &values, const float *back) {
-  std::vector<float> planes(back ? 0 : values.Size());
-  const std::size_t height = static_cast<std::size_t>(values.height), width = static_cast<std::size_t>(values.width);
-  Share(threads, values.Size() / width, width, [&](std::size_t first, std::size_t last) {
-    for (std::size_t row = first, number = first * width; row < last; ++row) {
-      const int c = static_cast<int>(row / height), h = static_cast<int>(row % height);
-      for (int w = 0; w < values.width; ++w, ++number) {
-        if (back) values.Set(h, w, c, back[number]);
-        else planes[number] = values.Get(h, w, c);
-      }
-    }
-  });
-  return planes;
+// Elements that lie in equal distances: the first one's number in the order of the memory, and how many at most.
+struct Row {
+  std::size_t number, step;
+  uint32_t count;
+};
+
+// The elements of a map in the order height, width, channels or channels, height, width; next ones are `stride` apart.
+class Ordered {
+ public:
+  Ordered(const Tensor &t, bool channels_first, uint32_t stride) : t_(t), y_(channels_first ? 1 : 0), c_(channels_first ? 0 : 2) {
+    const uint32_t height = static_cast<uint32_t>(t.height), channels = static_cast<uint32_t>(t.channels);
+    size_[y_] = height;
+    size_[y_ + 1] = static_cast<uint32_t>(t.width);
+    size_[c_] = channels;
+    const uint32_t units[] = {size_[1] * size_[2], size_[2], 1};
+    while (stride % units[moved_] != 0) ++moved_;
+    step_ = stride / units[moved_];
+    pixel_ = step_ * (moved_ == y_ ? t.Pixel(1, 0) : t.Pixel(0, 1));
+  }
+
+  // What lies together from a place in the order on.
+  Row From(uint32_t place) const {
+    const uint32_t line = place / size_[2], digits[] = {line / size_[1], line % size_[1], place - line * size_[2]};
+    const int c = static_cast<int>(digits[c_]), first = t_.First(c), together = t_.Together(first);
+    const std::size_t number = t_.Index(static_cast<int>(digits[y_]), static_cast<int>(digits[y_ + 1]), c);
+    if (moved_ == c_) return {number, 1, step_ == 1 ? static_cast<uint32_t>(first + together - c) : 1};
+    const uint32_t left = size_[moved_] - digits[moved_];
+    return {number, pixel_ * static_cast<std::size_t>(together), step_ == 1 ? left : (left + step_ - 1) / step_};
+  }
+
+  // How many elements lie together at most.
+  uint32_t Most() const { return moved_ != c_ ? size_[moved_] / step_ : step_ == 1 ? static_cast<uint32_t>(t_.Together(0)) : 1; }
+
+ private:
+  const Tensor &t_;
+  const std::size_t y_, c_;  // digits of a place: x follows y
+  std::size_t moved_ = 0;    // the digit that grows, by step_; pixel_: the distance of pixels
+  uint32_t size_[3], step_;
+  std::size_t pixel_;
+};
+
+template <class Value>
+void MoveRow(const uint8_t *from, std::size_t from_step, uint8_t *to, std::size_t to_step, uint32_t count) {
+  const std::size_t read = sizeof(Value) * from_step, written = sizeof(Value) * to_step;
+  const auto load = [](const uint8_t *place) {
+    Value value;
+    std::memcpy(&value, place, sizeof(value));
+    return value;
+  };
+  for (; count >= 4; count -= 4, from += 4 * read, to += 4 * written) {
+    const Value a = load(from), b = load(from + read), c = load(from + 2 * read), d = load(from + 3 * read);
+    std::memcpy(to, &a, sizeof(a));
+    std::memcpy(to + written, &b, sizeof(b));
+    std::memcpy(to + 2 * written, &c, sizeof(c));
+    std::memcpy(to + 3 * written, &d, sizeof(d));
+  }
+  for (; count > 0; --count, from += read, to += written) std::memcpy(to, from, sizeof(Value));
 }
 
 // x as an array of dims, its axes permuted, as y.
 inline void TransposeReshape(const Tensor &x, const Tensor &y, const std::vector<int> &dims, const std::vector<int> &axes,
                       bool channels_first) {
-  std::vector<std::size_t> size(dims.begin(), dims.end()), step(dims.size(), 1);
-  for (std::size_t i = dims.size(); i-- > 1;) step[i - 1] = step[i] * size[i];
-  std::vector<std::size_t> length, stride;
-  for (const int axis : axes) {
-    length.push_back(size[static_cast<std::size_t>(axis)]);
-    stride.push_back(step[static_cast<std::size_t>(axis)]);
+  std::vector<ArrayAxis> all(dims.size());
+  uint32_t stride = 1;
+  for (std::size_t i = dims.size(); i-- > 0; stride *= all[i].length) all[i] = {static_cast<uint32_t>(dims[i]), stride, 1};
+  stride = 1;
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    ArrayAxis &axis = all[static_cast<std::size_t>(axes[i])];
+    axis.to = stride;
+    stride *= axis.length;
   }
-  const std::size_t count = size[0] * step[0];
-  Values given = Values::Of(x), made(y);
-  const std::vector<float> planes = channels_first ? ChannelsFirst(x.threads, given, nullptr) : std::vector<float>();
-  std::vector<float> turned(channels_first ? count : 0);
-  const float *from = channels_first ? planes.data() : given.At(0, 0, 0);
-  float *to = channels_first ? turned.data() : made.At(0, 0, 0);
-  Share(x.threads, count, 1, [&](std::size_t first, std::size_t last) {
-    std::vector<std::size_t> place(length.size());
-    std::size_t source = 0, rest = first;
-    for (std::size_t i = length.size(); i-- > 0; rest /= length[i]) {
-      place[i] = rest % length[i];
-      source += stride[i] * place[i];
-    }
+  // The axis along which most elements lie together becomes the last.
+  const auto together = [&](const ArrayAxis &axis) {
+    const uint32_t most = std::min(Ordered(x, channels_first, axis.from).Most(), Ordered(y, channels_first, axis.to).Most());
+    return std::min(axis.length, most);
+  };
+  std::size_t longest = 0;
+  for (std::size_t i = 1; i < all.size(); ++i)
+    if (together(all[i]) >= together(all[longest])) longest = i;
+  std::swap(all[longest], all.back());
+  const ArrayAxis inner = all.back();
+  all.pop_back();
+  Share(x.threads, x.Size() / inner.length, inner.length, [&](std::size_t first, std::size_t last) {
+    const Ordered taken(x, channels_first, inner.from), made(y, channels_first, inner.to);
+    const Elements given(x, 0), result(y, 0);
+    std::vector<uint32_t> place(all.size());
     for (std::size_t number = first; number < last; ++number) {
-      to[number] = from[source];
-      for (std::size_t i = length.size(); i-- > 0;) {
-        source += stride[i];
-        if (++place[i] < length[i]) break;
-        source -= stride[i] * length[i];
-        place[i] = 0;
+      std::size_t rest = number;
+      uint32_t from = 0, to = 0;
+      for (const ArrayAxis &axis : all) {
+        const uint32_t i = static_cast<uint32_t>(rest % axis.length);
+        rest /= axis.length;
+        from += i * axis.from;
+        to += i * axis.to;
+      }
+      for (uint32_t left = inner.length, count; left > 0; left -= count) {
+        const Row a = taken.From(from), b = made.From(to);
+        count = std::min(left, std::min(a.count, b.count));
+        if (x.is_half && y.is_half) MoveRow<uint16_t>(given.At(a.number), a.step, result.At(b.number), b.step, count);
+        else if (x.is_half == y.is_half) MoveRow<uint32_t>(given.At(a.number), a.step, result.At(b.number), b.step, count);
+        else
+          for (uint32_t i = 0; i < count; ++i) result.SetOne(b.number + i * b.step, given.GetOne(a.number + i * a.step));
+        from += count * inner.from;
+        to += count * inner.to;
       }
     }
   });
-  if (channels_first) ChannelsFirst(x.threads, made, turned.data());
-  made.Write(y);
 }
 
 const float kLog2OfE = 1.44269504f;
@@ -935,6 +939,63 @@ void InPieces(const Tensor &map, std::size_t rooms, bool has_sums, const Functio
     }
   });
 }
+
+// In the order height, width, channels.
+class Values {
+ public:
+  const int height, width, channels;
+
+  // An empty copy, to write.
+  explicit Values(const Tensor &t)
+      : height(t.height), width(t.width), channels(t.channels), threads_(t.threads), values_(t.Size()) {}
+
+  static Values Of(const Tensor &t) {
+    Values result(t);
+    result.ForRuns(t, [](Elements in_map, Elements in_copy, std::size_t count) { Transform(in_map, in_copy, count, Same{}); });
+    return result;
+  }
+
+  void Write(const Tensor &t) {
+    ForRuns(t, [](Elements in_map, Elements in_copy, std::size_t count) { Transform(in_copy, in_map, count, Same{}); });
+  }
+
+  float *At(int y, int x, int c) {
+    return &values_[(static_cast<std::size_t>(y) * static_cast<std::size_t>(width) + static_cast<std::size_t>(x)) *
+                        static_cast<std::size_t>(channels) + static_cast<std::size_t>(c)];
+  }
+  float Get(int y, int x, int c) { return *At(y, x, c); }
+  void Set(int y, int x, int c, float value) { *At(y, x, c) = value; }
+
+  std::size_t Size() const { return values_.size(); }
+  Elements All() { return Row(values_.data()); }
+  static Elements Row(float *first) { return Elements(reinterpret_cast<uint8_t *>(first), false); }
+
+ private:
+  // Calls f(elements of the map, elements of the copy, count) for what lies together in both.
+  template <class F>
+  void ForRuns(const Tensor &t, const F &f) {
+    const std::size_t run = static_cast<std::size_t>(t.LiesPlain() ? 64 : t.Together(0));
+    const std::size_t rows = static_cast<std::size_t>(height), columns = static_cast<std::size_t>(width);
+    if (t.LiesPlain()) {
+      Share(threads_, (Size() + run - 1) / run, run, [&](std::size_t first, std::size_t last) {
+        const std::size_t begin = first * run, end = std::min(last * run, Size());
+        f(Elements(t, begin), Row(values_.data() + begin), end - begin);
+      });
+      return;
+    }
+    const std::size_t chunks = (static_cast<std::size_t>(channels) + run - 1) / run;
+    Share(threads_, chunks * rows, columns * run, [&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) {
+        const int y = static_cast<int>(i % rows), c = static_cast<int>(i / rows * run);
+        for (int x = 0; x < width; ++x)
+          f(Elements(t, t.Index(y, x, c)), Row(At(y, x, c)), static_cast<std::size_t>(t.Together(c)));
+      }
+    });
+  }
+
+  Threads *threads_;
+  std::vector<float> values_;
+};
 
 struct AddWeighted {
   float factor;
