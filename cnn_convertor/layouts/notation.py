@@ -157,4 +157,5 @@ def blocked(axes: Iterable[str], blocks: Sequence[tuple[str, int]]) -> list[Term
 def wrong_at(text: str, at: int, message: str) -> NoReturn:
     """Raise UsageError that points at a letter of the text."""
     where = f'letter {at + 1}, "{text[at]}"' if at < len(text) else "the end"
-    refuse("DV800", f"at {where}: {message}\n  {text}\n  {' ' * at}^")
+    hint = "`layouts list` shows the names, docs/layouts.md the grammar"
+    refuse("DV800", f"at {where}: {message}\n  {text}\n  {' ' * at}^", hint)

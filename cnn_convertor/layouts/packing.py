@@ -143,7 +143,7 @@ def _element(layout: Layout, element: npt.DTypeLike | None) -> DType:
     requested = None if element is None else element_type(element)
     dtype = requested if layout.element is None else layout.element
     if dtype is None:
-        refuse("DV804", "the element type is unknown")
+        refuse("DV804", "the element type is unknown", "name it, such as float16")
     if requested is not None and requested != dtype:
         refuse("DV804", f"the layout is for {dtype}, not {requested}")
     return dtype.newbyteorder("<")

@@ -90,7 +90,8 @@ def test_errors_in_names_point_at_the_letter(name: str, message: str) -> None:
 def test_the_wrong_letter_is_shown() -> None:
     with pytest.raises(UsageError) as error:
         layout_of("NCHW16x")
-    *_, text, mark = str(error.value).splitlines()
+    *_, text, mark = error.value.problems[0].message.splitlines()
+    assert "`layouts list` shows the names" in error.value.problems[0].hint
     assert text[mark.index("^")] == "x"
 
 
