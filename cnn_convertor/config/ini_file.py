@@ -226,7 +226,10 @@ class IniFile:
                 problem = f"the name of the section does not end with a bracket: {content}"
                 self._wrong("DV102", problem, line, f"[{section}]")
             elif section is None:
-                self._wrong("DV102", "expected a section before anything else", line, "begin with a line [INPUT]")
+                hint = "begin with a line [INPUT]"
+                if self._path.suffix.lower() != ".ini":
+                    hint = f"give a model, or an ini file: {hint}"
+                self._wrong("DV102", "expected a section before anything else", line, hint)
                 self._is_ini = False
                 return  # further messages would not help
             elif match := _SETTING.fullmatch(content):

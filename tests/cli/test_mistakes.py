@@ -176,6 +176,7 @@ def test_the_same_ini_file_twice_is_converted_once(ini: Path, capsys: pytest.Cap
         (["verify", "nets"], 'DV101: "nets" is a folder, not a file', "give one of its files, like nets/net.ini"),
         (["verify", "empty"], 'DV101: "empty" is a folder, not a file', "give the path of a net.ini"),
         (["init", "digit.keras"], 'DV162: there is no file "digit.keras"; did you mean "digits.keras"?', ""),
+        (["inspect", "a.txt"], "DV102: expected a section before anything else", "give a model, or an ini file: begin with"),
         (["empty"], "DV124: the folder has no .ini file", "init MODEL -o empty/net.ini"),
         (["custom.ini"], "DV115: the file of custom layers fails: ZeroDivisionError", "python custom.py"),
     ],
