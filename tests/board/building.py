@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from cnn_convertor.emulation.build import INCLUDE, SOURCES, device_library, find_compiler
 
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"]
 WRAPPED = [f"-Wl,--wrap=dmp_dv_cmdlist_{name}" for name in ("create", "add_raw", "wait", "get_last_exec_time")]
+RUNTIME = SOURCES / "network.cpp"
 FAULTS = Path(__file__).parent / "faults.cpp"
 
 
@@ -20,7 +25,18 @@ def build(folder: Path, program: str, sources: Sequence[Path], *, standard: str,
     subprocess.run([*gxx.command, *own, *map(str, sources)], cwd=folder, check=True)
     objects = [f"{path.stem}.o" for path in sources]
     # The runtime's calls to the driver are wrapped only if it is an object of its own, in front of the whole device.
-    runtime = [str(SOURCES / "network.cpp"), "-Wl,--allow-multiple-definition"] if with_runtime else []
-    linked = [*objects, *runtime, str(FAULTS), str(device_library(gxx)), "-pthread", *WRAPPED, "-o", program]
-    subprocess.run([*gxx.command, "-std=c++17", f"-I{INCLUDE}", f"-I{SOURCES}", *linked], cwd=folder, check=True)
+    runtime = [str(_device_object(RUNTIME)), "-Wl,--allow-multiple-definition"] if with_runtime else []
+    linked = [*objects, *runtime, str(_device_object(FAULTS)), str(device_library(gxx)), "-pthread", *WRAPPED, "-o"]
+    subprocess.run([*gxx.command, *linked, program], cwd=folder, check=True)
     return folder / program
+
+
+@cache
+def _device_object(source: Path) -> Path:
+    """A part of the device, compiled once for all programs of a process."""
+    folder = Path(tempfile.mkdtemp(prefix="device-object-"))
+    atexit.register(shutil.rmtree, folder)
+    made = folder / f"{source.stem}.o"
+    options = ["-std=c++17", f"-I{INCLUDE}", f"-I{SOURCES}", "-c", "-o", str(made)]
+    subprocess.run([*find_compiler().command, *options, str(source)], check=True)
+    return made

@@ -39,7 +39,7 @@ def test_the_example_reads_its_digit(library: Path, digits: Path) -> None:
 
 @pytest.mark.slow
 def test_all_sources_compile_without_a_build_system(digits: Path, tmp_path: Path) -> None:
-    """The one line of the documentation; optimized, and with what the compiler warns of then."""
+    """Optimized, and with what the compiler warns of then. A kit for the PC compiles each source on its own."""
     sources = [str(EXAMPLES / "firmware" / "main.cpp"), str(digits / "digits_gen.cpp")]
     program = build(tmp_path / "firmware", f"-I{digits}", *sources)
     assert read_digit(program, digits).startswith("this is a 3 ")
