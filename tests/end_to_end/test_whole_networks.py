@@ -45,9 +45,8 @@ def test_examples_convert_and_compile_in_every_way(
     assert (
         cli.main(["-q", str(ini_of(tmp_path, ROOT / "examples" / definition, weights, quantization, transpose))]) == 0
     )
-    strict = ["-std=c++11", "-Wall", "-Wextra", "-Werror"]
-    source = tmp_path / "out/net/net_gen.cpp"
-    subprocess.run(["g++", *strict, "-c", "-I", str(INCLUDE), str(source), "-o", str(tmp_path / "net.o")], check=True)
+    strict = ["-std=c++11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
+    subprocess.run(["g++", *strict, "-I", str(INCLUDE), str(tmp_path / "out/net/net_gen.cpp")], check=True)
 
 
 @pytest.mark.parametrize(
