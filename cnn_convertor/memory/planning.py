@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, pairwise
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ _SHOWN = 4  # names of a peak's buffers in messages
 
 
 Numbers: TypeAlias = NDArray[np.int64]
+_NO_NUMBERS: Final = np.empty(0, np.int64)
 
 
 class Peak(NamedTuple):
@@ -365,33 +366,29 @@ class _Placed:
         if self._budget.is_spent:
             tops = ((piece, self._tops[slice(*self._stretches(piece))].max()) for piece in block.pieces)
             return max((0, *(int(top) - piece.at for piece, top in tops)))
-        own, low, high = self._live_with(block)
-        return _lowest_free(low - own[:, 0] - own[:, 1], high - own[:, 0])
+        return _lowest_free(*self._overlapping(block))
 
     def highest_offset(self, block: Block, size: int) -> int:
         """The highest such offset within `size` bytes; negative if there is none, or when the budget is spent."""
         if self._budget.is_spent:
             return -1
-        own, low, high = self._live_with(block)
-        end = size - block.size + own[:, 0]
-        return size - block.size - _lowest_free(end - high, end + own[:, 1] - low)
+        low, high = self._overlapping(block)
+        highest = size - block.size
+        return highest - _lowest_free(highest - high, highest - low)
 
-    def _live_with(self, block: Block) -> tuple[Numbers, Numbers, Numbers]:
-        """Pairs of a piece of the block (start, size) and a placed one that is live at the same time (lowest byte, end)."""
-        own: list[Numbers] = []
-        others: list[Numbers] = []
+    def _overlapping(self, block: Block) -> tuple[Numbers, Numbers]:
+        """Ranges of offsets, from low up to high, both exclusive: there a piece of the block overlaps one of the same time."""
+        low, high = [_NO_NUMBERS], [_NO_NUMBERS]
         for piece in block.pieces:
             begin, end = self._stretches(piece)
-            known = np.array([*self._going[begin], *chain(*self._begun[begin:end])], np.intp)
+            known = [*self._going[begin], *chain(*self._begun[begin:end])]
             self._budget.spend(_LOOK + len(known))
-            taken = self._taken[known]
-            taken = taken[(taken[:, 2] <= piece.last) & (taken[:, 3] >= piece.first)]
-            others.append(taken)
-            own.append(np.broadcast_to(np.array([piece.at, piece.size], np.int64), (len(taken), 2)))
-        if not own:
-            return np.empty((0, 2), np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
-        low, high, *_ = np.concatenate(others).T
-        return np.concatenate(own), low, high
+            if known:
+                taken = self._taken[known]
+                taken = taken[(taken[:, 2] <= piece.last) & (taken[:, 3] >= piece.first)]
+                low.append(taken[:, 0] - (piece.at + piece.size))
+                high.append(taken[:, 1] - piece.at)
+        return np.concatenate(low), np.concatenate(high)
 
     def _stretches(self, piece: Buffer) -> tuple[int, int]:
         """The stretch that the piece begins in, and the first one after its last step."""
@@ -400,7 +397,9 @@ class _Placed:
 
 def _lowest_free(low: Numbers, high: Numbers) -> int:
     """The lowest offset outside of all ranges, from low up to high, both exclusive."""
-    order = np.argsort(low)
-    reached = np.maximum.accumulate(np.concatenate([[0], high[order]]))  # by the ranges before each, and by all
-    free = np.flatnonzero(reached[:-1] <= low[order])
+    order = low.argsort()
+    reached = np.zeros(len(low) + 1, np.int64)  # by the ranges before each, and by all
+    np.maximum.accumulate(high[order], out=reached[1:])
+    np.maximum(reached, 0, out=reached)
+    free = (reached[:-1] <= low[order]).nonzero()[0]
     return int(reached[free[0] if len(free) else -1])
