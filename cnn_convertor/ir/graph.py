@@ -177,6 +177,8 @@ class Graph:
         """Remove nodes with one input; users and outputs read that input instead."""
         source: dict[str, str] = {}
         gone = set(names)
+        if not gone:
+            return self
         nodes = []
         for node in self.nodes:
             inputs = tuple(source.get(name, name) for name in node.inputs)
