@@ -28,6 +28,7 @@ _SECTION = re.compile(r"\[([^\]]*)\]\s*" + _COMMENT)
 _NO_TEXT = re.compile("[\0\x80-\xa0\ue000-\uf8ff\ufffd]")  # what a code page has in place of undefined bytes
 _OPEN_SECTION = re.compile(r"\[\s*(\w+)\s*" + _COMMENT)
 _NEAR_SIGN = re.compile("[:\uff1d]")  # a colon, or the wide sign of a Japanese keyboard
+_CUT_NUMBERS = re.compile(r"[^=]*=([^\"#;]*\d(?:\s*;\s*[-+]?[\d.]+)+)")  # mean = 1; 2; 3: all but the 1 is a comment
 _SETTING = re.compile(r'([^=\[\]#;"]+)=(?:\s*"([^"]*)"\s*|([^"#;]*))' + _COMMENT)
 
 
@@ -239,6 +240,10 @@ class IniFile:
                 if first != line:
                     problem = f"[{section}] {name} is set twice, here and in line {first}"
                     self._wrong("DV103", problem, line, "keep one of the two lines")
+                if numbers := _CUT_NUMBERS.fullmatch(content):
+                    several = ", ".join(map(str.strip, numbers[1].split(";")))
+                    ignored = f"[{section}] {name}: a comment begins at ; and is ignored (several numbers: {several})"
+                    self.unknown.append((ignored, line))
             else:
                 problem = f"expected [SECTION], key = value or a comment, found: {content}"
                 hint = (

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from pathlib import Path
 
 import pytest
@@ -304,6 +305,20 @@ def test_the_outputs_decide_where_their_sqnr_is_given(folder: Path) -> None:
 )
 def test_a_precision_that_does_not_decide_is_a_warning(folder: Path, keys: str, ignored: str) -> None:
     assert ignored in complaint(folder, SMALLEST + keys + "\n")
+
+
+@pytest.mark.parametrize("value", ["103;116;123", "1 ; -2.5 ;3", "6;4"])
+def test_numbers_that_a_comment_cuts_off_are_a_warning(folder: Path, value: str) -> None:
+    numbers = ", ".join(map(str.strip, value.split(";")))
+    assert f"(several numbers: {numbers})" in complaint(folder, SMALLEST + f"quantization_output_sqnr = {value}\n")
+
+
+@pytest.mark.parametrize("value", ["30 ; was 28", "30 ;28 before", "30 # 1; 2", "30 ;"])
+def test_a_comment_behind_a_number_is_none(folder: Path, value: str) -> None:
+    text = SMALLEST + f"quantization = auto\nquantization_output_sqnr = {value}\n"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read(folder, text).output_sqnr == 30
 
 
 def test_layers_have_fp16_or_palette(folder: Path) -> None:
