@@ -405,6 +405,7 @@ def cropped(op: ops.Crop, x: Array) -> Array:
         "rows backward": (ops.Gather(rows=(5, 4, 3, 2, 1, 0)), NARROW),
         "places on all axes": (ops.Gather((2, -1, 2), (0, 3), (10, 1, 8, -1), 0.5), NARROW),
         "channels": (ops.Gather(channels=(3, 0, 0, 2, 1, 3, 3, 0, 1)), MAP),
+        "channels of a pixel": (ops.Gather(channels=(9, 1, -1, 4), filling=0.5), Shape(1, 1, 11)),
     },
 )
 def gathered(op: ops.Gather, x: Array) -> Array:

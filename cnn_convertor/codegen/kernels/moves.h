@@ -115,8 +115,18 @@ void MoveLines(const Run &run, const Pixels &all, std::size_t first, std::size_t
   }
 }
 
+// A map of one pixel as one of a channel, whose pixels are its channels.
+inline Tensor AsColumn(const Tensor &t) {
+  return Tensor(Memory(t.data, t.threads), 0, t.channels, 1, 1, t.is_half ? kHalf : kFloat);
+}
+
 // The part of y that begins somewhere = x at all combinations of rows, columns and channels. number: the filling one.
 inline void Move(const Tensor &x, const Places &places, const Tensor &y, Steps begin = {0, 0, 0}, float number = 0.0f) {
+  if (x.channels > 1 && x.Size() == static_cast<std::size_t>(x.channels) && y.Size() == static_cast<std::size_t>(y.channels)) {
+    const int only = std::min(places.rows[0], places.columns[0]);
+    Move(AsColumn(x), {places.channels, {only}, {0}}, AsColumn(y), Steps{begin.c, 0, 0}, number);
+    return;
+  }
   std::vector<uint8_t> filled(4 * places.channels.size());
   const Elements filling(filled.data(), y.is_half);
   for (std::size_t i = 0; i < places.channels.size(); ++i) filling.SetOne(i, number);

@@ -22,7 +22,7 @@ struct ArrayAxis {
 };
 
 // Elements that lie in equal distances: the first one's number in the order of the memory, and how many at most.
-struct Row {
+struct Span {
   std::size_t number, step;
   uint32_t count;
 };
@@ -42,7 +42,7 @@ class Ordered {
   }
 
   // What lies together from a place in the order on.
-  Row From(uint32_t place) const {
+  Span From(uint32_t place) const {
     const uint32_t line = place / size_[2], digits[] = {line / size_[1], line % size_[1], place - line * size_[2]};
     const int c = static_cast<int>(digits[c_]), first = t_.First(c), together = t_.Together(first);
     const std::size_t number = t_.Index(static_cast<int>(digits[y_]), static_cast<int>(digits[y_ + 1]), c);
@@ -63,7 +63,7 @@ class Ordered {
 };
 
 template <class Value>
-void MoveRow(const uint8_t *from, std::size_t from_step, uint8_t *to, std::size_t to_step, uint32_t count) {
+void MoveSpan(const uint8_t *from, std::size_t from_step, uint8_t *to, std::size_t to_step, uint32_t count) {
   const std::size_t read = sizeof(Value) * from_step, written = sizeof(Value) * to_step;
   const auto load = [](const uint8_t *place) {
     Value value;
@@ -117,10 +117,10 @@ inline void TransposeReshape(const Tensor &x, const Tensor &y, const std::vector
         to += i * axis.to;
       }
       for (uint32_t left = inner.length, count; left > 0; left -= count) {
-        const Row a = taken.From(from), b = made.From(to);
+        const Span a = taken.From(from), b = made.From(to);
         count = std::min(left, std::min(a.count, b.count));
-        if (x.is_half && y.is_half) MoveRow<uint16_t>(given.At(a.number), a.step, result.At(b.number), b.step, count);
-        else if (x.is_half == y.is_half) MoveRow<uint32_t>(given.At(a.number), a.step, result.At(b.number), b.step, count);
+        if (x.is_half && y.is_half) MoveSpan<uint16_t>(given.At(a.number), a.step, result.At(b.number), b.step, count);
+        else if (x.is_half == y.is_half) MoveSpan<uint32_t>(given.At(a.number), a.step, result.At(b.number), b.step, count);
         else
           for (uint32_t i = 0; i < count; ++i) result.SetOne(b.number + i * b.step, given.GetOne(a.number + i * a.step));
         from += count * inner.from;
