@@ -29,6 +29,7 @@ Booleans = NDArray[np.bool_]
 _GAIN = 1e-9  # minimum improvement, relative to the price
 _FINENESS = (4, 16)  # positions of the coarse lines per cluster
 _COARSER = 3  # times as coarse, so that solving a coarse line first is worth it
+_LEAST_SHARE = 2.0**-32  # of the largest weight: the sums of 2**16 weights in double precision show it
 _MAX_ROUNDS = 1000  # of policy iteration, which needs about 10
 _SMALLEST_NORMAL = 2.0**-14  # of FP16
 _TO_SUBNORMAL = 1.5 * 2.0**28  # adding it rounds a double to a multiple of 2**-24, the FP16 subnormal step
@@ -38,11 +39,13 @@ _NEWTON_STEPS = 8
 def divide(values: Real, weights: Real, clusters: int) -> Real:
     """The centers, ascending, including 0.0, of the best clustering.
 
-    values: non-zero numbers within FP16's range, ascending, at least as many as clusters. weights: positive.
+    values: non-zero numbers within FP16's range, ascending, at least as many as clusters. weights: positive; those below 2**-32
+    of the largest count as that.
     """
     zero = int(np.searchsorted(values, 0.0))
     points = np.insert(values, zero, 0.0)
-    counts = np.insert(weights, zero, 1.0)  # any number: the center of zero is fixed
+    visible = np.maximum(weights, weights.max() * _LEAST_SHARE)
+    counts = np.insert(visible, zero, 1.0)  # any number: the center of zero is fixed
     line = _Line(zero, np.stack([_outwards(counts * points**power, zero) for power in range(3)]))
     borders = _cheapest_with(line, clusters, _near(line, _shares(points, counts), clusters)).borders
     return line.centers(borders[:-1], borders[1:])

@@ -142,6 +142,15 @@ def test_more_magnitudes_than_a_layer_ever_has() -> None:
     assert quality.sqnr > 40
 
 
+@pytest.mark.parametrize("magnitudes", [15, 40, 300])
+def test_counts_of_any_magnitudes_are_clustered(magnitudes: int) -> None:
+    random = np.random.default_rng(magnitudes)
+    values = np.unique(random.normal(size=5000).astype(np.float16)).astype(np.float64)
+    values = values[values != 0]
+    centers = divide(values, 10.0 ** random.uniform(0, magnitudes, values.size), 255)
+    assert np.isfinite(centers).all() and (np.diff(centers) > 0).all() and len(centers) == 255
+
+
 def test_quality_counts_weights() -> None:
     half = np.array([0.0, -0.0, 1.5, 1.5, -2.0], np.float16)
     counts = histogram(half)
