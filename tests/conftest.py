@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -73,28 +75,38 @@ def _compiled(session_folder: Path, _standard_headers: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if "CNN_CONVERTOR_CACHE" not in os.environ:
             patch.setenv("CNN_CONVERTOR_CACHE", str(session_folder / "compiled"))
-        if os.environ.get("CXX", "g++").startswith("g++"):
+        command = shlex.split(os.environ.get("CXX", "g++"))
+        if command[0] == "g++":
             # Half the time of -O1, at which commands compile. With options for vectors, g++ 12 crashes on a precompiled header.
             linker = ["-fuse-ld=gold"] if shutil.which("ld.gold") else []  # takes half the time of the usual linker
             flags = (*build.NETWORK_FLAGS, "-O0", *linker, "-include", str(_standard_headers))
-            patch.setattr(build, "network_flags", lambda: flags)
+
+            @cache
+            def network_flags() -> tuple[str, ...]:
+                _precompile(_standard_headers, [*command, *flags])
+                return flags
+
+            patch.setattr(build, "network_flags", network_flags)
         yield
 
 
+def _precompile(header: Path, command: list[str]) -> None:
+    """One process does it, for all networks of the session."""
+    precompiled = header.with_suffix(".h.gch")
+    with one_at_a_time(header.with_suffix(".lock")):
+        if not precompiled.exists():
+            subprocess.run([*command, "-x", "c++-header", "/dev/null", "-o", f"{precompiled}.new"], check=True)
+            Path(f"{precompiled}.new").replace(precompiled)
+
+
 @pytest.fixture(scope="session")
-def compiler(session_folder: Path, _standard_headers: Path, _compiled: None) -> None:
+def compiler(_compiled: None) -> None:
     """The emulated device, which one process compiles for all; without a compiler, what needs one is skipped."""
     if shutil.which(os.environ.get("CXX", "g++").split()[0]) is None:
         pytest.skip("there is no C++ compiler")
-    from cnn_convertor.emulation.build import device_library, find_compiler, network_flags
+    from cnn_convertor.emulation.build import device_library, find_compiler
 
-    device_library(compiler := find_compiler())
-    precompiled = _standard_headers.with_suffix(".h.gch")
-    with one_at_a_time(session_folder / "precompiled.lock"):
-        if "-include" in (flags := network_flags()) and not precompiled.exists():
-            command = [*compiler.command, *flags, "-x", "c++-header", "/dev/null", "-o", f"{precompiled}.new"]
-            subprocess.run(command, check=True)
-            Path(f"{precompiled}.new").replace(precompiled)
+    device_library(find_compiler())
 
 
 @pytest.fixture

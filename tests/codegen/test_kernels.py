@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -19,17 +20,26 @@ WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werr
 
 @pytest.mark.slow
 @pytest.mark.parametrize("standard", ["c++11", "c++20"])
-def test_every_header_compiles_without_a_warning(standard: str, tmp_path: Path) -> None:
-    """Alone as C++11; behind each other as C++20, where only the language differs."""
-    groups = (
-        [[header] for header in HEADERS]
-        if standard == "c++11"
-        else [[each for each in HEADERS if each != "one_thread.h"]]
-    )
-    sources = [tmp_path / f"{number}.cpp" for number in range(len(groups))]
+def test_headers_compile_together_without_a_warning(standard: str, tmp_path: Path) -> None:
+    check([[header for header in HEADERS if header != "one_thread.h"]], standard, FOLDER, tmp_path)
+
+
+@pytest.mark.slow
+def test_every_header_compiles_alone(tmp_path: Path) -> None:
+    """With one_thread.h in the place of threads.h, which brings many headers of the standard library: none is forgotten."""
+    check([["threads.h"]], "c++11", FOLDER, tmp_path)
+    folder = tmp_path / "kernels"
+    shutil.copytree(FOLDER, folder)
+    shutil.copy(FOLDER / "one_thread.h", folder / "threads.h")
+    check([[header] for header in HEADERS], "c++11", folder, tmp_path)
+
+
+def check(groups: list[list[str]], standard: str, folder: Path, scratch: Path) -> None:
+    """Compiles each group of headers as one source, which includes them twice."""
+    sources = [scratch / f"{number}.cpp" for number in range(len(groups))]
     for source, headers in zip(sources, groups, strict=True):
         source.write_text("".join(f'#include "{header}"\n' for header in [*headers, *headers]) + "int unused;\n")
-    command = ["g++", f"-std={standard}", *WARNINGS, f"-I{FOLDER}", f"-I{INCLUDE}", "-fsyntax-only", *map(str, sources)]
+    command = ["g++", f"-std={standard}", *WARNINGS, f"-I{folder}", f"-I{INCLUDE}", "-fsyntax-only", *map(str, sources)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (0, "")
 
