@@ -56,7 +56,9 @@ def probe(tmp_path_factory: pytest.TempPathFactory, compiler: None) -> Path:
 
 def run(folder: Path, *arguments: str, ub_size: int = UB_SIZE, **environment: str) -> tuple[list[str], Any]:
     """The lines that the probe prints, and what board.json holds."""
-    variables = {**os.environ, "DMP_DV_UB_SIZE": str(ub_size), "DMP_DV_POOLS_TILES": "1", **environment}
+    # One thread: to wake others takes longer than what such small commands have to do.
+    device = {"DMP_DV_UB_SIZE": str(ub_size), "DMP_DV_POOLS_TILES": "1", "DMP_DV_THREADS": "1"}
+    variables = {**os.environ, **device, **environment}
     result = subprocess.run(
         ["./probe", *arguments], cwd=folder, env=variables, capture_output=True, text=True, check=True
     )
