@@ -20,7 +20,7 @@ struct Steps {
 };
 
 // Rows, columns and channels of a map; -1 stands for the filling number.
-struct Places {
+struct Positions {
   std::vector<int> rows, columns, channels;
 };
 
@@ -39,7 +39,7 @@ struct Pixels {
   std::vector<int> lines, pixels;
   std::size_t line, pixel;
 
-  Pixels(const Tensor &x, const Places &places, const Tensor &y) : lines(places.rows), pixels(places.columns) {
+  Pixels(const Tensor &x, const Positions &positions, const Tensor &y) : lines(positions.rows), pixels(positions.columns) {
     line = y.Pixel(1, 0);
     pixel = y.Pixel(0, 1);
     for (int &row : lines) row = row < 0 ? row : static_cast<int>(x.Pixel(row, 0));
@@ -85,7 +85,7 @@ struct Loaded {
 template <>
 struct Loaded<0> {
   const uint8_t *from;
-  explicit Loaded(const uint8_t *place) : from(place) {}
+  explicit Loaded(const uint8_t *first) : from(first) {}
   void Store(const Run &run, const uint8_t *filling, uint8_t *to) const {
     const bool is_same = from == filling || run.from.is_half == run.to.is_half;
     if (is_same) std::memcpy(to, from, run.to.Bytes(run.count));
@@ -121,18 +121,18 @@ inline Tensor AsColumn(const Tensor &t) {
 }
 
 // The part of y that begins somewhere = x at all combinations of rows, columns and channels. number: the filling one.
-inline void Move(const Tensor &x, const Places &places, const Tensor &y, Steps begin = {0, 0, 0}, float number = 0.0f) {
+inline void Move(const Tensor &x, const Positions &positions, const Tensor &y, Steps begin = {0, 0, 0}, float number = 0.0f) {
   if (x.channels > 1 && x.Size() == static_cast<std::size_t>(x.channels) && y.Size() == static_cast<std::size_t>(y.channels)) {
-    const int only = std::min(places.rows[0], places.columns[0]);
-    Move(AsColumn(x), {places.channels, {only}, {0}}, AsColumn(y), Steps{begin.c, 0, 0}, number);
+    const int only = std::min(positions.rows[0], positions.columns[0]);
+    Move(AsColumn(x), {positions.channels, {only}, {0}}, AsColumn(y), Steps{begin.c, 0, 0}, number);
     return;
   }
-  std::vector<uint8_t> filled(4 * places.channels.size());
+  std::vector<uint8_t> filled(4 * positions.channels.size());
   const Elements filling(filled.data(), y.is_half);
-  for (std::size_t i = 0; i < places.channels.size(); ++i) filling.SetOne(i, number);
-  const Pixels pixels(x, places, y);
-  const std::vector<Run> runs = RunsOf(x, places.channels, y, begin, filling);
-  const std::size_t lines = pixels.lines.size(), elements = pixels.pixels.size() * places.channels.size() / runs.size();
+  for (std::size_t i = 0; i < positions.channels.size(); ++i) filling.SetOne(i, number);
+  const Pixels pixels(x, positions, y);
+  const std::vector<Run> runs = RunsOf(x, positions.channels, y, begin, filling);
+  const std::size_t lines = pixels.lines.size(), elements = pixels.pixels.size() * positions.channels.size() / runs.size();
   Share(y.threads, runs.size() * lines, std::max(elements, static_cast<std::size_t>(1)), [&](std::size_t first, std::size_t last) {
     for (std::size_t i = first, end; i < last; i = end) {
       const Run &run = runs[i / lines];

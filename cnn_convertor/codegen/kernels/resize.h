@@ -37,12 +37,12 @@ inline void Resize(const Tensor &x, const Tensor &y, bool is_bilinear, Sampling 
   const auto held = [](int i, int size) { return std::min(std::max(i, 0), size - 1); };
   if (!is_bilinear) {
     const auto nearest = [&](int from, int to) {
-      std::vector<int> places;
+      std::vector<int> positions;
       for (int i = 0; i < to; ++i) {
         const float place = Sample(i, from, to, sampling) + (sampling == kAsymmetric ? 0.0f : 0.5f);
-        places.push_back(held(static_cast<int>(std::floor(place)), from));
+        positions.push_back(held(static_cast<int>(std::floor(place)), from));
       }
-      return places;
+      return positions;
     };
     Move(x, {nearest(x.height, y.height), nearest(x.width, y.width), Range(x.channels)}, y);
     return;

@@ -13,9 +13,9 @@ namespace dv700_cpu {
 
 // Blocks of pixels become pixels; outside of x there are zeros.
 inline void SpaceToDepth(const Tensor &x, const Tensor &y, int block_height, int block_width, int top, int left) {
-  const auto inside = [](std::vector<int> places, int size) {
-    for (int &place : places) place = place < size ? std::max(place, -1) : -1;
-    return places;
+  const auto inside = [](std::vector<int> positions, int size) {
+    for (int &place : positions) place = place < size ? std::max(place, -1) : -1;
+    return positions;
   };
   for (int i = 0; i < block_height; ++i)
     for (int j = 0; j < block_width; ++j)

@@ -41,9 +41,9 @@ class Ordered {
     pixel_ = step_ * (moved_ == y_ ? t.Pixel(1, 0) : t.Pixel(0, 1));
   }
 
-  // What lies together from a place in the order on.
-  Span From(uint32_t place) const {
-    const uint32_t line = place / size_[2], digits[] = {line / size_[1], line % size_[1], place - line * size_[2]};
+  // What lies together from a position in the order on.
+  Span From(uint32_t position) const {
+    const uint32_t line = position / size_[2], digits[] = {line / size_[1], line % size_[1], position - line * size_[2]};
     const int c = static_cast<int>(digits[c_]), first = t_.First(c), together = t_.Together(first);
     const std::size_t number = t_.Index(static_cast<int>(digits[y_]), static_cast<int>(digits[y_ + 1]), c);
     if (moved_ == c_) return {number, 1, step_ == 1 ? static_cast<uint32_t>(first + together - c) : 1};
@@ -56,7 +56,7 @@ class Ordered {
 
  private:
   const Tensor &t_;
-  const std::size_t y_, c_;  // digits of a place: x follows y
+  const std::size_t y_, c_;  // digits of a position: x follows y
   std::size_t moved_ = 0;    // the digit that grows, by step_; pixel_: the distance of pixels
   uint32_t size_[3], step_;
   std::size_t pixel_;
@@ -65,9 +65,9 @@ class Ordered {
 template <class Value>
 void MoveSpan(const uint8_t *from, std::size_t from_step, uint8_t *to, std::size_t to_step, uint32_t count) {
   const std::size_t read = sizeof(Value) * from_step, written = sizeof(Value) * to_step;
-  const auto load = [](const uint8_t *place) {
+  const auto load = [](const uint8_t *element) {
     Value value;
-    std::memcpy(&value, place, sizeof(value));
+    std::memcpy(&value, element, sizeof(value));
     return value;
   };
   for (; count >= 4; count -= 4, from += 4 * read, to += 4 * written) {
@@ -104,9 +104,8 @@ inline void TransposeReshape(const Tensor &x, const Tensor &y, const std::vector
   const ArrayAxis inner = all.back();
   all.pop_back();
   Share(x.threads, x.Size() / inner.length, inner.length, [&](std::size_t first, std::size_t last) {
-    const Ordered taken(x, channels_first, inner.from), made(y, channels_first, inner.to);
-    const Elements given(x, 0), result(y, 0);
-    std::vector<uint32_t> place(all.size());
+    const Ordered source(x, channels_first, inner.from), target(y, channels_first, inner.to);
+    const Elements xs(x, 0), ys(y, 0);
     for (std::size_t number = first; number < last; ++number) {
       std::size_t rest = number;
       uint32_t from = 0, to = 0;
@@ -117,12 +116,12 @@ inline void TransposeReshape(const Tensor &x, const Tensor &y, const std::vector
         to += i * axis.to;
       }
       for (uint32_t left = inner.length, count; left > 0; left -= count) {
-        const Span a = taken.From(from), b = made.From(to);
+        const Span a = source.From(from), b = target.From(to);
         count = std::min(left, std::min(a.count, b.count));
-        if (x.is_half && y.is_half) MoveSpan<uint16_t>(given.At(a.number), a.step, result.At(b.number), b.step, count);
-        else if (x.is_half == y.is_half) MoveSpan<uint32_t>(given.At(a.number), a.step, result.At(b.number), b.step, count);
+        if (x.is_half && y.is_half) MoveSpan<uint16_t>(xs.At(a.number), a.step, ys.At(b.number), b.step, count);
+        else if (x.is_half == y.is_half) MoveSpan<uint32_t>(xs.At(a.number), a.step, ys.At(b.number), b.step, count);
         else
-          for (uint32_t i = 0; i < count; ++i) result.SetOne(b.number + i * b.step, given.GetOne(a.number + i * a.step));
+          for (uint32_t i = 0; i < count; ++i) ys.SetOne(b.number + i * b.step, xs.GetOne(a.number + i * a.step));
         from += count * inner.from;
         to += count * inner.to;
       }
