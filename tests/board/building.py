@@ -36,7 +36,7 @@ def _device_object(source: Path) -> Path:
     """A part of the device, compiled once for all programs of a process."""
     folder = Path(tempfile.mkdtemp(prefix="device-object-"))
     atexit.register(shutil.rmtree, folder)
-    made = folder / f"{source.stem}.o"
-    options = ["-std=c++17", f"-I{INCLUDE}", f"-I{SOURCES}", "-c", "-o", str(made)]
+    compiled = folder / f"{source.stem}.o"
+    options = ["-std=c++17", f"-I{INCLUDE}", f"-I{SOURCES}", "-c", "-o", str(compiled)]
     subprocess.run([*find_compiler().command, *options, str(source)], check=True)
-    return made
+    return compiled
