@@ -66,6 +66,10 @@ _OPERATORS: dict[str, Callable[[int, int], int]] = {
     ">": operator.gt, "<=": operator.le, ">=": operator.ge, "<<": _shifted(operator.lshift), ">>": _shifted(operator.rshift),
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": _quotient, "%": lambda a, b: a - b * _quotient(a, b),
 }  # fmt: skip
+_SECOND_NAMES = {
+    "and": "&&", "or": "||", "not": "!", "compl": "~", "bitand": "&", "bitor": "|", "xor": "^", "not_eq": "!=",
+    "and_eq": "&=", "or_eq": "|=", "xor_eq": "^=",
+}  # fmt: skip
 
 
 def compute(sign: str, left: Value, right: Value) -> Value:
@@ -137,10 +141,10 @@ class Expressions(ABC):
         return self.evaluate(node)
 
     def _assignment_expression(self, node: Node) -> Value:
-        left, right, sign = self.evaluate(part(node, "left")), part(node, "right"), part(node, "operator")
+        left, right = self.evaluate(part(node, "left")), part(node, "right")
         if not isinstance(left, Cell):
             raise NotUnderstoodError(f"{describe(left)} cannot be assigned to")
-        line, calculation = line_of(sign), text_of(sign).removesuffix("=")
+        line, calculation = line_of(part(node, "operator")), _sign(node).removesuffix("=")
         if right.type == "initializer_list" and not calculation:
             self.initialize(left, right)
         elif calculation:
@@ -208,7 +212,7 @@ class Expressions(ABC):
         """Operands joined by operators. The grammar nests them to the left, however many there are."""
         operations = []
         while node.type == "binary_expression":
-            operations.append((text_of(part(node, "operator")), part(node, "right")))
+            operations.append((_sign(node), part(node, "right")))
             node = part(node, "left")
         value = self.evaluate(node)
         for sign, right in reversed(operations):
@@ -220,7 +224,7 @@ class Expressions(ABC):
         return value
 
     def _unary_expression(self, node: Node) -> Value:
-        sign, operand = text_of(part(node, "operator")), self.evaluate(part(node, "argument"))
+        sign, operand = _sign(node), self.evaluate(part(node, "argument"))
         if sign == "*":
             return pointed(operand)
         if sign == "&":
@@ -335,7 +339,7 @@ class Expressions(ABC):
         if argument.type == "this":
             return self._identifier(field)
         value, name = self.evaluate(argument), text_of(field)
-        if text_of(part(node, "operator")) == "->":
+        if _sign(node) == "->":
             value = pointed(value)
         if not isinstance(value, Cell):
             raise NotUnderstoodError(f"a field of {describe(value)}")
@@ -366,6 +370,12 @@ def part(node: Node, field: str) -> Node:
     if child is None:
         raise NotUnderstoodError(f"unexpected {text_of(node)[:40]}")
     return child
+
+
+def _sign(node: Node) -> str:
+    """An expression's operator, by its first name: `not` is "!". The type of a word or a sign is its text."""
+    text = part(node, "operator").type
+    return _SECOND_NAMES.get(text, text)
 
 
 def type_of(text: str) -> Type | None:

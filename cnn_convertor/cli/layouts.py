@@ -255,9 +255,7 @@ def export(
     show_default=True,
     help="Limit of the search, in nodes.",
 )
-@click.option(
-    "-o", "--output", metavar="OUT.csv", type=FILE, help="File for the table with offsets; by default standard output."
-)
+@click.option("-o", "--output", metavar="OUT.csv", type=OUTPUT, help="Table with offsets; by default standard output.")
 @with_format
 @with_console
 def plan(console: Console, table: Path, capacity: int | None, alignment: int, nodes: int, output: Path | None) -> None:

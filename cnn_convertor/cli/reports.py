@@ -125,7 +125,7 @@ def passes(console: Console, ini: Path, until: str | None, **device: Any) -> Non
 
 @commands.command()
 @click.argument("model", metavar="MODEL", type=FILE)
-@click.option("-o", "--output", metavar="NET.ini", type=FILE, help="The ini file; by default standard output.")
+@click.option("-o", "--output", metavar="NET.ini", type=OUTPUT, help="The ini file; by default standard output.")
 @with_console
 def init(console: Console, model: Path, output: Path | None) -> None:
     """Write an ini file for a model.

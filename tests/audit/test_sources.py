@@ -300,6 +300,8 @@ VALUES = [
     ("int n = 1; true ? n = 2 : n = 3; get_layer(0).output_size = n;", 2),
     ("int n = 1; if (false && (n = 2)) { } get_layer(0).output_size = n;", 1),
     ("get_layer(0).output_size = 10 - 4 - 3;", 3),
+    ("int n = not 0; n or_eq compl 5 bitand 4 xor 2; n and_eq 7; get_layer(0).output_size = n;", 3),
+    ("int n = 6; n xor_eq 1 bitor 2; if (n not_eq 5 or not 1 and 1) { n = 9; } get_layer(0).output_size = n;", 5),
     ("int *p, n = 7; get_layer(0).output_size = n;", 7),
     ("int a[2][2] = {{1, 2}, {3, 4}}; get_layer(0).output_size = a[1][0];", 3),
     ("get_layer(0).output_size = " + " + ".join(["1"] * 5000) + ";", 5000),

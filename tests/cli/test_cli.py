@@ -360,6 +360,8 @@ def test_an_unknown_device_is_misuse(folder: Path, capsys: pytest.CaptureFixture
         "verify a.ini --json a.ini",
         "report a.ini --compare x --html x",
         "run a.ini --inputs x -o x",
+        "init x -o ./x",
+        "layouts plan x -o link",
     ],
 )
 def test_no_file_takes_the_place_of_another_one(
