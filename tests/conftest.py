@@ -123,6 +123,12 @@ def keras_reads_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keras_runner, "load_model", load)
 
 
+@pytest.fixture
+def hdf5_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """libhdf5 reads a test's many files here: they are good ones, and to fork a process with TensorFlow takes longer than all else."""
+    monkeypatch.setattr("cnn_convertor.frontends.keras.hdf5.isolated", lambda function, **_limits: function())
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Each process takes one stretch of the tests, so that what a folder's tests share is seldom made twice.

@@ -54,6 +54,7 @@ def nothing_ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
     assert not (tmp_path / RAN).exists()
 
 
+@pytest.mark.usefixtures("hdf5_in_this_process")
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("what", SMUGGLED)
 def test_no_setting_of_a_layer_runs_code(what: str, setting: str, tmp_path: Path) -> None:
@@ -103,6 +104,7 @@ def test_a_lambda_layer_that_nothing_reads_is_not_loaded(tmp_path: Path) -> None
         load_model(open_model(path), path, None)
 
 
+@pytest.mark.usefixtures("hdf5_in_this_process")
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("what", SMUGGLED)
 def test_no_setting_in_json_runs_code(what: str, setting: str, tmp_path: Path) -> None:

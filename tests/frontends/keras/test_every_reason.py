@@ -169,6 +169,7 @@ def test_advice_is_for_types_that_do_not_convert() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("hdf5_in_this_process")
 def test_each_reason_has_a_case(model: Writer) -> None:
     """Here, or in test_keras_layers.py and test_functions.py, which say more of the message."""
     of_layers = layers.test_what_cannot_be_converted_is_refused.pytestmark[0].args[1]

@@ -317,6 +317,7 @@ def test_a_bit_that_changed_in_an_archive_is_found(model: Any, packing: int, tmp
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("hdf5_in_this_process")
 @pytest.mark.parametrize(("seed", "rounds"), [(1, 50), pytest.param(2, 400, marks=pytest.mark.slow)])
 def test_nonsense_in_the_configuration_never_ends_in_a_traceback(model: Any, seed: int, rounds: int) -> None:
     layer = model.layer
