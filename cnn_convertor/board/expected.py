@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.board.blocks import BlockCommand
-from cnn_convertor.board.fp64 import Map, compute, from_memory, operand_of, rounded, to_memory
 from cnn_convertor.board.probe_commands import ProbeCommand
 from cnn_convertor.board.random_numbers import FRACTIONS, INTEGERS, SIGNS, draw
+from cnn_convertor.emulation.fp64 import Map, compute, from_memory, operand_of, rounded, to_memory
 from cnn_convertor.emulation.generator import draw_bytes
 
 Elements: TypeAlias = NDArray[np.float16] | NDArray[np.uint8]

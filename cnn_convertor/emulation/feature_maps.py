@@ -1,18 +1,17 @@
 """Maps of N samples in (N, H, W, C), and as they lie in the memory of the emulated device."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.encode.half import to_half
-from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
+from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK
 from cnn_convertor.devices.dv700.program import ByteInput, ElementType, Layer, LayerType, Program
 from cnn_convertor.errors import ConvertorError, Origin, UsageError
-from cnn_convertor.ir.ops import Order, Shape
+from cnn_convertor.ir.ops import Shape
 
 Maps: TypeAlias = NDArray[np.float32]
 Values = TypeVar("Values", NDArray[np.float32], NDArray[np.float64])
@@ -51,20 +50,35 @@ class Outputs:
 
 
 def to_memory(values: Values, *, transposed: bool) -> Values:
-    """Maps (N, H, W, C) in the order in which the device keeps them: (N, size)."""
-    samples, *shape = values.shape
-    return values.reshape(samples, -1)[:, _order(Shape(*shape), transposed)]
+    """Maps (N, H, W, C) in the order in which the device keeps them: (N, size).
+
+    Chunks of 8 channels, the last one with what is left, each W, H, C, or H, W, C if transposed.
+    """
+    memory: Values = np.empty_like(values).reshape(len(values), -1)
+    for lies, stands in _chunks(memory, values, transposed=transposed):
+        lies[...] = stands
+    return memory
 
 
 def from_memory(memory: Values, shape: Shape, *, transposed: bool) -> Values:
-    values = np.empty_like(memory)
-    values[:, _order(shape, transposed)] = memory
-    return values.reshape(len(memory), *shape)
+    values: Values = np.empty_like(memory).reshape(len(memory), *shape)
+    for lies, stands in _chunks(memory, values, transposed=transposed):
+        stands[...] = lies
+    return values
 
 
-@lru_cache(maxsize=2)  # neighbors often have the same shape
-def _order(shape: Shape, transposed: bool) -> NDArray[np.intp]:
-    return memory_order(shape, transposed=transposed, order=Order.HWC)
+def _chunks(memory: Values, values: Values, *, transposed: bool) -> Iterator[tuple[Values, Values]]:
+    """The elements of memory and of maps in the same order, of the whole chunks and of the last, narrow one: (N, chunks, H, W, 8 or fewer)."""
+    samples, height, width, channels = values.shape
+    whole = channels - channels % CHUNK
+    for first, end in ((0, whole), (whole, channels)):
+        if first == end:
+            continue
+        depth = min(CHUNK, end - first)
+        pixels = (height, width) if transposed else (width, height)
+        lies = memory[:, first * height * width : end * height * width].reshape(samples, -1, *pixels, depth)
+        stands = values[..., first:end].reshape(samples, height, width, -1, depth).transpose(0, 3, 1, 2, 4)
+        yield lies if transposed else lies.swapaxes(2, 3), stands
 
 
 def is_plain(layer: Layer) -> bool:

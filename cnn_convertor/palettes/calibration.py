@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.encode.half import to_half
-from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Weights
+from cnn_convertor.devices.dv700.program import Layer, Program, Weights
 from cnn_convertor.devices.dv700.weights.palette_report import Choice
 from cnn_convertor.devices.dv700.weights.palettes import (
     SameKernels,
@@ -34,6 +34,7 @@ from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
+from cnn_convertor.palettes.compensation import Walked, compensated
 from cnn_convertor.palettes.last_biases import mean_errors
 from cnn_convertor.palettes.layer_fit import FittedLayer, LayerTask, fit_layer
 from cnn_convertor.palettes.layer_inputs import Batch, LayerInputs, each_batch, measure
@@ -136,7 +137,14 @@ def calibrate(
         read, judged = (_matched(program, same, each) for each in (measured, inputs(judging, "judging")))
         (root / "kernels").mkdir()
         layers = _fit_layers(program, read, judged, root / "kernels", progress, on)
-        choices = [with_layers(program, layers, read)]
+        if judging is not fitting:  # what one sample has in common with itself says nothing of others
+            walks = [
+                Walked(apart, some, known, root / f"walk-{i}")
+                for i, (some, known) in enumerate(((fitting, read), (judging, judged)))
+            ]
+            palettes = with_weights_of(unfused, with_layers(program, layers))
+            layers = compensated(program, layers, same, palettes, walks, progress)
+        choices = [with_layers(program, layers)]
         together = installed(with_weights_of(unfused, choices[0]), "together")
         if shifts := mean_errors((apart, together), fitting, progress, on=on):
             choices.append(_with_shifts(choices[0], shifts, {i: same[i] for i in layers}))
@@ -221,29 +229,22 @@ def _chosen(weights: Weights) -> Choice:
     return weights.choice
 
 
-def with_layers(program: Program, layers: Mapping[int, FittedLayer], inputs: Mapping[int, LayerInputs]) -> Program:
+def with_layers(program: Program, layers: Mapping[int, FittedLayer]) -> Program:
     """The program with other palettes in some layers, and with biases that correct the mean of their errors."""
     choices = []
-    convolutions = (c for layer in program.layers for c in convolutions_of(layer))
-    for i, convolution in enumerate(convolutions):
-        choice = _chosen(convolution.weights)
-        if i in layers:
-            choice = _with_layer(choice, layers[i], convolution, inputs[i].moments.mean)
-        choices.append(choice)
+    for i, weights in enumerate(program.weights):
+        choice = _chosen(weights)
+        choices.append(_with_layer(choice, layers[i], weights) if i in layers else choice)
     return with_choices(program, choices)
 
 
-def _with_layer(choice: Choice, layer: FittedLayer, convolution: Convolution, mean: Real) -> Choice:
-    """mean: of the layer's inputs, (C, ky, kx)."""
-    weights, rounded = convolution.weights, layer.kernels
-    shifts, noise = np.zeros(weights.packed.kernels), 0.0
+def _with_layer(choice: Choice, layer: FittedLayer, weights: Weights) -> Choice:
+    rounded, noise = layer.kernels, 0.0
     for rows in ranges(weights.kernels):
         kernels, stored = weights.kernels.load(rows), rounded.load(rows).astype(np.float64)
-        errors = (stored - kernels) * (mean[rows, np.newaxis] if convolution.kind.is_depthwise else mean)
-        shifts[rows] = errors.reshape(len(errors), -1).sum(axis=1)
         noise += float(np.square(stored - to_half(kernels)).sum())
     assert choice.quality is not None, "a palette was fitted before"
-    bias = Constant.of(_bias(weights) - shifts)
+    bias = Constant.of(_bias(weights) - layer.shifts)
     quality = choice.quality._replace(noise=noise)
     return choice._replace(palette=layer.palette, quality=quality, kernels=rounded, bias=bias)
 

@@ -16,17 +16,19 @@ from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.program import Convolution, Layer, LayerType, PoolingKind, Program, Run, Tensor
 from cnn_convertor.devices.dv700.weights.palettes import convolutions_of
+from cnn_convertor.emulation import fp64
 from cnn_convertor.emulation.feature_maps import Maps, as_maps, is_plain, to_memory
 from cnn_convertor.emulation.variants import judged_layers
 from cnn_convertor.errors import assert_never
 from cnn_convertor.ir.ops import Elu, Function, PRelu, Relu, Relu6, Sigmoid, Tanh
 from cnn_convertor.palettes.kernel_windows import Tap, Windows
 
+Single: TypeAlias = NDArray[np.float32]
 Real: TypeAlias = NDArray[np.float64]
 Read: TypeAlias = Sequence[Maps]  # what a layer reads, (N, H, W, C) each
 
 # Signs of outputs in turn, for each sum. Those of different outputs are orthogonal: the sums of up to 4 outputs are exact.
-_SIGNS = np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]], np.float64)
+_SIGNS = np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]], np.float32)
 
 
 def error_powers(program: Program, layers: Sequence[Maps], read: Callable[[int], Read]) -> Iterator[tuple[int, Real]]:
@@ -38,17 +40,17 @@ def error_powers(program: Program, layers: Sequence[Maps], read: Callable[[int],
     a command's layer to the maps of its inputs.
     """
     for index, gradients in _gradients(program, layers, read):
-        yield index, np.square(gradients).reshape(len(_SIGNS), -1, *gradients.shape[1:]).mean(axis=0)
+        yield index, np.square(gradients, dtype=np.float64).reshape(len(_SIGNS), -1, *gradients.shape[1:]).mean(axis=0)
 
 
-def _gradients(program: Program, layers: Sequence[Maps], read: Callable[[int], Read]) -> Iterator[tuple[int, Real]]:
+def _gradients(program: Program, layers: Sequence[Maps], read: Callable[[int], Read]) -> Iterator[tuple[int, Single]]:
     """For each convolution, its number and the gradients of all samples for each sum, for what it writes, (S * N, H, W, M).
 
     A layer of the CPU passes on random gradients, since what it does with errors is not known.
     """
     random = np.random.default_rng(zlib.crc32(layers[0].tobytes()))
     index = sum(len(convolutions_of(layer)) for layer in program.layers)
-    arrived: dict[int, Real] = {}
+    arrived: dict[int, Single] = {}
     judged = judged_layers(program)
     values_of_all = sum(layers[output].shape[1] for output in judged)
     for output in judged:
@@ -74,46 +76,51 @@ def _gradients(program: Program, layers: Sequence[Maps], read: Callable[[int], R
                 _add(arrived, program, source, tensor, each)
 
 
-def _times(values: Real, factors: Real) -> Real:
+def _times(values: Single, factors: Single) -> Single:
     """The gradients of each sum, (S * N, H, W, C), times factors (N, H, W, C)."""
     return (values.reshape(-1, *factors.shape) * factors).reshape(values.shape)
 
 
-def _random_signs(random: np.random.Generator, shape: tuple[int, ...]) -> Real:
-    return random.choice([-1.0, 1.0], shape)
+def _random_signs(random: np.random.Generator, shape: tuple[int, ...]) -> Single:
+    return random.choice(np.array([-1, 1], np.float32), shape)
 
 
-def _size(values: Maps | Real) -> float:
+def _size(values: Maps | Single) -> float:
     """The root of the mean square."""
     return math.sqrt(float(np.square(values, dtype=np.float64).mean()))
 
 
-def _add(arrived: dict[int, Real], program: Program, source: int, tensor: Tensor, values: Real) -> None:
+def _add(arrived: dict[int, Single], program: Program, source: int, tensor: Tensor, values: Single) -> None:
     """Add gradients, (N, H, W, C), to those of the layer that wrote the map. tensor: the part of it that was read."""
     writer = program.layers[source]
     flat = values.reshape(len(values), -1)
     if not is_plain(writer):
         flat = to_memory(values, transposed=program.transposed)
     first = (tensor.offset - writer.output.offset) // tensor.type.value
-    whole = arrived.setdefault(source, np.zeros((len(values), writer.output.shape.size)))
+    whole = arrived.setdefault(source, np.zeros((len(values), writer.output.shape.size), np.float32))
     whole[:, first : first + flat.shape[1]] += flat
 
 
 # --- layers --------------------------------------------------------------------------------------------------------------
 
 
-def _through_others(layer: Layer, maps: Real, random: np.random.Generator) -> list[Real]:
+def _through_others(layer: Layer, maps: Single, random: np.random.Generator) -> list[Single]:
     """Gradients of what a layer reads that is not a command. maps: those of its output, (N, H, W, C)."""
     shapes = [tensor.shape for tensor in layer.inputs]
-    joins = layer.type in {LayerType.CONCAT, LayerType.COPY_CONCAT}
-    if joins and sum(shape.channels for shape in shapes) == maps.shape[3]:
+    if joins_channels(layer):
         return np.split(maps, np.cumsum([shape.channels for shape in shapes])[:-1], axis=3)
     if layer.type is LayerType.FLATTEN:
         return [maps.reshape(len(maps), *shapes[0])]
     return [_random_signs(random, (len(maps), *shape)) * _size(maps) for shape in shapes]
 
 
-def _through_run(run: Run, read: Read, written: Maps, values: Real) -> tuple[Real | None, list[Real]]:
+def joins_channels(layer: Layer) -> bool:
+    """Whether it concatenates maps along their channels."""
+    channels = sum(tensor.shape.channels for tensor in layer.inputs)
+    return layer.type in {LayerType.CONCAT, LayerType.COPY_CONCAT} and channels == layer.output.shape.channels
+
+
+def _through_run(run: Run, read: Read, written: Maps, values: Single) -> tuple[Single | None, list[Single]]:
     """Gradients behind the convolution, if there is one, and those of what the run reads. written, values: behind the run."""
     values = values if run.activation is None else _times(values, slopes_of(run.activation, written))
     inputs, *others = read
@@ -123,7 +130,9 @@ def _through_run(run: Run, read: Read, written: Maps, values: Real) -> tuple[Rea
         windows = Windows.of_pooling(pooling, run)
         match pooling.kind:
             case PoolingKind.MAX:
-                before = inputs.astype(np.float64) if convolution is None else _convolved(convolution, inputs)
+                before = inputs.astype(np.float64)
+                if convolution is not None:
+                    before = fp64.convolved(before, convolution)
                 for operand in others:
                     before = before + operand
                 values = _to_largest(windows, before, values)
@@ -141,53 +150,41 @@ def _through_run(run: Run, read: Read, written: Maps, values: Real) -> tuple[Rea
     return values, [_through_convolution(convolution, (len(values), *inputs.shape[1:]), values), *passed]
 
 
-def slopes_of(function: Function, written: Maps) -> Real:
-    """The derivative of an activation, from what it gave."""
-    values = written.astype(np.float64)
+def slopes_of(function: Function, values: Maps) -> Single:
+    """The derivative of an activation, from the values that it gave."""
+    one = np.float32(1)
     match function:
         case Relu(slope=slope):
-            return np.where(values > 0, 1.0, slope)
+            return np.where(values > 0, one, np.float32(slope))
         case Relu6():
-            return ((values > 0) & (values < 6)).astype(np.float64)
+            return ((values > 0) & (values < 6)).astype(np.float32)
         case PRelu(slopes=slopes):
-            return np.where(values > 0, 1.0, slopes.load_wide())
+            return np.where(values > 0, one, slopes.load())
         case Elu():
-            return np.where(values > 0, 1.0, values + 1.0)
+            return np.where(values > 0, one, values + one)
         case Sigmoid():
             return values - np.square(values)
         case Tanh():
-            return 1.0 - np.square(values)
+            return one - np.square(values)
         case _:
             assert_never(function)
 
 
-def _to_largest(windows: Windows, maps: Real, values: Real) -> Real:
+def _to_largest(windows: Windows, maps: Real, values: Single) -> Single:
     """Gradients of a max pooling's input: those that are the largest of a window have its gradient."""
     largest = np.maximum.reduce([tap for _, tap in windows.taps(maps, -np.inf)])
-    chosen = {at: (tap == largest).astype(np.float64) for at, tap in windows.taps(maps, -np.inf)}
+    chosen = {at: (tap == largest).astype(np.float32) for at, tap in windows.taps(maps, -np.inf)}
     return windows.back((len(values), *maps.shape[1:]), lambda at: _times(values, chosen[at]))
 
 
 # --- convolutions --------------------------------------------------------------------------------------------------------
 
 
-def _convolved(convolution: Convolution, maps: Maps) -> Real:
-    """What a convolution makes of maps."""
-    weights, is_depthwise = convolution.weights, convolution.kind.is_depthwise
-    kernels = weights.kernels.load_wide()
-    result = np.zeros((len(maps), *convolution.output))
-    if weights.bias is not None:
-        result += weights.bias.load()
-    for (y, x), tap in Windows.of_convolution(convolution).taps(maps):
-        result += tap * kernels[:, 0, y, x] if is_depthwise else tap @ kernels[:, :, y, x].T
-    return result
-
-
-def _through_convolution(convolution: Convolution, shape: tuple[int, ...], values: Real) -> Real:
+def _through_convolution(convolution: Convolution, shape: tuple[int, ...], values: Single) -> Single:
     """Gradients of a convolution's inputs. shape: of these."""
-    kernels, is_depthwise = convolution.weights.kernels.load_wide(), convolution.kind.is_depthwise
+    kernels, is_depthwise = convolution.weights.kernels.load(), convolution.kind.is_depthwise
 
-    def from_tap(tap: Tap) -> Real:
+    def from_tap(tap: Tap) -> Single:
         y, x = tap
         return values * kernels[:, 0, y, x] if is_depthwise else values @ kernels[:, :, y, x]
 

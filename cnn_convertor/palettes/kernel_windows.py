@@ -12,7 +12,7 @@ from cnn_convertor.devices.dv700.program import Convolution, Pooling, Run
 from cnn_convertor.emulation.feature_maps import Values
 from cnn_convertor.ir.ops import ONE, Padding, Pair
 
-Real: TypeAlias = NDArray[np.float64]
+Single: TypeAlias = NDArray[np.float32]
 Tap: TypeAlias = tuple[int, int]  # (y, x) of an element of a kernel
 
 
@@ -53,9 +53,9 @@ class Windows(NamedTuple):
         for y, x in np.ndindex(*self.kernel):
             yield (y, x), padded[self._seen((y, x))]
 
-    def back(self, shape: tuple[int, ...], values: Callable[[Tap], Real]) -> Real:
+    def back(self, shape: tuple[int, ...], values: Callable[[Tap], Single]) -> Single:
         """The sums, (N, H, W, C), of what the elements of the kernel put where they meet an input. shape: of the inputs."""
-        padded = np.zeros(self._padded_shape(shape))
+        padded = np.zeros(self._padded_shape(shape), np.float32)
         for y, x in np.ndindex(*self.kernel):
             padded[self._seen((y, x))] += values((y, x))
         return self._inside(padded, shape)

@@ -32,7 +32,7 @@ Half: TypeAlias = NDArray[np.float16]
 T = TypeVar("T")
 
 _AT_A_TIME = 1 << 22  # elements of all layers, over the samples that are in memory
-_KEPT = 1 << 23  # inputs of a layer that are kept, over all samples
+_KEPT = 1 << 22  # inputs of a layer that are kept, over all samples
 _MOST_POSITIONS = 1 << 16  # of them that meet one element of a kernel
 _LEAST_POSITIONS = 2  # of them, for each element of a kernel
 
@@ -176,7 +176,7 @@ def _each_layer(batch: Batch, layers: tuple[Maps, ...]) -> Iterator[_Measured]:
     program = _with_stored(batch.networks[0].program, batch.constants)
 
     def read(number: int) -> tuple[Maps, ...]:  # when needed: each is a copy
-        return _read(program, program.layers[number], layers, batch.inputs)
+        return read_maps(program, program.layers[number], layers.__getitem__, batch.inputs)
 
     owners = [number for number, layer in enumerate(program.layers) for _ in convolutions_of(layer)]
     for index, powers in error_powers(program, layers, read):
@@ -225,17 +225,28 @@ def _with_constants(program: Program, new: Callable[[Constant], Constant]) -> Pr
 
 def _measured_layer(index: int, convolution: Convolution, maps: Maps, powers: Real, samples: int) -> _Measured:
     """powers: what the square of an error counts of what the convolution writes, (N, H, W, M)."""
+    square = np.zeros((maps.shape[3], *convolution.kernel))
+    for (y, x), tap in Windows.of_convolution(convolution).taps(maps):
+        square[:, y, x] = np.square(tap).mean(axis=(0, 1, 2), dtype=np.float64)
+    kept, means, positions = kept_of(convolution, maps, samples)
+    everywhere = powers.reshape(len(powers), -1, powers.shape[3])
+    counts = (everywhere[:, positions] * (everywhere.shape[1] / positions.size)).astype(np.float32)
+    return _Measured(index, means, square, kept, counts)
+
+
+def kept_of(convolution: Convolution, maps: Maps, samples: int) -> tuple[Half, Real, NDArray[np.intp]]:
+    """What is kept of the inputs of a convolution, (N, positions, C, ky * kx), the means of all, (N, C, ky, kx), and the positions.
+
+    samples: the number of all.
+    """
     shape = (maps.shape[3], *convolution.kernel)
-    means, square = np.zeros((len(maps), *shape)), np.zeros(shape)
+    means = np.zeros((len(maps), *shape))
     positions = _positions(convolution, maps.shape[3], samples)
     kept = np.empty((len(maps), positions.size, *shape), np.float16)
     for (y, x), tap in Windows.of_convolution(convolution).taps(maps):
         means[..., y, x] = tap.mean(axis=(1, 2), dtype=np.float64)
-        square[:, y, x] = np.square(tap).mean(axis=(0, 1, 2), dtype=np.float64)
         kept[..., y, x] = tap.reshape(len(maps), -1, maps.shape[3])[:, positions]
-    everywhere = powers.reshape(len(powers), -1, powers.shape[3])
-    counts = (everywhere[:, positions] * (everywhere.shape[1] / positions.size)).astype(np.float32)
-    return _Measured(index, means, square, kept.reshape(*kept.shape[:3], -1), counts)
+    return kept.reshape(*kept.shape[:3], -1), means, positions
 
 
 def _positions(convolution: Convolution, channels: int, samples: int) -> NDArray[np.intp]:
@@ -262,18 +273,25 @@ def small_batches(program: Program, samples: Samples) -> list[dict[str, Maps]]:
     return in_batches(samples.inputs, max(1, _AT_A_TIME // elements))
 
 
-def _read(program: Program, layer: Layer, layers: tuple[Maps, ...], inputs: Mapping[str, Maps]) -> tuple[Maps, ...]:
-    """The inputs of a layer's first run: (N, H, W, C). They may be some channels of the map that was written."""
-    shapes = [layer.runs[0].input, *(tensor.shape for tensor in layer.inputs[1:])]
+def read_maps(
+    program: Program, layer: Layer, written: Callable[[int], Maps], inputs: Mapping[str, Maps]
+) -> tuple[Maps, ...]:
+    """The inputs of a layer, or of its first run: (N, H, W, C). They may be some channels of the map that was written.
+
+    written: from the number of a layer to what it wrote, (N, size) in memory order.
+    """
+    shapes = [tensor.shape for tensor in layer.inputs]
+    if layer.runs:
+        shapes[0] = layer.runs[0].input
     return tuple(
-        _part_read(program, layers, inputs, source, address, shape)
+        _part_read(program, written, inputs, source, address, shape)
         for source, address, shape in zip(layer.sources, layer.inputs, shapes, strict=True)
     )
 
 
 def _part_read(
     program: Program,
-    layers: tuple[Maps, ...],
+    written: Callable[[int], Maps],
     inputs: Mapping[str, Maps],
     source: int | None,
     address: Tensor,
@@ -284,7 +302,7 @@ def _part_read(
         memory = to_memory(to_half(inputs[name]).astype(np.float32), transposed=program.transposed)
         return from_memory(_part(memory, tensor, address), shape, transposed=program.transposed)
     writer = program.layers[source]
-    return as_maps(_part(layers[source], writer.output, address), writer, shape, transposed=program.transposed)
+    return as_maps(_part(written(source), writer.output, address), writer, shape, transposed=program.transposed)
 
 
 def _holds(whole: Tensor, part: Tensor) -> bool:

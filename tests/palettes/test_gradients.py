@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
 from cnn_convertor.palettes import gradients
-from cnn_convertor.palettes.layer_inputs import _read
+from cnn_convertor.palettes.layer_inputs import read_maps
 from cnn_convertor.pipeline import plan
 from verification.trials import config
 
@@ -88,13 +89,13 @@ def images() -> Maps:
     return np.random.default_rng(5).normal(size=(SAMPLES, *SHAPE)).astype(np.float16).astype(np.float32)
 
 
-def named(network: EmulatedNetwork, work: Callable[..., Iterator[tuple[int, Real]]]) -> dict[str, Real]:
+def named(network: EmulatedNetwork, work: Callable[..., Iterator[tuple[int, Any]]]) -> dict[str, Real]:
     """What a function of gradients.py gives, by the names of layers."""
     program, inputs = network.program, {"x": images()}
     layers = network.run(inputs, layers=True).layers
 
     def read(number: int) -> tuple[Maps, ...]:
-        return _read(program, program.layers[number], layers, inputs)
+        return read_maps(program, program.layers[number], layers.__getitem__, inputs)
 
     names = [weights.layer for weights in program.weights]
     return {names[i]: each for i, each in work(program, layers, read)}

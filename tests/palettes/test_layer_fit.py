@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.weights.palettes import count
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.palettes import layer_fit
+from cnn_convertor.palettes import grouped, layer_fit
 from cnn_convertor.palettes.layer_fit import FittedLayer, LayerTask, fit_layer
 from cnn_convertor.palettes.layer_inputs import KeptFiles
 from cnn_convertor.quantize import Palette, fit
@@ -97,7 +97,7 @@ def test_what_is_stored_are_entries_of_the_palette(kind: str, tmp_path: Path) ->
 
 
 def test_a_kernel_with_many_inputs_has_several_hessians(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layer_fit, "_COLUMNS", 25)  # 108 inputs: 5 groups of 22 columns, of which 2 are empty
+    monkeypatch.setattr(grouped, "_COLUMNS", 25)  # 108 inputs: 5 groups of 22 columns, of which 2 are empty
     kernels, _, result = fitted("ordinary", tmp_path)
     assert np.abs(result.kernels.load() - kernels).max() < 0.5 and result.after > result.before
 
@@ -125,7 +125,7 @@ def test_how_many_inputs_are_in_memory_does_not_matter(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, _, whole = fitted(kind, tmp_path)
-    monkeypatch.setattr(layer_fit, "_AT_A_TIME", 1)
+    monkeypatch.setattr(grouped, "_AT_A_TIME", 1)
     _, _, result = fitted(kind, tmp_path)
     np.testing.assert_array_equal(result.kernels.load(), whole.kernels.load())
     assert result.after == pytest.approx(whole.after)

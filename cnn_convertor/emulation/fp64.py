@@ -13,7 +13,7 @@ from cnn_convertor.errors import assert_never
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import ONE, Elu, Function, Padding, Pair, PRelu, Relu, Relu6, Sigmoid, Tanh
 
-Map: TypeAlias = NDArray[np.float64]  # (height, width, channels)
+Map: TypeAlias = NDArray[np.float64]  # (height, width, channels), in `compute` with any axes before these
 CHUNK = 8
 
 
@@ -30,7 +30,7 @@ def compute(values: Map, runs: Sequence[Run], operand: Map | None = None, factor
 
 def operand_of(values: Map, run: Run) -> Map:
     """A map of zeros with the shape that an addition in the run needs."""
-    before = _convolved(values, run) if run.convolution is not None else _pooled(values, run)
+    before = convolved(values, run.convolution) if run.convolution is not None else _pooled(values, run)
     return np.zeros_like(before)
 
 
@@ -61,16 +61,15 @@ def _run(values: Map, run: Run, operand: Map | None) -> Map:
     """Convolution, addition, max pool, activation; or average pool, addition, activation."""
     if run.convolution is None:
         return _activated(_added(_pooled(values, run), operand), run.activation)
-    return _activated(_pooled(_added(_convolved(values, run), operand), run), run.activation)
+    return _activated(_pooled(_added(convolved(values, run.convolution), operand), run), run.activation)
 
 
 def _added(values: Map, operand: Map | None) -> Map:
     return values if operand is None else values + operand
 
 
-def _convolved(values: Map, run: Run) -> Map:
-    assert run.convolution is not None
-    convolution: Convolution = run.convolution
+def convolved(values: Map, convolution: Convolution) -> Map:
+    """What a convolution makes of maps, before it is rounded: (..., H, W, C)."""
     kernels = halves(convolution.weights.kernels)
     stride = convolution.stride
     if convolution.kind.is_transposed:
@@ -90,7 +89,7 @@ def _pooled(values: Map, run: Run) -> Map:
         return values
     match pooling.kind:
         case PoolingKind.UPSAMPLE:
-            return values.repeat(2, axis=0).repeat(2, axis=1)
+            return values.repeat(2, axis=-3).repeat(2, axis=-2)
         case PoolingKind.MAX:
             return np.asarray(np.max([part for _, part in _pool_windows(values, pooling, -np.inf)], axis=0), np.float64)
         case PoolingKind.AVERAGE:
@@ -105,24 +104,25 @@ def _pool_windows(values: Map, pooling: Pooling, fill: float) -> Iterator[tuple[
 
 def _windows(padded: Map, kernel: Pair, stride: Pair, dilation: Pair) -> Iterator[tuple[tuple[int, int], Map]]:
     """For each position of the kernel, the element of every window that it meets."""
-    rows = (padded.shape[0] - (kernel.height - 1) * dilation.height - 1) // stride.height + 1
-    columns = (padded.shape[1] - (kernel.width - 1) * dilation.width - 1) // stride.width + 1
+    height, width = padded.shape[-3:-1]
+    rows = (height - (kernel.height - 1) * dilation.height - 1) // stride.height + 1
+    columns = (width - (kernel.width - 1) * dilation.width - 1) // stride.width + 1
     for y, x in np.ndindex(*kernel):
-        part = padded[y * dilation.height :: stride.height, x * dilation.width :: stride.width]
-        yield (y, x), part[:rows, :columns]
+        part = padded[..., y * dilation.height :: stride.height, x * dilation.width :: stride.width, :]
+        yield (y, x), part[..., :rows, :columns, :]
 
 
 def _spread(values: Map, stride: Pair) -> Map:
     """The map with stride - 1 zeros between its pixels."""
-    height, width, channels = values.shape
-    result = np.zeros(((height - 1) * stride.height + 1, (width - 1) * stride.width + 1, channels))
-    result[:: stride.height, :: stride.width] = values
+    *before, height, width, channels = values.shape
+    result = np.zeros((*before, (height - 1) * stride.height + 1, (width - 1) * stride.width + 1, channels))
+    result[..., :: stride.height, :: stride.width, :] = values
     return result
 
 
 def _padded(values: Map, padding: Padding, fill: float) -> Map:
     sides = ((padding.top, padding.bottom), (padding.left, padding.right), (0, 0))
-    return np.pad(values, sides, constant_values=fill)
+    return np.pad(values, (*((0, 0),) * (values.ndim - 3), *sides), constant_values=fill)
 
 
 def _activated(values: Map, function: Function | None) -> Map:
