@@ -74,7 +74,7 @@ def test_v_names_the_steps_of_a_calibration_and_a_self_test(tmp_path: Path, caps
     ini.write_text(f"[INPUT]\nname = digits\ndefinition = {DIGITS / 'digits.keras'}\n{output}")
     assert cli.main([str(ini), "-v", "--calibrate", str(Path(IMAGE).parent)]) == 0
     steps = list(dict.fromkeys(re.findall(r"^digits: (.*) took", capsys.readouterr().err, re.MULTILINE)))
-    of_calibration = ["prepare", "measure", "palettes", "biases", "compare"]
+    of_calibration = ["prepare", "measure", "palettes", "compensate", "biases", "compare"]
     assert steps == [
         "read",
         "palettes",

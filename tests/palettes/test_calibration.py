@@ -324,6 +324,24 @@ def test_last_biases_that_judge_worse_are_not_taken(tmp_path: Path, monkeypatch:
     np.testing.assert_array_equal(biases[0], biases[1])
 
 
+def test_layers_make_up_for_the_palettes_before_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many channels of few: what the palette of "y" changes goes with what "z" reads."""
+    wide = normal(300, 16, 1, 1)
+    narrow = Constant.of(np.random.default_rng(1).normal(size=(24, 300, 1, 1)).astype(np.float16))
+    graph = graph_of(ops.Conv2d(wide, None, window((1, 1))), ops.Conv2d(narrow, None, window((1, 1))))
+    _, with_it = calibrated(graph, images(24), tmp_path)
+    monkeypatch.setattr(calibration, "compensated", lambda _, layers, *__: layers)
+    _, without = calibrated(graph, images(24), tmp_path)
+    assert with_it is not None and without is not None
+    assert with_it.effect.outputs[0].after > without.effect.outputs[0].after + 1
+
+
+def test_a_single_sample_makes_up_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "compensated", lambda *_: pytest.fail("it fits and judges itself"))
+    _, result = calibrated(graph_of(KINDS["3x3 padded"]), images(1), tmp_path)
+    assert result is not None and result.effect.judges == 0
+
+
 def test_custom_layers_are_refused(tmp_path: Path) -> None:
     custom = ops.Custom("Twice", (), SHAPE._replace(channels=40))
     with pytest.raises(UsageError) as caught:
