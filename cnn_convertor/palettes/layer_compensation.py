@@ -41,20 +41,20 @@ def compensate(
     kernels: (M, C, ky, kx), or (M, 1, ky, kx) of a depthwise layer. fitted: of the samples that they are fitted to; judged: of others.
     """
     grouping = Grouping(kernels.shape, is_depthwise)
+    samples, positions = fitted.exact.kept.shape[:2]
+    if samples * positions < _POSITIONS * grouping.groups[1]:
+        return layer
     middles = [each.means.mean(axis=0) for each in fitted]
     fitting, judge = (
         _Errors(*(GroupedInputs.of(grouping, *each) for each in zip(pair, middles, strict=True)))
         for pair in (fitted, judged)
     )
     weights = grouping.columns(kernels)
-    positions = fitting.changed.positions
-    if positions < _POSITIONS * weights.shape[1]:
-        return layer
     hessians = fitting.changed.hessians
     target = _target(weights, hessians, fitting, judge)
     if target is None:
         return layer
-    damped_, counts = damped(hessians, positions), fitting.changed.rows
+    damped_, counts = damped(hessians, fitting.changed.positions), fitting.changed.rows
     rounded = nearest_plane(target, factors(damped_), values_of(layer.palette))
     rounded = refit(target, damped_, descend(target, damped_, rounded, sweeps=SWEEPS), counts)
     if judge.power(weights, rounded.weights) >= judge.power(weights, grouping.columns(layer.kernels.load())):
