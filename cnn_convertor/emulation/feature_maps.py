@@ -55,20 +55,20 @@ def to_memory(values: Values, *, transposed: bool) -> Values:
     Chunks of 8 channels, the last one with what is left, each W, H, C, or H, W, C if transposed.
     """
     memory: Values = np.empty_like(values).reshape(len(values), -1)
-    for lies, stands in _chunks(memory, values, transposed=transposed):
-        lies[...] = stands
+    for in_memory, in_maps in _chunks(memory, values, transposed=transposed):
+        in_memory[...] = in_maps
     return memory
 
 
 def from_memory(memory: Values, shape: Shape, *, transposed: bool) -> Values:
     values: Values = np.empty_like(memory).reshape(len(memory), *shape)
-    for lies, stands in _chunks(memory, values, transposed=transposed):
-        stands[...] = lies
+    for in_memory, in_maps in _chunks(memory, values, transposed=transposed):
+        in_maps[...] = in_memory
     return values
 
 
 def _chunks(memory: Values, values: Values, *, transposed: bool) -> Iterator[tuple[Values, Values]]:
-    """The elements of memory and of maps in the same order, of the whole chunks and of the last, narrow one: (N, chunks, H, W, 8 or fewer)."""
+    """Views of memory and of maps in the same order, (N, chunks, H, W, channels of a chunk): of all full chunks, and of a narrow last one."""
     samples, height, width, channels = values.shape
     whole = channels - channels % CHUNK
     for first, end in ((0, whole), (whole, channels)):
@@ -76,9 +76,9 @@ def _chunks(memory: Values, values: Values, *, transposed: bool) -> Iterator[tup
             continue
         depth = min(CHUNK, end - first)
         pixels = (height, width) if transposed else (width, height)
-        lies = memory[:, first * height * width : end * height * width].reshape(samples, -1, *pixels, depth)
-        stands = values[..., first:end].reshape(samples, height, width, -1, depth).transpose(0, 3, 1, 2, 4)
-        yield lies if transposed else lies.swapaxes(2, 3), stands
+        in_memory = memory[:, first * height * width : end * height * width].reshape(samples, -1, *pixels, depth)
+        in_maps = values[..., first:end].reshape(samples, height, width, -1, depth).transpose(0, 3, 1, 2, 4)
+        yield in_memory if transposed else in_memory.swapaxes(2, 3), in_maps
 
 
 def is_plain(layer: Layer) -> bool:

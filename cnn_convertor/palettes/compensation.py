@@ -43,9 +43,9 @@ _POSITIONS = 8  # for each input of a kernel
 
 
 class Walked:
-    """Samples on their way through a network, with palettes.
+    """What the layers of a network with palettes write for some samples, layer after layer, in files.
 
-    inputs: what the convolutions of the program that is calibrated read with FP16 weights. folder: for what layers write, new.
+    inputs: what the convolutions of the program that is calibrated read with FP16 weights. folder: of the files, new.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ def _compensated(
 
 
 def _is_computed(layer: Layer) -> bool:
-    """Whether what it writes is known from what it reads, but for functions of the CPU."""
+    """Whether `_computed` knows what the layer writes. Functions of the CPU are not among them."""
     if layer.runs:
         return all(run.factors is None for run in layer.runs)
     return layer.type is LayerType.FLATTEN or joins_channels(layer)

@@ -1,7 +1,7 @@
 """Rounds the weights of a layer once more, so that it makes up for what the palettes before it change in its inputs.
 
-These changes go with the inputs, as far as both come of the same values. So other weights give outputs that are nearer to those of
-FP16 weights: the least squares of the difference, damped. The palette stays, but for a last fit of its values.
+Part of the change is a linear function of the inputs, and other weights can undo that part. Damped least squares find the weights
+whose outputs are nearest to those of FP16 weights. They are rounded with the layer's palette, whose values are then fitted once more.
 """
 
 from __future__ import annotations
