@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.palettes.grouped import GroupedInputs, Grouping
-from cnn_convertor.palettes.layer_fit import SWEEPS, FittedLayer, stored_as, values_of
+from cnn_convertor.palettes.layer_fit import SWEEPS, FittedLayer, limit_share, stored_as, values_of
 from cnn_convertor.palettes.layer_inputs import Kept
 from cnn_convertor.quantize import decibels
 from cnn_convertor.quantize.rounding import damped, descend, factors, nearest_plane, refit
@@ -63,7 +63,9 @@ def compensate(
     palette, entries = stored_as(rounded.values, stored)
     shifts = grouping.means(stored - kernels, middles[0])
     noise = judge.changed.power(target - rounded.weights) * judge.changed.unit
-    return layer._replace(palette=palette, entries=entries, shifts=shifts, after=decibels(1, noise))
+    limit = noise * limit_share(target, damped_, rounded, counts)
+    after, limit = (decibels(1, each) for each in (noise, limit))
+    return layer._replace(palette=palette, entries=entries, shifts=shifts, after=after, limit=limit)
 
 
 class _Errors(NamedTuple):

@@ -30,9 +30,6 @@ Real: TypeAlias = NDArray[np.float64]
 
 _REFITS = 2
 SWEEPS = 2
-_SPHERES = 1 / (
-    2 * math.pi * math.e
-)  # of a cell's squared width: the mean squared error of the best lattice, in many dimensions
 
 
 class LayerTask(NamedTuple):
@@ -95,8 +92,8 @@ def _fitted(task: LayerTask) -> FittedLayer:
             best, noise = rounded, its
     palette, entries = stored_as(best.values, grouping.kernels(best.weights))
     shifts = grouping.means(grouping.kernels(best.weights - weights), middle)
-    lost = first * judge.unit, noise * judge.unit, _limit(weights, hessians, best, counts) * inputs.unit
-    return FittedLayer(palette, entries, shifts, *(decibels(1, each) for each in lost))
+    limit = noise * limit_share(weights, hessians, best, counts)
+    return FittedLayer(palette, entries, shifts, *(decibels(1, each * judge.unit) for each in (first, noise, limit)))
 
 
 def stored_as(values: Real, kernels: Real) -> tuple[Palette, NDArray[np.uint8]]:
@@ -133,16 +130,19 @@ def values_of(palette: Palette) -> Real:
     return np.unique(palette.centers.astype(np.float64))
 
 
-def _limit(weights: Real, hessians: Real, rounded: Rounded, counts: Real) -> float:
-    """About the noise of the best rounding of weights that lie evenly: that of cells that are spheres, as large as the palette's.
+def limit_share(weights: Real, hessians: Real, rounded: Rounded, counts: Real) -> float:
+    """About what share of its noise the best rounding would leave, if weights lay evenly between the values; at most 1.
 
-    Their volume is the product of the widths of the values' ranges and of the factors' roots.
+    The errors of nearest plane fill boxes. No other shape that fills space has less noise than a sphere of the same volume.
     """
-    values = rounded.values
-    middles = (values[1:] + values[:-1]) / 2
-    widths = np.diff(middles, prepend=middles[0], append=middles[-1])
-    widths[0], widths[-1] = values[1] - values[0], values[-1] - values[-2]
-    powers = np.linalg.slogdet(hessians)[1].sum() * weights.shape[2]
-    powers += np.log(np.broadcast_to(counts, weights.shape)).sum()
-    logarithm = powers + 2 * np.log(widths[rounded.codes]).sum()
-    return float(weights.size * _SPHERES * np.exp(logarithm / weights.size))
+    errors = weights - rounded.weights
+    noise = float((errors * (hessians @ errors) * counts).sum())
+    errors = weights - rounded.values[nearest(rounded.values, weights)]
+    boxes = float((np.square(errors) * factors(hessians).importance[:, :, np.newaxis] * counts).sum())
+    return min(1.0, 12 * _sphere(weights.shape[1]) * boxes / noise) if noise > 0 else 1.0
+
+
+def _sphere(dimensions: int) -> float:
+    """The mean square of each coordinate in a sphere of volume 1; it is 1 / 12 in a cube."""
+    radius = math.exp(math.lgamma(dimensions / 2 + 1) / dimensions) / math.sqrt(math.pi)
+    return radius**2 / (dimensions + 2)

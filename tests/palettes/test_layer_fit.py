@@ -12,9 +12,10 @@ from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.weights.palettes import count
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.palettes import grouped, layer_fit
-from cnn_convertor.palettes.layer_fit import FittedLayer, LayerTask, fit_layer
+from cnn_convertor.palettes.layer_fit import FittedLayer, LayerTask, fit_layer, limit_share
 from cnn_convertor.palettes.layer_inputs import KeptFiles
 from cnn_convertor.quantize import Palette, fit
+from cnn_convertor.quantize.rounding import Rounded, descend, factors, nearest, nearest_plane
 
 Array = NDArray[np.float32]
 Real = NDArray[np.float64]
@@ -82,7 +83,7 @@ def test_a_layer_keeps_more_of_its_output(kind: str, tmp_path: Path) -> None:
     plain = own.centers[own.index[to_half(kernels).view(np.uint16)]].astype(np.float32)
     before, after = (keeps(kind, tmp_path, kernels, weights) for weights in (plain, stored))
     assert after > before + 1
-    assert result.before < result.after
+    assert result.before < result.after <= result.limit < result.after + 3
 
 
 @pytest.mark.parametrize("kind", KERNELS)
@@ -129,3 +130,38 @@ def test_how_many_inputs_are_in_memory_does_not_matter(
     _, _, result = fitted(kind, tmp_path)
     np.testing.assert_array_equal(result.kernels.load(), whole.kernels.load())
     assert result.after == pytest.approx(whole.after)
+
+
+# The mean square of a coordinate in a ball of volume 1, by hand: an interval, a disk, a ball.
+BALLS = {1: 1 / 12, 2: 1 / (4 * np.pi), 3: (3 / (4 * np.pi)) ** (2 / 3) / 5, 5000: 1 / (2 * np.pi * np.e)}
+
+
+@pytest.mark.parametrize("columns", BALLS)
+def test_the_limit_is_that_of_balls(columns: int) -> None:
+    weights = np.random.default_rng(0).uniform(-1, 1, size=(2, columns, 10))
+    values = np.linspace(-1, 1, 17)
+    hessians, ones = np.tile(np.eye(columns), (2, 1, 1)), np.ones((1, 1, 1))
+    share = limit_share(weights, hessians, Rounded(values, nearest(values, weights)), ones)
+    assert share == pytest.approx(12 * BALLS[columns], rel=3e-3)
+
+
+def test_the_limit_is_below_what_second_order_leaves() -> None:
+    random = np.random.default_rng(0)
+    weights, values, counts = random.uniform(-1, 1, size=(1, 3, 5000)), np.linspace(-1, 1, 65), np.ones((1, 1, 5000))
+    counts[..., :1000] = 50
+    hessians = np.ones((1, 3, 3)) + 0.1 * np.eye(3)
+    plane = nearest_plane(weights, factors(hessians), values)
+    plain, better = Rounded(values, nearest(values, weights)), descend(weights, hessians, plane, sweeps=9)
+    of_plain, of_plane, of_better = (limit_share(weights, hessians, each, counts) for each in (plain, plane, better))
+    assert of_plain < 0.5 * of_plane
+    assert of_plane == pytest.approx(12 * BALLS[3], rel=0.1)
+    assert of_plane < of_better < 1
+
+
+def test_what_keeps_more_than_its_limit_is_at_its_limit() -> None:
+    values, hessians, ones = np.linspace(-1, 1, 17), np.ones((1, 4, 4)) + 1e-6 * np.eye(4), np.ones((1, 1, 1))
+    codes = np.random.default_rng(0).integers(17, size=(1, 4, 10))
+    signs = np.array([1, -1, 1, -1])[np.newaxis, :, np.newaxis]
+    cancelling = values[codes] + 0.04 * signs
+    assert limit_share(cancelling, hessians, Rounded(values, codes), ones) == 1
+    assert limit_share(values[codes], hessians, Rounded(values, codes), ones) == 1, "nothing is lost"
