@@ -17,6 +17,10 @@ from cnn_convertor.layouts.nvdla.pixels import signed_pixels
 from cnn_convertor.layouts.nvdla.precision import Precision
 
 MODES = ("image", "winograd", "compressed")
+_NEEDS = {
+    "image": "an input of up to 4 channels that only convolutions read",
+    "winograd": "kernels of 3x3, or 5x5 to 9x9 of stride 2 or 3",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +44,7 @@ class Nvdla(Target):
             used |= {mode for mode in ("image", "winograd") if mode in surface_.layout.name}
             yield surface_
         for mode in sorted(self.modes - used):
-            hint = "it needs inputs of up to 4 channels read only by convolutions, or kernels of 3x3 (or stride 2 or 3)"
-            warn(Problem("DV857", f'no array uses the mode "{mode}"', hint=hint))
+            warn(Problem("DV857", f'no array uses the mode "{mode}"', hint=f"it needs {_NEEDS[mode]}"))
 
     def surfaces_of(self, part: Part) -> Iterator[Surface]:
         match part.role:

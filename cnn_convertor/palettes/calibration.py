@@ -102,7 +102,7 @@ def calibrate(
     progress: Progress = silent,
     on: Workers = HERE,
 ) -> Calibrated | None:
-    """The program with palettes, and biases, fitted to sample inputs; None, after a warning, when it has no palettes.
+    """The program with palettes, and biases, fitted to sample inputs; None, after a warning, when no palette loses something.
 
     unfused: the same network with FP16 weights and a command for each convolution, so that the inputs of all are in memory.
     device: the target of the conversion. on: where the samples run, and the layers are fitted.
@@ -110,9 +110,13 @@ def calibrate(
     custom layers, and without a C++ compiler.
     """
     refuse_custom_layers(program, "calibration", "convert without --calibrate")
-    if not has_palettes(program):
-        problem = "there is nothing to calibrate: no layer has a palette"
-        warn(Problem("DV716", problem, Origin(program.name), "quantization = 1 or auto in the ini file"))
+    if not any(_chosen(weights).loses for weights in program.weights):
+        why, hint = (
+            ("the palettes hold all weights exactly", "convert without --calibrate")
+            if has_palettes(program)
+            else ("no layer has a palette", "quantization = 1 or auto in the ini file")
+        )
+        warn(Problem("DV716", f"there is nothing to calibrate: {why}", Origin(program.name), hint))
         return None
     if samples.are_alike:
         problem = (

@@ -90,7 +90,7 @@ def keep_outputs(
 
         chosen = _accepted(savings, measure, kept, sqnr)
         if kept(chosen) < sqnr:
-            raise UnsupportedError(_missed(program, samples, sqnr, kept(chosen)))
+            raise UnsupportedError(_missed(program, judging, sqnr, kept(chosen)))
         with_all = kept(Layers(range(len(names))))
     judges = 0 if judging is fitting else judging.count
     budget = AccuracyBudget(sqnr, kept(chosen), with_all, choosing.count, judges, samples.source)
@@ -115,13 +115,15 @@ def _accepted(
     return Layers()
 
 
-def _missed(program: Program, samples: Samples, goal: float, reached: float) -> Problem:
+def _missed(program: Program, judging: Samples, goal: float, reached: float) -> Problem:
+    forced = {w.layer: None for w in program.weights if w.choice and w.choice.loses and not _is_open(w)}
+    apart = f" in all layers but {', '.join(forced)}, which [QUANTIZATION] names" if forced else ""
     problem = (
-        f"the outputs keep {reached:.1f} dB, not {goal:g}, even with FP16 weights "
-        f"({samples.count} samples: {samples.source})"
+        f"the outputs keep {reached:.1f} dB, not {goal:g}, even with FP16 weights{apart} "
+        f"(on {judging.count} of the samples: {judging.source})"
     )
     hint = "a smaller quantization_output_sqnr, or other samples (--calibrate)"
-    return Problem("DV505", problem, Origin(program.name), hint)
+    return Problem("DV505", problem, Origin(program.name), f"FP16 for these layers, {hint}" if forced else hint)
 
 
 def _is_open(weights: Weights) -> bool:

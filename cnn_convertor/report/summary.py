@@ -125,7 +125,7 @@ def _outputs(kept: KeptPrecision) -> str:
     judge = "1 other judges" if kept.judges == 1 else f"{kept.judges} others judge"
     samples = f"{choose}, {judge}" if kept.judges else "1 sample"
     source = f"{samples}: {kept.source}"
-    return f"{kept.sqnr:.1f} dB ({kept.wanted:g} wanted, {kept.with_all:.1f} with all palettes; {source})"
+    return f"{kept.sqnr:.1f} dB ({kept.wanted:g} wanted, {kept.with_all:.1f} with all possible palettes; {source})"
 
 
 def decibels(ratio: float | None) -> str:

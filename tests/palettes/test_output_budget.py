@@ -172,7 +172,13 @@ def test_an_sqnr_that_fp16_does_not_reach_is_an_error() -> None:
     with pytest.raises(UnsupportedError) as caught:
         quantize(network(), Request.of(chosen(120.0)))
     (problem,) = caught.value.problems
-    assert problem.code == "DV505" and "not 120, even with FP16 weights" in problem.message
+    assert problem.code == "DV505" and "not 120, even with FP16 weights (on 2 of the samples" in problem.message
+
+
+def test_the_error_names_palettes_that_the_ini_file_asks_for() -> None:
+    says = (Override("e", palette=True, where=Origin("n")),)
+    with pytest.raises(UnsupportedError, match=r"FP16 weights in all layers but e, which \[QUANTIZATION\] names"):
+        quantize(network(), Request.of(chosen(120.0, overrides=says)))
 
 
 def test_a_silent_output_is_kept_beside_others() -> None:
