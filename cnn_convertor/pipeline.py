@@ -322,7 +322,10 @@ def _quantize(
 
         progress("calibrate", 0, 1)
         unfused = plan(graph, request.name, options._replace(fusion=Fusion.NONE))
-        if calibrated := calibrate(graph, program, samples, unfused=unfused, device=device, progress=progress, on=on):
+        all_stay = sqnr is None
+        if calibrated := calibrate(
+            graph, program, samples, unfused=unfused, device=device, all_stay=all_stay, progress=progress, on=on
+        ):
             program, calibration = calibrated
             samples = fitting_and_judging(samples)[1]
     if sqnr is not None:

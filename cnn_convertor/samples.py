@@ -374,6 +374,9 @@ def _samples(
         hint = f"leave out the others, or name known results {EXPECTED}LAYER"
         raise _unfit(path, f"it holds {_listed(inputs)}, but the network's inputs are {_listed(shapes)}", hint)
     maps = {n: _fitted(path, n, inputs[n], shape, axes.get(n, "")) for n, shape in shapes.items()}
+    if len(counts := sorted({len(values) for values in maps.values()})) > 1:
+        numbers = " and ".join(map(str, counts))
+        raise _unfit(path, f"its inputs have {numbers} samples", "give each input as many")
     samples = Samples(maps, path.name, expected)
     for name, values in expected.items():
         if values.dtype.kind not in "biuf" or values.ndim < 2 or len(values) != samples.count or not values.size:

@@ -217,6 +217,12 @@ def test_results_that_make_no_sense_are_refused(tmp_path: Path, result: NDArray[
         read_samples(tmp_path / "x.npz", {"a": Shape(2, 2, 1)}, COLOR)
 
 
+def test_inputs_with_different_numbers_of_samples_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", a=np.zeros((6, 2, 2, 1)), b=np.zeros((4, 2, 2, 1)))
+    with pytest.raises(UsageError, match="DV707: its inputs have 4 and 6 samples"):
+        read_samples(tmp_path / "x.npz", {"a": Shape(2, 2, 1), "b": Shape(2, 2, 1)}, COLOR)
+
+
 def test_results_of_a_folder_that_differ_in_shape_are_refused(tmp_path: Path) -> None:
     for size in (3, 4):
         np.savez(tmp_path / f"{size}.npz", a=np.zeros((2, 2)), expected_prob=np.ones((1, size)))

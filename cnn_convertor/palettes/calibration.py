@@ -6,6 +6,7 @@ The mean error of a layer's output leaves with its bias, so what counts is the v
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial as bind
@@ -47,6 +48,8 @@ from cnn_convertor.workers.processes import HERE, Workers, gather
 Real: TypeAlias = NDArray[np.float64]
 
 _JUDGES = 4  # of so many samples, one judges
+_MOST = 1000.0  # dB that an output gains or loses, so that exact ones can be compared
+_NOTICED = 0.2  # dB that an output loses while others gain
 
 
 class Improvement(NamedTuple):
@@ -55,6 +58,12 @@ class Improvement(NamedTuple):
     name: str
     before: float
     after: float
+
+    @property
+    def gain(self) -> float:
+        """In dB, at most _MOST either way. What is not a number afterwards counts as lost."""
+        gain = 0.0 if self.after == self.before else self.after - self.before
+        return -_MOST if math.isnan(gain) else min(max(gain, -_MOST), _MOST)
 
 
 class LayerImprovement(NamedTuple):
@@ -99,13 +108,15 @@ def calibrate(
     *,
     unfused: Program,
     device: Device,
+    all_stay: bool = True,
     progress: Progress = silent,
     on: Workers = HERE,
 ) -> Calibrated | None:
     """The program with palettes, and biases, fitted to sample inputs; None, after a warning, when no palette loses something.
 
     unfused: the same network with FP16 weights and a command for each convolution, so that the inputs of all are in memory.
-    device: the target of the conversion. on: where the samples run, and the layers are fitted.
+    device: the target of the conversion. all_stay: whether no layer gives its palette up later, so that layers may make up for those
+    of others. on: where the samples run, and the layers are fitted.
     The program keeps its palettes when the calibrated ones do not improve its outputs. Raises UsageError for networks with
     custom layers, and without a C++ compiler.
     """
@@ -141,7 +152,7 @@ def calibrate(
         read, judged = (_matched(program, same, each) for each in (measured, inputs(judging, "judging")))
         (root / "kernels").mkdir()
         layers = _fit_layers(program, read, judged, root / "kernels", progress, on)
-        if judging is not fitting:  # what one sample has in common with itself says nothing of others
+        if all_stay and judging is not fitting:  # what one sample has in common with itself says nothing of others
             walks = [
                 Walked(apart, some, known, root / f"walk-{i}")
                 for i, (some, known) in enumerate(((fitting, read), (judging, judged)))
@@ -149,19 +160,23 @@ def calibrate(
             palettes = with_weights_of(unfused, with_layers(program, layers))
             layers = compensated(program, layers, same, palettes, walks, progress)
         choices = [with_layers(program, layers)]
-        together = installed(with_weights_of(unfused, choices[0]), "together")
-        if shifts := mean_errors((apart, together), fitting, progress, on=on):
-            choices.append(_with_shifts(choices[0], shifts, {i: same[i] for i in layers}))
+        if all_stay:
+            together = installed(with_weights_of(unfused, choices[0]), "together")
+            if shifts := mean_errors((apart, together), fitting, progress, on=on):
+                choices.append(_with_shifts(choices[0], shifts, {i: same[i] for i in layers}))
         networks = [
             installed(each, f"network-{i}") for i, each in enumerate((without_palettes(program), program, *choices))
         ]
         compared = compare_outputs(networks[0], networks[1:], judging, progress, on=on)
-        outputs, calibrated = max(zip(compared, choices, strict=True), key=lambda it: sum(o.after for o in it[0]))
-    if sum(o.after for o in outputs) < sum(o.before for o in outputs):
+        outputs, calibrated = max(zip(compared, choices, strict=True), key=lambda it: sum(o.gain for o in it[0]))
+    hint = "use more samples, like those that the network will see"
+    if sum(o.gain for o in outputs) < 0:
         problem = "calibration does not improve the outputs, so the palettes stay as they were"
-        hint = "use more samples, like those that the network will see"
         warn(Problem("DV717", problem, Origin(program.name), hint))
         calibrated = program
+    elif worse := [f'"{o.name}" {o.before:.1f} -> {o.after:.1f} dB' for o in outputs if o.gain < -_NOTICED]:
+        problem = f"calibration improves the outputs together, but not {', '.join(worse)}"
+        warn(Problem("DV717", problem, Origin(program.name), hint))
     gains = tuple(
         LayerImprovement(program.weights[i].layer, layer.before, layer.after, layer.limit)
         for i, layer in sorted(layers.items())

@@ -45,7 +45,9 @@ def divide(values: Real, weights: Real, clusters: int) -> Real:
     zero = int(np.searchsorted(values, 0.0))
     points = np.insert(values, zero, 0.0)
     visible = np.maximum(weights, weights.max() * _LEAST_SHARE)
-    counts = np.insert(visible, zero, 1.0)  # any number: the center of zero is fixed
+    counts = np.insert(
+        visible, zero, visible.max()
+    )  # the center of zero is fixed, but sums show numbers of a like size only
     line = _Line(zero, np.stack([_outwards(counts * points**power, zero) for power in range(3)]))
     borders = _cheapest_with(line, clusters, _near(line, _shares(points, counts), clusters)).borders
     return line.centers(borders[:-1], borders[1:])

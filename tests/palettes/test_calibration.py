@@ -40,6 +40,7 @@ pytestmark = pytest.mark.usefixtures("compiler")
 ROOT = Path(__file__).resolve().parents[2]
 Real = NDArray[np.float64]
 SHAPE = Shape(11, 9, 16)
+INF, NAN = float("inf"), float("nan")
 
 
 def normal(*shape: int) -> Constant:
@@ -92,6 +93,7 @@ def calibrated(
     quantization: Quantization = Quantization.PALETTE,
     fusion: str = "proven",
     device: Profile | None = None,
+    all_stay: bool = True,
 ) -> tuple[Program, Calibrated | None]:
     """The program before, and what calibrating it gave."""
     device = device or read_profile(DEFAULT_DEVICE, folder)
@@ -101,7 +103,7 @@ def calibrated(
     program, options = build(graph, chosen), DeviceOptions.of(chosen)
     unfused = plan(graph, chosen.name, options._replace(fusion=Fusion.NONE))
     samples = Samples({"x": inputs}, "samples", {})
-    return program, calibrate(graph, program, samples, unfused=unfused, device=options.device)
+    return program, calibrate(graph, program, samples, unfused=unfused, device=options.device, all_stay=all_stay)
 
 
 def measured(network: EmulatedNetwork, samples: Samples, folder: Path) -> dict[int, Moments]:
@@ -310,6 +312,43 @@ def test_palettes_that_are_not_better_are_not_taken(tmp_path: Path, monkeypatch:
         before, result = calibrated(graph_of(KINDS["3x3 padded"]), images(2), tmp_path)
     assert result is not None and result.program is before
     assert result.effect.outputs[0].after < result.effect.outputs[0].before
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "gain"),
+    [(40, 42, 2), (40, 30, -10), (INF, INF, 0), (INF, 80, -1000), (80, INF, 1000), (NAN, NAN, -1000), (40, NAN, -1000)],
+)
+def test_outputs_that_are_exact_or_not_numbers_can_be_compared(before: float, after: float, gain: float) -> None:
+    assert calibration.Improvement("z", before, after).gain == gain
+
+
+@pytest.mark.parametrize("kinds", [("1x1",), ("1x1", "exact")])
+def test_an_exact_output_hides_no_other(
+    kinds: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = calibration._bias  # noqa: SLF001
+    monkeypatch.setattr(calibration, "_bias", lambda weights: own(weights) + 1)
+    few = ops.Conv2d(Constant.of(np.round(normal(24, 16, 1, 1).load() * 20) / 8), None, window((1, 1)))
+    made = {"1x1": KINDS["1x1"], "exact": few}
+    nodes = (Node("x", ops.Input(SHAPE)), *(Node(kind, made[kind], ("x",), (Origin("net", kind),)) for kind in kinds))
+    with pytest.warns(ConvertorWarning, match="DV717: calibration does not improve the outputs"):
+        before, result = calibrated(Graph(nodes, kinds), images(2), tmp_path)
+    assert result is not None and result.program is before
+
+
+def test_an_output_that_gets_worse_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outputs = calibration.Improvement("a", 40.0, 49.0), calibration.Improvement("b", 51.4, 46.7)
+    monkeypatch.setattr(calibration, "compare_outputs", lambda _, others, *__, **___: [outputs] * (len(others) - 1))
+    with pytest.warns(ConvertorWarning, match=r'DV717: .* but not "b" 51\.4 -> 46\.7 dB'):
+        before, result = calibrated(graph_of(KINDS["1x1"]), images(4), tmp_path)
+    assert result is not None and result.program != before
+
+
+def test_layers_rely_on_no_palette_that_may_be_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "compensated", None)
+    monkeypatch.setattr(calibration, "mean_errors", None)
+    _, result = calibrated(graph_of(KINDS["1x1"]), images(4), tmp_path, all_stay=False)
+    assert result is not None and result.effect.outputs[0].gain > 1
 
 
 def test_last_biases_that_judge_worse_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,6 +123,14 @@ def test_an_outlier_does_not_affect_precision() -> None:
     assert error < with_outlier < 1.03 * error
 
 
+@pytest.mark.parametrize("scale", [1e-16, 1e-8, 1e8])
+def test_the_unit_of_weights_does_not_matter(scale: float) -> None:
+    random = np.random.default_rng(0)
+    values = np.sort(random.normal(size=400))
+    weights = random.uniform(0.1, 1, size=400)
+    np.testing.assert_allclose(divide(values, weights * scale, 30), divide(values, weights, 30), rtol=1e-9)
+
+
 def test_larger_counts_are_kept_more_exactly() -> None:
     half = np.linspace(0.25, 1, 1024).astype(np.float16)
     counts = histogram(half).astype(np.float64)
