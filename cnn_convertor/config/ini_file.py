@@ -192,13 +192,13 @@ class IniFile:
 
     def _warn_of_precisions(self, values: Mapping[str, Any]) -> None:
         """Warn of a precision that does not decide how the weights are stored."""
-        if values.get("quantization_output_sqnr") is None:
-            return
-        ignored, why = "quantization_threshold", "as quantization_output_sqnr decides"
-        if values.get("quantization") is not Quantization.AUTO:
-            ignored, why = "quantization_output_sqnr", "as it is for quantization = auto"
-        if setting := self._settings.get(("OUTPUT", ignored)):
-            self.unknown.append((f"[OUTPUT] {ignored} is ignored, {why}", setting.line))
+        why = dict.fromkeys(("quantization_threshold", "quantization_output_sqnr"), "it needs quantization = auto")
+        if values.get("quantization") is Quantization.AUTO:
+            decides = values.get("quantization_output_sqnr") is not None
+            why = {"quantization_threshold": "quantization_output_sqnr decides"} if decides else {}
+        for name, reason in why.items():
+            if values.get(name) is not None and (setting := self._settings.get(("OUTPUT", name))):
+                self.unknown.append((f"[OUTPUT] {name} is ignored: {reason}", setting.line))
 
     def _guessed_origin(self, definition: Path, data: Path) -> Frontend | None:
         guessed = recognize(definition, data)

@@ -279,7 +279,9 @@ def test_how_weights_are_stored(folder: Path, text: str, expected: Quantization)
 
 
 def test_a_threshold_is_a_number_of_decibels(folder: Path) -> None:
-    assert read(folder, SMALLEST + "quantization_threshold = -3.5\n").quantization_threshold == -3.5
+    assert (
+        read(folder, SMALLEST + "quantization = auto\nquantization_threshold = -3.5\n").quantization_threshold == -3.5
+    )
     for bad in ("", "40 dB", "nan", "inf"):
         found = problem(folder, SMALLEST + f"quantization_threshold = {bad}\n")
         assert found.code == "DV106" and "a number of decibels" in found.message
@@ -296,10 +298,15 @@ def test_the_outputs_decide_where_their_sqnr_is_given(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "ignored"),
     [
-        ("quantization_output_sqnr = 42", "quantization_output_sqnr is ignored, as it is for quantization = auto"),
+        ("quantization_output_sqnr = 42", "quantization_output_sqnr is ignored: it needs quantization = auto"),
+        ("quantization_threshold = 30", "quantization_threshold is ignored: it needs quantization = auto"),
+        (
+            "quantization = 0\nquantization_threshold = 30",
+            "quantization_threshold is ignored: it needs quantization = auto",
+        ),
         (
             "quantization = auto\nquantization_threshold = 40\nquantization_output_sqnr = 42",
-            "quantization_threshold is ignored, as quantization_output_sqnr decides",
+            "quantization_threshold is ignored: quantization_output_sqnr decides",
         ),
     ],
 )
