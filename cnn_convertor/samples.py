@@ -395,7 +395,7 @@ def _joined(folder: Path, files: list[Samples]) -> Samples:
         if len({file.expected[name].shape[1:] for file in files}) > 1:
             raise _unfit(folder, f"the arrays {EXPECTED}{name} of its files have different shapes", "write them again")
     expected = {name: np.concatenate([file.expected[name] for file in files]) for name in sorted(common)}
-    return Samples(inputs, f"{len(files)} files of {folder.name}", expected)
+    return Samples(inputs, f"{len(files)} file{'s' * (len(files) != 1)} of {folder.name}", expected)
 
 
 def _load(path: Path) -> NDArray[np.floating]:

@@ -242,7 +242,11 @@ def test_a_folder_is_all_its_images_and_arrays_in_the_order_of_their_names(tmp_p
         np.save(tmp_path / f"{name}.npy", np.full((2, 2, 1), ord(name), np.float32))
     (tmp_path / "notes.txt").touch()
     samples = read_samples(tmp_path, {"in": Shape(2, 2, 1)}, COLOR)
-    assert samples.count == 3 and [chr(int(v)) for v in samples.inputs["in"][:, 0, 0, 0]] == ["a", "b", "c"]
+    assert samples.count == 3 and samples.source == f"3 files of {tmp_path.name}"
+    assert [chr(int(v)) for v in samples.inputs["in"][:, 0, 0, 0]] == ["a", "b", "c"]
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.npy").unlink()
+    assert read_samples(tmp_path, {"in": Shape(2, 2, 1)}, COLOR).source == f"1 file of {tmp_path.name}"
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def layout_of(name: str) -> Layout:
     if name in cldnn.REFUSED:
         layout = cldnn.format_of(name)
     elif name in FORMATS:
-        refuse("DV835", f'"{name}" is a format of pixels, {FORMATS[name]}', "layout pack, unpack or convert")
+        refuse("DV835", f'"{name}" is a format of pixels, {FORMATS[name]}', "layouts pack, unpack or convert")
     elif re.search(r"[ :/%|()@^=!#-]", name):
         return parse(name)
     elif name[:1].isupper():

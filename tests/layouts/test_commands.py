@@ -109,7 +109,10 @@ def test_list_and_describe(capsys: pytest.CaptureFixture[str]) -> None:
         ("unpack --from T_R8 --to HWC --shape 9,9,1 damaged.bin y.npy", "the buffer has 5"),
         ("unpack --from T_R8 --to HWC --shape 9,9,2 damaged.bin y.npy", "T_R8 has 1 channels, not 2"),
         ("unpack --from T_R8 --to HWC --shape 9,9 damaged.bin y.npy", "DV802"),
-        ("describe T_A8R8G8B8 --shape 2,2,4", "a format of pixels, B8 G8 R8 A8"),
+        (
+            "describe T_A8R8G8B8 --shape 2,2,4",
+            "a format of pixels, B8 G8 R8 A8\n  try: layouts pack, unpack or convert\n",
+        ),
         ("pack --to b_fs_yx_32fp x.npy y.bin", "a bit is 0 or 1"),
         ("convert --from b_fs_yx_32fp --to NCHW --shape 1,33,9,9 damaged.bin y.npy", "DV804"),
     ],
