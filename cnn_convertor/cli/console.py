@@ -205,23 +205,28 @@ class Console:
         if compared is not None:
             self.lines(tables.differences(compared))
 
-    def verification(self, result: Verification) -> None:
-        """Print a verification; the exit code is 1 unless it passed."""
+    def verification(self, result: Verification, ini: Path | None = None) -> None:
+        """Print a verification; the exit code is 1 unless it passed. ini: what was verified, for other programs."""
         from cnn_convertor.trials.run import stale_problem
 
-        if not result.passed:
-            self.fail()
-        if self._level >= 0 or not result.passed:
-            _print_lines(verdicts.verification(result))
+        self._judge(verdicts.verification(result), ini, None if result.passed else verdicts.verdict(result))
         for each in result.stale_files:
             self.find(stale_problem(each.file, "what was verified", each.differences))
 
-    def board_verification(self, result: BoardVerification) -> None:
-        """Print how a board compares; the exit code is 1 unless it passed."""
-        if not result.passed:
+    def board_verification(self, result: BoardVerification, ini: Path | None = None) -> None:
+        """Print how a board compares; the exit code is 1 unless it passed. ini: what was verified, for other programs."""
+        self._judge(verdicts.board_verification(result), ini, None if result.passed else verdicts.board_verdict(result))
+
+    def _judge(self, lines: Iterable[Item], ini: Path | None, failure: str | None) -> None:
+        """Print lines, even with -q if there is a failure, which is a problem for other programs."""
+        if self._form not in problems.DOCUMENTS and (self._level >= 0 or failure is not None):
+            _print_lines(lines)
+        if failure is not None:
             self.fail()
-        if self._level >= 0 or not result.passed:
-            _print_lines(verdicts.board_verification(result))
+            if self.is_for_programs:
+                from cnn_convertor.trials.verify import failure_problem
+
+                self.complain("error", failure_problem(failure, ini))
 
     def sweep(self, result: Sweep) -> None:
         """Print a comparison of variants, and why some of them cannot be converted; the exit code is then 1."""

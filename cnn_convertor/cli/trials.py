@@ -195,7 +195,7 @@ def verify(
     sizes = {"max_kernel_size": max_kernel_size, "ub_size": ub_size}
     config = Config.of(ini, calibrate=calibrate, device=device, no_custom_code=no_custom_code, **sizes)
     if board is not None:
-        _verify_board(console, config, board, times, json_file, on, options)
+        _verify_board(console, ini, config, board, times, json_file, on, options)
         return
     if times is not None:
         raise UsageError.of("DV100", "--times goes with --board alone", hint="`--board DIR` names the results of a kit")
@@ -204,11 +204,12 @@ def verify(
     with console.progress(config.name, verbose=config.verbose) as progress:
         result = verify(config, **options, progress=progress, on=on)
     save(json_file, result.to_json())
-    console.verification(result)
+    console.verification(result, ini)
 
 
 def _verify_board(
     console: Console,
+    ini: Path,
     config: Config,
     board: Path,
     times: Path | None,
@@ -235,7 +236,7 @@ def _verify_board(
     save(json_file, verification.to_json())
     if probed is not None and verification.passed:
         save(times, with_times(probed, verification))
-    console.board_verification(verification)
+    console.board_verification(verification, ini)
 
 
 @commands.command()

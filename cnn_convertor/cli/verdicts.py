@@ -114,6 +114,11 @@ def _lowered(result: Verification) -> list[Comparison]:
     return [each for each in result.outputs if each.sqnr < result.min_sqnr and each.reaches(result.min_sqnr)]
 
 
+def verdict(result: Verification) -> str:
+    """Whether it passes, on one line."""
+    return next(_verdict(result))
+
+
 def _verdict(result: Verification) -> Iterator[str]:
     """Whether it passes, or else the first reason why not."""
     from cnn_convertor.verification.results import LEAST_FP16
@@ -176,17 +181,16 @@ def board_verification(result: BoardVerification) -> list[Item]:
         "  same dB: the board against the emulated device, each on the inputs that the board had",
         "",
     ]
+    return [*lines, board_verdict(result)]
+
+
+def board_verdict(result: BoardVerification) -> str:
+    """Whether the board passes, on one line."""
     if result.first_leaving is not None:
-        return [*lines, f'fail: the board leaves the emulation at the layer "{result.first_leaving}"']
+        return f'fail: the board leaves the emulation at the layer "{result.first_leaving}"'
     if result.failed:
-        return [
-            *lines,
-            f"fail: {_names(result.failed)} below {result.min_sqnr:g} dB, though every layer is as emulated",
-        ]
-    return [
-        *lines,
-        f"pass: the board does what the emulated device does; every output has {result.min_sqnr:g} dB or more",
-    ]
+        return f"fail: {_names(result.failed)} below {result.min_sqnr:g} dB, though every layer is as emulated"
+    return f"pass: the board does what the emulated device does; every output has {result.min_sqnr:g} dB or more"
 
 
 def _board_cells(layer: BoardLayer) -> list[str]:

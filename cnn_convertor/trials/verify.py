@@ -19,6 +19,7 @@ from cnn_convertor.emulation.feature_maps import Maps, Outputs
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.variants import variants_of
 from cnn_convertor.errors import ConvertorWarning, Origin, Problem, warn
+from cnn_convertor.files import codes
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import Quantized, plan, quantize, read_whole
 from cnn_convertor.progress import Progress, silent
@@ -142,6 +143,11 @@ def verify(
             progress("compare layers", 0, 1)
             result = _with_layers(result, trial, unfused=layers or attribute, attribute=attribute)
         return result
+
+
+def failure_problem(verdict: str, ini: Path | None) -> Problem:
+    """A network that is not verified, with the verdict in words."""
+    return Problem("DV728", verdict, None if ini is None else Origin(str(ini)), codes.hint("DV728"))
 
 
 def _judged(trial: _Trial, min_sqnr: float | None, progress: Progress) -> Verification:

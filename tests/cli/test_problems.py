@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -13,6 +14,7 @@ import pytest
 from cnn_convertor import cli
 from cnn_convertor.cli.problems import Complaint, as_annotation, as_document
 from cnn_convertor.errors import Origin, Problem
+from report.networks import board_verification, report, verification
 
 URI_CHARACTERS = r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*"  # RFC 3986
 UNTYPED = {"columnKind"}  # keys of SARIF that the types lack: 3.14.17
@@ -173,6 +175,48 @@ def test_every_problem_has_the_form_that_is_asked_for(
         check_log(found)
         found = [{"code": result["ruleId"]} for result in found["runs"][0]["results"]]
     assert expected in [each["code"] for each in found]
+
+
+VERIFIED = ROOT / "examples/digits_caffe/net.ini"
+
+
+@pytest.mark.parametrize("form", ["json", "sarif", "github", "text"])
+@pytest.mark.parametrize("board", [False, True])
+@pytest.mark.parametrize("quiet", [[], ["-q"]])
+def test_a_network_that_is_not_verified_is_a_problem(
+    quiet: list[str], board: bool, form: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "cnn_convertor.board.board_comparison.verify_board" if board else "cnn_convertor.trials.verify.verify"
+    result = board_verification(report()) if board else verification()
+    monkeypatch.setattr(name, lambda *_, **__: result)
+    options = ["--board", str(ROOT)] if board else []
+    assert cli.main(["verify", str(VERIFIED), *options, *quiet, "--format", form]) == 1
+    out, err = capsys.readouterr()
+    verdict = "fail: the board leaves the emulation at the layer " if board else 'fail: "other" below 20 dB'
+    if form == "text":
+        assert verdict in out and "DV728" not in err
+    elif form == "github":
+        assert verdict in out and re.search(r"^::error title=DV728,file=.*net\.ini::fail: ", err, re.MULTILINE)
+    elif form == "sarif":
+        check_log(log := json.loads(out))
+        assert log["runs"][0]["results"][0]["message"]["text"].startswith(verdict)
+    else:
+        found = json.loads(out)
+        assert [each["code"] for each in found] == ["DV728", *["DV718"] * (not board)]
+        assert found[0]["message"].startswith(verdict) and found[0]["file"] == str(VERIFIED)
+    assert err == "" or form in ("github", "text")
+
+
+@pytest.mark.parametrize("form", ["json", "sarif"])
+def test_a_verified_network_is_no_problem(
+    form: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = verification()
+    passed = replace(failed, outputs=failed.outputs[:1], stale_files=())
+    monkeypatch.setattr("cnn_convertor.trials.verify.verify", lambda *_, **__: passed)
+    assert cli.main(["verify", str(VERIFIED), "--format", form]) == 0
+    log = json.loads(capsys.readouterr().out)
+    assert (log if form == "json" else log["runs"][0]["results"]) == []
 
 
 @pytest.mark.parametrize("given", [["--format"], ["--format=sarf"], ["--format", "xml"], []])
