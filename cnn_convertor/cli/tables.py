@@ -114,9 +114,10 @@ def calibration(network: str, result: CalibrationEffect, *, with_layers: bool) -
     if with_layers and result.layers:
         rows = [[each.name, *map(decibels, (each.before, each.after, each.limit))] for each in result.layers]
         lines.append(Grid.of("layer alone", ("dB before", "dB after", "estimated limit"), rows))
-        lines.append(
-            f'  FP16 weights probably pay most in "{result.worst_layer}"; `verify --sensitivity` measures what they bring'
-        )
+        if (worst := result.worst_layer) is not None:
+            lines.append(
+                f'  FP16 weights probably pay most in "{worst}"; `verify --sensitivity` measures what they bring'
+            )
     return lines
 
 

@@ -129,12 +129,10 @@ def calibrate(
         )
         warn(Problem("DV716", f"there is nothing to calibrate: {why}", Origin(program.name), hint))
         return None
-    if samples.are_alike:
-        problem = (
-            "the samples are all the same, or repeat one number: palettes that fit them may lose more on other images"
-        )
-        warn(Problem("DV727", problem, Origin(samples.source), "look at the samples, and give different ones"))
     fitting, judging = fitting_and_judging(samples)
+    if samples.are_alike or fitting.are_alike:
+        problem = "the samples that fit palettes are all the same, or repeat one number: other images may lose more"
+        warn(Problem("DV727", problem, Origin(samples.source), "look at the samples, and give different ones"))
     with temporary_folder() as root:
 
         def installed(program: Program, folder: str) -> EmulatedNetwork:

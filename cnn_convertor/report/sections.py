@@ -169,10 +169,9 @@ def weights(report: Report) -> PageSection:
 def _calibrated(effect: CalibrationEffect) -> tuple[PageTable, ...]:
     """What the palette of each layer costs the outputs by itself."""
     rows = [row_of(each.name, *map(decibels_cell, (each.before, each.after, each.limit))) for each in effect.layers]
-    title = (
-        "What the outputs keep if only this layer has a palette, as gradients predict it. FP16 weights probably pay most in "
-        f"{effect.worst_layer}."
-    )
+    title = "What the outputs keep if only this layer has a palette, as gradients predict it."
+    if effect.worst_layer is not None:
+        title += f" FP16 weights probably pay most in {effect.worst_layer}."
     return tables_of(("layer", "dB before", "dB after", "estimated limit"), rows, title)
 
 

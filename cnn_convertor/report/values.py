@@ -3,6 +3,7 @@
 Its parts are named tuples, as every command imports them: Python makes such a class in a quarter of the time.
 """
 
+import math
 from dataclasses import dataclass
 from importlib import import_module
 from typing import NamedTuple
@@ -306,9 +307,10 @@ class CalibrationEffect(NamedTuple):
     layers: tuple[LayerGain, ...]
 
     @property
-    def worst_layer(self) -> str:
-        """The layer whose palette costs the outputs most. There are layers."""
-        return min(self.layers, key=lambda each: each.after).name
+    def worst_layer(self) -> str | None:
+        """The layer whose palette costs the outputs most; None if no palette costs anything."""
+        costs = [each for each in self.layers if each.after < math.inf]
+        return min(costs, key=lambda each: each.after).name if costs else None
 
 
 class KeptPrecision(NamedTuple):

@@ -294,7 +294,7 @@ def test_one_sample_that_judges_is_enough_for_a_dense_layer(tmp_path: Path) -> N
 
 
 def test_inputs_that_never_change_tell_nothing(tmp_path: Path) -> None:
-    with pytest.warns(ConvertorWarning, match="DV727: the samples are all the same"):
+    with pytest.warns(ConvertorWarning, match="DV727: the samples that fit palettes are all the same"):
         before, result = calibrated(graph_of(KINDS["1x1"]), np.ones((3, *SHAPE), np.float32), tmp_path)
     assert result is not None and result.program == before
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -147,6 +148,12 @@ def test_what_palettes_of_single_layers_cost_is_shown() -> None:
     texts = Page(html_page(replace(report(), calibration=effect))).texts
     assert {"52.5", "54.0", "41.2", "43.0"} <= set(texts)
     assert any(text.endswith("FP16 weights probably pay most in second.") for text in texts)
+
+
+def test_no_layer_pays_where_nothing_is_lost() -> None:
+    exact = CalibrationEffect(3, 1, "made up", (), (LayerGain("first", math.inf, math.inf, math.inf),))
+    assert exact.worst_layer is None
+    assert not any("pay most" in text for text in Page(html_page(replace(report(), calibration=exact))).texts)
 
 
 def test_a_board_is_shown_beside_the_model() -> None:
