@@ -166,7 +166,7 @@ def _check_apart(config: Config, ini: Path, taken: dict[Path, Path]) -> None:
 def check(console: Console, inis: tuple[Path, ...], update: bool, **device: Any) -> None:
     """Compare committed outputs with new ones.
 
-    The exit code is 1 when they differ.
+    The exit code is 1 when they differ, as files of a conversion with --calibrate do.
     """
     from cnn_convertor.conversion.checking import check, unknown_files
     from cnn_convertor.conversion.convert import convert
@@ -186,7 +186,10 @@ def check(console: Console, inis: tuple[Path, ...], update: bool, **device: Any)
             elif differences:
                 problem = f"{numbered(len(differences), 'file')} of the outputs would change"
                 update_it = f"cnn-convertor check --update {shlex.quote(str(ini))}"
-                hint = f"commit what `{update_it}` writes, or undo the change of the input"
+                hint = (
+                    f"commit what `{update_it}` writes, or undo the change of the input; if the files were calibrated, "
+                    "`verify` with the same --calibrate compares them"
+                )
                 places = [(problem, Origin(str(ini)))]
                 if console.is_for_programs:  # which show each file
                     places = [

@@ -11,7 +11,7 @@ import numpy as np
 
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import DeviceOptions, Request
-from cnn_convertor.conversion.checking import on_disk
+from cnn_convertor.conversion.checking import Difference, on_disk
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.palettes import decoded, has_palettes, with_weights_of, without_palettes
@@ -127,8 +127,12 @@ def verify(
         trial = _Trial(request, quantized.options, test_samples, sides, loaded, on)
         progress("compare", 0, 1)
         stale = on_disk(request, quantized, None if disk else network.own_files)
+        result = _judged(trial, min_sqnr, progress)
+        if disk and result.wrong_packing and not stale:  # without the samples, calibrated files look like changed ones
+            weights = request.folder / f"{request.name}_weights.bin"
+            stale = (Difference(weights, ("its palettes are not those of a new conversion",)),)
         result = replace(
-            _judged(trial, min_sqnr, progress),
+            result,
             accuracies=() if classes is None else accuracies(sides, classes),
             stale_files=tuple(StaleFile(each.file.name, each.lines) for each in stale),
         )

@@ -144,6 +144,24 @@ def test_verify_says_when_the_written_files_are_others(digits: Path, capsys: pyt
 
 @pytest.mark.slow
 @needs_compiler
+def test_files_that_were_calibrated_are_verified_with_the_same_samples(
+    digits: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    digits.write_text(digits.read_text().replace("quantization = 0", "quantization = 1"))
+    calibrate = ["--calibrate", str(SAMPLES)]
+    assert main([str(digits), *calibrate]) == 0
+    for disk in ([], ["--disk"]):
+        command = ["verify", str(digits), "--samples", "1", *disk]
+        capsys.readouterr()
+        assert main(command) == 1
+        said = " ".join(capsys.readouterr().err.split())
+        assert "error DV718: " in said and "give `verify`, `report` or `board kit` the same --calibrate" in said
+        assert not disk or ("digits_caffe_weights.bin" in said and "not those of a new conversion" in said)
+        assert main([*command, *calibrate]) == 0
+
+
+@pytest.mark.slow
+@needs_compiler
 def test_verify_finds_a_damage_of_every_kind(digits: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = Config.read(digits)
     folder = convert(config).files[0].parent
