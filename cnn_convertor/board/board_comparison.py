@@ -78,7 +78,8 @@ def verify_board(
         network = install(graph, program, emitted, scratch, sources=sources, device=request.options.device)
         hashes = {name: _sha256(scratch / name) for name in emitted}
         if network_hash(hashes) != results.network:
-            raise _other(folder, "the kit was made from another network, or by another version", "make the kit again")
+            hint = "give the --calibrate and the device that the kit was made with, or make the kit again"
+            raise _other(folder, "the kit was made from another network, or by another version", hint)
         results.require_fit(program)
         refuse_stale(request, quantized, {name: scratch / name for name in emitted})
         threshold = MIN_SQNR[has_palettes(program)] if min_sqnr is None else min_sqnr

@@ -78,6 +78,7 @@ def kit(
     folder: Path,
     calibrate: Path | None,
     sources: tuple[Path, ...],
+    no_custom_code: bool,
     **device: Any,
 ) -> None:
     """Write a folder that runs a network on a board.
@@ -86,10 +87,12 @@ def kit(
     """
     from cnn_convertor.board.kit import Inputs, write_kit
 
-    config = Config.read(ini, calibrate=calibrate, **device)
+    config = Config.read(ini, calibrate=calibrate, no_custom_code=no_custom_code, **device)
     with console.progress(config.name, verbose=config.verbose) as progress:
         written = write_kit(config, folder, Inputs(inputs, samples, seed), sources=sources, progress=progress)
     console.note(f"{config.name} with {numbered(written.samples, 'sample')} in {folder}")
-    console.note(
-        f"next: build and run it on the board, as {folder / 'README.txt'} says; then `cnn-convertor verify {shlex.quote(str(ini))} --board RESULTS`"
-    )
+    given = {"inputs": inputs, "calibrate": calibrate, **device}
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in given.items() if value is not None]
+    options += [f"--source={path}" for path in sources]
+    verify = shlex.join(["cnn-convertor", "verify", str(ini), *options, "--board", "RESULTS"])
+    console.note(f"next: build and run it on the board, as {folder / 'README.txt'} says; then `{verify}`")

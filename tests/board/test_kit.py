@@ -206,6 +206,27 @@ def test_results_with_other_inputs_are_refused(results: Path, tmp_path: Path) ->
         verify_board(CONFIG, given)
 
 
+@pytest.mark.slow
+def test_the_command_that_a_kit_prints_accepts_its_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    samples = INI.parents[1] / "digits_samples"
+    shutil.copytree(INI.parent, tmp_path / "net", ignore=shutil.ignore_patterns("output"))
+    ini = tmp_path / "net" / "net.ini"
+    ini.write_text(ini.read_text().replace("quantization = 0", "quantization = 1"))
+    kit = tmp_path / "kit"
+    given = [f"--inputs={samples}", f"--calibrate={samples}", "--ub-size=500000"]
+    assert main(["board", "kit", str(ini), *given, "-o", str(kit)]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    again = f"verify {ini} {' '.join(given)} --board RESULTS"
+    assert f"then `cnn-convertor {again}`" in said
+    build(kit, "runner", [kit / "runner.cpp", kit / "digits_caffe_gen.cpp"], standard="c++11", with_runtime=True)
+    words = again.replace("RESULTS", str(run(kit, tmp_path / "results"))).split()
+    assert main(words) == 0
+    words.remove(given[1])
+    assert main(words) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "DV732" in said and "give the --calibrate and the device that" in said
+
+
 def test_the_same_network_has_the_same_kit(tmp_path: Path) -> None:
     first, again = (write_kit(CONFIG, tmp_path / name, Inputs()).files for name in "ab")
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
