@@ -124,7 +124,7 @@ def _palette(weights: Weights) -> Palette:
 class _Check:
     """Looks at all numbers of one layer as they become FP16.
 
-    flushed: how many were not 0 and became 0. subnormal: how many lost digits since they are below 2**-14.
+    flushed: how many weights were not 0 and became 0. subnormal: how many lost digits since they are below 2**-14.
     signal: the sum of the squares of all weights, or less where it is large.
     """
 
@@ -135,7 +135,7 @@ class _Check:
 
     @property
     def flushed_share(self) -> float:
-        return min(1.0, self.flushed / self.weights.kernels.size)  # biases count, too
+        return self.flushed / self.weights.kernels.size
 
     @property
     def sqnr(self) -> float:
@@ -148,8 +148,8 @@ class _Check:
     def halve(self, values: NDArray[np.float32], what: str) -> Half:
         """The values as FP16. Raises UnsupportedError when one of them is too large or NaN."""
         half, lost = halved(values, what, self.weights.where)
-        self.flushed += lost.flushed
-        if what == "weight":
+        if what == "weight":  # a bias that becomes 0 is less than any number of the map that it is added to
+            self.flushed += lost.flushed
             normal = values.size - lost.subnormal - lost.flushed
             # Skip the exact sum if 10 % of the values are normal: that alone bounds the SQNR above the threshold.
             self.signal += (

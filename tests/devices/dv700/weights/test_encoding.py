@@ -257,6 +257,14 @@ def test_weights_that_become_zero_are_counted_once(palette: bool, dilated: bool)
     assert problem.hint == "nothing, if `verify` passes: so few weights seldom matter"
 
 
+@VARIANTS
+def test_biases_that_become_zero_are_no_weights(palette: bool, dilated: bool) -> None:
+    weights = weights_of(np.ones((9, 3, 3, 3)), np.full(9, 1e-9), palette=palette, dilated=dilated)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(encode_all([weights], transposed=False))
+
+
 @pytest.mark.parametrize(("zeros", "count"), [(1, 0), (2, 1)])
 def test_weights_that_chance_puts_near_zero_are_no_reason_to_warn(zeros: int, count: int) -> None:
     kernels = np.ones((100, 200, 1, 1))
