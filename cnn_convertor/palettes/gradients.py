@@ -20,7 +20,7 @@ from cnn_convertor.emulation import fp64
 from cnn_convertor.emulation.feature_maps import Maps, as_maps, is_plain, to_memory
 from cnn_convertor.emulation.variants import judged_layers
 from cnn_convertor.errors import assert_never
-from cnn_convertor.ir.ops import Elu, Function, PRelu, Relu, Relu6, Sigmoid, Tanh
+from cnn_convertor.ir.ops import Crop, Elu, Function, PRelu, Relu, Relu6, Sigmoid, Tanh
 from cnn_convertor.palettes.kernel_windows import Tap, Windows
 
 Single: TypeAlias = NDArray[np.float32]
@@ -111,6 +111,10 @@ def _through_others(layer: Layer, maps: Single, random: np.random.Generator) -> 
         return np.split(maps, np.cumsum([shape.channels for shape in shapes])[:-1], axis=3)
     if layer.type is LayerType.FLATTEN:
         return [maps.reshape(len(maps), *shapes[0])]
+    if isinstance(layer.cpu, Crop):  # for example behind a kernel that is divided
+        whole = np.zeros((len(maps), *shapes[0]), np.float32)
+        whole[(slice(None), *map(slice, layer.cpu.start, layer.cpu.stop, layer.cpu.stride))] = maps
+        return [whole]
     return [_random_signs(random, (len(maps), *shape)) * _size(maps) for shape in shapes]
 
 

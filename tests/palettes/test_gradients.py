@@ -61,6 +61,7 @@ BETWEEN: dict[str, list[Described]] = {
     "upsampling": [("b", ops.Upsample(Pair(2, 2)), ("a",))],
     "sum": [("c", conv(1), ("a",)), ("b", ops.Add(), ("a", "c"))],
     "rectified sum": [("c", conv(1), ("a",)), ("b", ops.Add(activation=ops.Relu()), ("c", "a"))],
+    "part": [("b", ops.Crop(Shape(1, 0, 0), Shape(7, 8, CHANNELS), Shape(2, 1, 1)), ("a",))],
     "joined": [("c", conv(1), ("a",)), ("b", ops.Concat(), ("a", "c"))],
     "leaky": [("b", conv(1, activation=ops.Relu(0.25)), ("a",))],
     "clipped": [("b", conv(1, activation=ops.Relu6()), ("a",))],
