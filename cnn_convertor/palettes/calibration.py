@@ -61,7 +61,7 @@ class Improvement(NamedTuple):
 
     @property
     def gain(self) -> float:
-        """In dB, at most _MOST either way. What is not a number afterwards counts as lost."""
+        """In dB, at most 1,000 either way. What is not a number afterwards counts as lost."""
         gain = 0.0 if self.after == self.before else self.after - self.before
         return -_MOST if math.isnan(gain) else min(max(gain, -_MOST), _MOST)
 

@@ -45,9 +45,8 @@ def divide(values: Real, weights: Real, clusters: int) -> Real:
     zero = int(np.searchsorted(values, 0.0))
     points = np.insert(values, zero, 0.0)
     visible = np.maximum(weights, weights.max() * _LEAST_SHARE)
-    counts = np.insert(
-        visible, zero, visible.max()
-    )  # the center of zero is fixed, but sums show numbers of a like size only
+    # The center of zero is fixed, so any number would do but for the precision of sums with it.
+    counts = np.insert(visible, zero, visible.max())
     line = _Line(zero, np.stack([_outwards(counts * points**power, zero) for power in range(3)]))
     borders = _cheapest_with(line, clusters, _near(line, _shares(points, counts), clusters)).borders
     return line.centers(borders[:-1], borders[1:])
