@@ -91,8 +91,8 @@ def kit(
     with console.progress(config.name, verbose=config.verbose) as progress:
         written = write_kit(config, folder, Inputs(inputs, samples, seed), sources=sources, progress=progress)
     console.note(f"{config.name} with {numbered(written.samples, 'sample')} in {folder}")
-    given = {"inputs": inputs, "calibrate": calibrate, **device}
-    options = [f"--{name.replace('_', '-')}={value}" for name, value in given.items() if value is not None]
+    settings = {"inputs": inputs, "calibrate": calibrate, **device}
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in settings.items() if value is not None]
     options += [f"--source={path}" for path in sources]
     verify = shlex.join(["cnn-convertor", "verify", str(ini), *options, "--board", "RESULTS"])
     console.note(f"next: build and run it on the board, as {folder / 'README.txt'} says; then `{verify}`")

@@ -329,8 +329,11 @@ def test_an_exact_output_hides_no_other(
     own = calibration._bias  # noqa: SLF001
     monkeypatch.setattr(calibration, "_bias", lambda weights: own(weights) + 1)
     few = ops.Conv2d(Constant.of(np.round(normal(24, 16, 1, 1).load() * 20) / 8), None, window((1, 1)))
-    made = {"1x1": KINDS["1x1"], "exact": few}
-    nodes = (Node("x", ops.Input(SHAPE)), *(Node(kind, made[kind], ("x",), (Origin("net", kind),)) for kind in kinds))
+    operators = {"1x1": KINDS["1x1"], "exact": few}
+    nodes = (
+        Node("x", ops.Input(SHAPE)),
+        *(Node(kind, operators[kind], ("x",), (Origin("net", kind),)) for kind in kinds),
+    )
     with pytest.warns(ConvertorWarning, match="DV717: calibration does not improve the outputs"):
         before, result = calibrated(Graph(nodes, kinds), images(2), tmp_path)
     assert result is not None and result.program is before
