@@ -32,6 +32,7 @@ _MARKER = re.compile(rb"\xff[^\x00\x01\xd0-\xd8\xff]")  # of JPEG: an end, or th
 _STARTS: Final = (b"BM", b"\xff\xd8", b"P2", b"P3", b"P5", b"P6", b"\x89PNG", b"II*\0", b"MM\0*", b"RIFF")
 _NO_SAMPLES: Final = "this is not an image, a .npy or a .npz file"
 _LIMIT: Final = "OPENCV_IO_MAX_IMAGE_PIXELS"
+UNPREPARED: Final = "without mean and scale"  # random images, whose values are guessed
 _COARSEST = 8  # random images have blocks of up to this many pixels
 
 
@@ -184,7 +185,8 @@ def random_samples(
                 levels = image * (high - low) + low
                 values[...] = np.rint(levels) if name in integers else levels
         _check_halves(_RANDOM, name, inputs[name])
-    return Samples(inputs, f"random images, seed {seed}, {min(ends):g} to {max(ends):g}", {})
+    guessed = "" if preparation.is_given or integers else f", {UNPREPARED}"
+    return Samples(inputs, f"random images, seed {seed}, {min(ends):g} to {max(ends):g}{guessed}", {})
 
 
 def _levels(integers: tuple[int, int] | None) -> tuple[float, float]:

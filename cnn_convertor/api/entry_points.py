@@ -100,7 +100,8 @@ def run(
     array. sources: C++ files with the callbacks of custom layers.
     """
     with configured(network, options) as config:
-        return running.run(config, inputs, sources=tuple(map(Path, sources)), progress=progress)
+        given = tuple(map(Path, sources))
+        return running.run(config, inputs, sources=given, overridden=bool(options), progress=progress)
 
 
 def verify(
@@ -114,6 +115,7 @@ def verify(
     attribute: bool = False,
     sensitivity: bool = False,
     min_sqnr: float | None = None,
+    disk: bool = False,
     sources: Sequence[PathLike] = (),
     progress: Progress = silent,
     on: Workers = HERE,
@@ -124,7 +126,8 @@ def verify(
     inputs: as in `run`; None: random images. labels: a file with the right class of each input, one number per line. layers: also
     compare every map that exists on both sides. attribute: also find the causes of each layer's error. sensitivity: also
     measure how much FP16 weights in each single layer improve the outputs. min_sqnr: dB; None: 40, or 20 with a palette.
-    sources: C++ files with the callbacks of custom layers. on: where the samples run; the results are the same.
+    disk: verify the files of the output folder, in place of a new conversion. sources: C++ files with the callbacks of custom
+    layers. on: where the samples run; the results are the same.
     """
     with configured(network, options) as config:
         return verifying.verify(
@@ -137,6 +140,8 @@ def verify(
             attribute=attribute,
             sensitivity=sensitivity,
             min_sqnr=min_sqnr,
+            disk=disk,
+            overridden=bool(options),
             sources=tuple(map(Path, sources)),
             progress=progress,
             on=on,

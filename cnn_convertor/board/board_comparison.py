@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from cnn_convertor.board.board_times import cache_rate, function_times
-from cnn_convertor.board.kit import GIVEN, Inputs, network_files, network_hash, refuse_stale
+from cnn_convertor.board.kit import GIVEN, Inputs, network_files, network_hash
 from cnn_convertor.board.stored_results import BoardResults, read_results
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
@@ -29,6 +29,7 @@ from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.pipeline import quantize, read_whole
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import Samples
+from cnn_convertor.trials.run import warn_of_other_files
 from cnn_convertor.trials.verify import MIN_SQNR
 from cnn_convertor.verification.both_sides import BothSides
 from cnn_convertor.verification.compare import compare
@@ -56,8 +57,7 @@ def verify_board(
     """Compare what a kit stored in a folder on the board.
 
     inputs: those the kit was made with; None: random images. min_sqnr: as in `trials.verify`. sources: C++ files with the
-    callbacks of custom layers. Raises UsageError when the results cannot be read or belong to another kit,
-    or when the files in the output folder are not those of the kit.
+    callbacks of custom layers. Raises UsageError when the results cannot be read or belong to another kit.
     """
     results = read_results(folder)
     if results.seed == GIVEN and inputs is None:
@@ -81,7 +81,7 @@ def verify_board(
             hint = "give the --calibrate and the device that the kit was made with, or make the kit again"
             raise _other(folder, "the kit was made from another network, or by another version", hint)
         results.require_fit(program)
-        refuse_stale(request, quantized, {name: scratch / name for name in emitted})
+        warn_of_other_files(request, quantized, {name: scratch / name for name in emitted})
         threshold = MIN_SQNR[has_palettes(program)] if min_sqnr is None else min_sqnr
         progress("compare", 0, 1)
         return _compared(request, network, samples, results, threshold)

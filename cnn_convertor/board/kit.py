@@ -18,17 +18,16 @@ from cnn_convertor.codegen.cpp import class_name
 from cnn_convertor.codegen.description import byte_outputs
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
-from cnn_convertor.conversion.checking import on_disk
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.feature_maps import input_bytes
-from cnn_convertor.errors import ConvertorError, Origin, UsageError
+from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files import replacing
 from cnn_convertor.files.replacing import Contents, Digest
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.pipeline import Quantized, counted_weights, quantize, read_whole, render_options
+from cnn_convertor.pipeline import counted_weights, quantize, read_whole, render_options
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import SAMPLES, Preparation, Samples, samples_of
-from cnn_convertor.trials.run import stale_problem
+from cnn_convertor.trials.run import warn_of_other_files
 
 GIVEN = -1  # in place of a seed: the inputs were given
 HEADER = "kit.h"
@@ -92,15 +91,8 @@ def write_kit(
     }
     contents = {**own, **_callbacks(sources, {*own, HEADER})}
     written = replacing.replace_all(folder, contents, later=[_header(tuple(network), model, values)])
-    refuse_stale(request, quantized, {name: folder / name for name in network})
+    warn_of_other_files(request, quantized, {name: folder / name for name in network})
     return WrittenKit(written, samples.count)
-
-
-def refuse_stale(request: Request, quantized: Quantized, fresh: Mapping[str, Path]) -> None:
-    """Raises ConvertorError if files in the output folder are not those of the kit. fresh: file -> that of the kit."""
-    stale = on_disk(request, quantized, fresh)
-    if stale:
-        raise ConvertorError([stale_problem(each.file.name, "what the kit has", each.lines) for each in stale])
 
 
 def _header(network: Collection[str], model: str, values: Mapping[str, object]) -> replacing.Later:

@@ -207,11 +207,11 @@ class Console:
 
     def verification(self, result: Verification, ini: Path | None = None) -> None:
         """Print a verification; the exit code is 1 unless it passed. ini: what was verified, for other programs."""
-        from cnn_convertor.trials.run import stale_problem
+        from cnn_convertor.trials.verify import stale_problem
 
         self._judge(verdicts.verification(result), ini, None if result.passed else verdicts.verdict(result))
         for each in result.stale_files:
-            self.find(stale_problem(each.file, "what was verified", each.differences))
+            self.find(stale_problem(each))
 
     def board_verification(self, result: BoardVerification, ini: Path | None = None) -> None:
         """Print how a board compares; the exit code is 1 unless it passed. ini: what was verified, for other programs."""

@@ -115,7 +115,7 @@ def run(
         problem, hint = "--output writes arrays, in a .npz file", f"-o {output.with_suffix('.npz')}"
         raise UsageError.of("DV100", problem, Origin(str(output)), hint)
     with console.progress(config.name, verbose=config.verbose) as progress:
-        results = run_network(config, inputs, sources=sources, progress=progress)
+        results = run_network(config, inputs, sources=sources, overridden=any(device.values()), progress=progress)
     if labels is not None:
         check_labels(labels, names, results)
     if output is not None:
@@ -202,7 +202,8 @@ def verify(
     from cnn_convertor.trials.verify import verify
 
     with console.progress(config.name, verbose=config.verbose) as progress:
-        result = verify(config, **options, progress=progress, on=on)
+        overridden = any((calibrate, device, no_custom_code, *sizes.values()))
+        result = verify(config, **options, overridden=overridden, progress=progress, on=on)
     save(json_file, result.to_json())
     console.verification(result, ini)
 

@@ -102,8 +102,8 @@ def _remarks(result: Verification) -> Iterator[str]:
     for excess in result.wrong_maps[:_MOST_WRONG]:
         part = f", {excess.part}" if excess.part else ""
         yield (
-            f'"{excess.layer}"{part}: {decibels(excess.sqnr)} dB on the framework\'s inputs, though rounding to FP16 leaves '
-            f"{decibels(excess.allowed)} or more"
+            f'"{excess.layer}"{part}: {decibels(excess.sqnr)} dB on the framework\'s inputs, before any rounding; '
+            f"a right layer has {decibels(excess.allowed)} or more"
         )
     for output in _lowered(result):
         yield f'"{output.name}": rounding alone leaves no more, so {decibels(output.allowed or 0.0)} dB are enough'
@@ -121,29 +121,34 @@ def verdict(result: Verification) -> str:
 
 def _verdict(result: Verification) -> Iterator[str]:
     """Whether it passes, or else the first reason why not."""
+    from cnn_convertor.samples import UNPREPARED
     from cnn_convertor.verification.results import LEAST_FP16
 
     jump = "" if result.first_jump is None else f'; the error jumps at the layer "{result.first_jump}"'
     if result.passed:
-        verb = "loses" if result.judged_maps == 1 else "lose"
-        maps = f"; {numbered(result.judged_maps, 'map')} {verb} no more than rounding to FP16 explains"
+        verb = "differs" if result.judged_maps == 1 else "differ"
+        maps = f"; {numbered(result.judged_maps, 'map')} {verb} from the framework by rounding alone"
         judged = maps if result.judged_maps else ""
         allowed = ", or what FP16 allows" * bool(_lowered(result))
         yield f"pass: every output has {result.min_sqnr:g} dB or more{allowed}{judged}{jump}"
-    elif result.wrong_packing:
-        yield f"fail: {', '.join(result.wrong_packing)}: not the values of the palettes"
+    elif result.stale_files:
+        names = ", ".join(each.file for each in result.stale_files)
+        yield f"fail: what runs is not what the conversion gives: {names}"
+    elif result.different_layers:
+        first, *more = result.different_layers
+        also = f", and {len(more)} more" * bool(more)
+        yield f'fail: "{first}" computes other bits than the program in memory{also}'
     elif result.failed_fp16:
         yield f"fail: {_names(result.failed_fp16)} below {LEAST_FP16:g} dB with FP16 weights{jump}"
     elif result.failed:
         yield f"fail: {_names(result.failed)} below {result.min_sqnr:g} dB{jump}"
+        if result.inputs.endswith(UNPREPARED):
+            yield "the network may take other values than these images: give mean and scale in the ini file, or --inputs"
         if not any(layer.causes for layer in result.layers):
             yield "--attribute shows the causes of each layer's error; docs/verify.md says what to do about them"
     elif result.wrong_maps:
         layers = list(dict.fromkeys(excess.layer for excess in result.wrong_maps))
         yield f'fail: "{layers[0]}" computes something else{f", and {len(layers) - 1} more" * (len(layers) > 1)}{jump}'
-    elif result.stale_files:
-        names = ", ".join(each.file for each in result.stale_files)
-        yield f"not verified: files of the output folder are not what was compared: {names}"
     elif result.unverified:
         yield f"not verified: the values of {_names(result.unverified)} prove nothing; try other --inputs"
     else:

@@ -2,17 +2,21 @@
 
 from collections.abc import Iterator
 
-from cnn_convertor.codegen.cpp import bool_literal, c_string
+from cnn_convertor.codegen.cpp import bool_literal, c_string, literal
 from cnn_convertor.codegen.kernels import all_kernels, kernel_view
 from cnn_convertor.codegen.layer_views import Assignment, command_rows, layer_rows, run_rows
 from cnn_convertor.codegen.rendering import byte_values, render_text
 from cnn_convertor.devices.dv700.byte_input import OWN_TABLE, POLICIES
 from cnn_convertor.devices.dv700.program import Layer, LayerType, Program
+from cnn_convertor.ir.ops import Relu
 
 
-def program_data(program: Program) -> bytes:
-    """The program, but for its weights. host/src/program_network.h reads it. The program has no custom layers."""
-    return "\n".join(_statements(program)).encode(errors="surrogatepass") + b"\n"
+def program_data(program: Program, *, unrounded: bool = False) -> bytes:
+    """The program, but for its weights. host/src/program_network.h reads it. The program has no custom layers.
+
+    unrounded: with the factors and slopes in registers as they are before they are rounded to FP16, for exact mode.
+    """
+    return "\n".join(_statements(program, unrounded)).encode(errors="surrogatepass") + b"\n"
 
 
 def runner_kernels() -> str:
@@ -22,19 +26,19 @@ def runner_kernels() -> str:
     return render_text("kernels.h.j2", "the functions of CPU layers", {"kernels": kernels, "words": words})
 
 
-def _statements(program: Program) -> Iterator[str]:
+def _statements(program: Program, unrounded: bool) -> Iterator[str]:
     yield "program 1"
     yield f"transposed {bool_literal(program.transposed)}"
     yield f"reserve {program.weight_bytes} {program.io_bytes}"
     yield f"layers {len(program.layers)} {len(program.outputs)}"
     for index, layer in enumerate(program.layers):
-        yield from _layer(program, index, layer)
+        yield from _layer(program, index, layer, unrounded)
     if program.byte_input is not None:
         yield f"convert {program.byte_input.policy} {{{', '.join(byte_values(program.byte_input))}}}"
     yield "end"
 
 
-def _layer(program: Program, index: int, layer: Layer) -> Iterator[str]:
+def _layer(program: Program, index: int, layer: Layer, unrounded: bool) -> Iterator[str]:
     assert layer.custom is None, "the code of custom layers is C++"
     name = c_string(layer.name)
     yield f"layer {index} {layer.type.value} {len(name.encode(errors='surrogatepass'))} {name}"
@@ -44,6 +48,10 @@ def _layer(program: Program, index: int, layer: Layer) -> Iterator[str]:
         for number, run in enumerate(layer.runs):
             yield f"run {number}"
             yield from _fields("run", run_rows(run))
+            if unrounded:
+                factor = 0.0 if run.pooling is None else run.pooling.factor
+                slope = run.activation.slope if isinstance(run.activation, Relu) else 0.0
+                yield f"unrounded {literal('float', factor)} {literal('float', slope)}"
     yield from _fields("layer", layer_rows(layer))
     if layer.lists_sources:
         yield f"sources {{{', '.join(map(str, layer.sources))}}}"

@@ -7,7 +7,7 @@ import filecmp
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -19,6 +19,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.convert import convert
 from cnn_convertor.conversion.manifest import earlier_files, listed_digests, manifest
+from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.files.integrity import damage, digest_of
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.pipeline import Quantized, render_options
@@ -56,31 +57,65 @@ def check(config: Config, progress: Progress = silent) -> tuple[Difference, ...]
     return (*differences, *(Difference(folder / file, ("the conversion no longer writes it",)) for file in obsolete))
 
 
-def on_disk(request: Request, quantized: Quantized, fresh: Mapping[str, Path] | None) -> tuple[Difference, ...]:
+def on_disk(request: Request, quantized: Quantized, fresh: Mapping[str, Path]) -> tuple[Difference, ...]:
     """How the files in the output folder differ from a program that is known; nothing if none of them is there.
 
     fresh: file -> a file that it should be equal to, for the files of this program; others are ignored.
-    Reports and self-tests must have the hashes of the manifest. None: all files have, and the manifest stays unchecked.
+    Reports and self-tests must have the hashes of the manifest.
     """
-    folder, name = request.folder, request.name
-    manifest_name, listed = f"{name}.json", listed_digests(folder, name)
-    program = quantized.program
-    written = set() if fresh is None else codegen.names_of(program, render_options(program, request))
-    own = {file: path for file, path in (fresh or {}).items() if file in written}
-    if fresh is None and not listed:
-        return (Difference(folder / manifest_name, ("it is missing, or not a manifest",)),)
+    folder, manifest_name = request.folder, f"{request.name}.json"
+    own = _of_program(request, quantized.program, fresh)
     if not any((folder / file).exists() for file in (*own, manifest_name)):
         return ()
-    damaged = {file: damage(folder / file, digest) for file, digest in listed.items() if file not in own}
-    damages = [Difference(folder / file, (reason,)) for file, reason in damaged.items() if reason]
-    if fresh is None:
-        return tuple(damages)
+    listed = listed_digests(folder, request.name)
     current = {file: digest_of(path) for file, path in own.items()}
-    report = report_of(program, request, calibration=quantized.calibration, budget=quantized.budget)
+    report = report_of(quantized.program, request, calibration=quantized.calibration, budget=quantized.budget)
     with temporary_folder() as scratch:
         (scratch / manifest_name).write_text(manifest(report, listed | current), encoding="utf-8")
         paths = {**own, manifest_name: scratch / manifest_name}
-        return (*_differing(folder, paths, scratch / manifest_name), *damages)
+        return (*_differing(folder, paths, scratch / manifest_name), *_damaged(request, own))
+
+
+def what_runs(request: Request, quantized: Quantized, fresh: Mapping[str, Path]) -> tuple[Difference, ...]:
+    """How the sources, headers and weights in the output folder differ from those of a program, but for lines of comments.
+
+    fresh: as in `on_disk`. Other files must have the hashes of the manifest, if there is one.
+    """
+    own = _of_program(request, quantized.program, fresh)
+    changed = {file: path for file, path in own.items() if not _is_same_code(request.folder / file, path)}
+    with temporary_folder() as scratch:
+        report = report_of(quantized.program, request, calibration=quantized.calibration, budget=quantized.budget)
+        layers = scratch / f"{request.name}.json"
+        layers.write_text(manifest(report, {}), encoding="utf-8")
+        return (*_differing(request.folder, changed, layers), *_damaged(request, own))
+
+
+def _of_program(request: Request, program: Program, fresh: Mapping[str, Path]) -> dict[str, Path]:
+    written = codegen.names_of(program, render_options(program, request))
+    return {file: path for file, path in fresh.items() if file in written}
+
+
+def _damaged(request: Request, own: Collection[str]) -> list[Difference]:
+    """Listed files, other than the program's own, that do not have the hashes of the manifest."""
+    damages = list[Difference]()
+    for file, digest in listed_digests(request.folder, request.name).items():
+        reason = None if file in own else damage(request.folder / file, digest)
+        if reason:
+            damages.append(Difference(request.folder / file, (reason,)))
+    return damages
+
+
+def _is_same_code(path: Path, fresh: Path) -> bool:
+    """Whether two files are equal, or are sources that differ in lines of comments alone, such as the one with the version."""
+    if not path.is_file():
+        return False
+    if fresh.suffix not in {".h", ".cpp"}:
+        return filecmp.cmp(path, fresh, shallow=False)
+    codes_of_both = []
+    for each in (path, fresh):
+        lines = each.read_bytes().splitlines()
+        codes_of_both.append([line for line in lines if not line.lstrip().startswith(b"//")])
+    return codes_of_both[0] == codes_of_both[1]
 
 
 def _differing(folder: Path, fresh: Mapping[str, Path], manifest: Path) -> list[Difference]:

@@ -93,8 +93,10 @@ def as_maps(memory: Values, layer: Layer, shape: Shape, *, transposed: bool) -> 
     return from_memory(memory, shape, transposed=transposed)
 
 
-def input_bytes(program: Program, inputs: Mapping[str, Maps]) -> bytes:
+def input_bytes(program: Program, inputs: Mapping[str, Maps], *, unrounded: bool = False) -> bytes:
     """All samples, each with all inputs one after the other, in FP16 or as the bytes that the device makes it of.
+
+    unrounded: in FP32 in place of FP16.
 
     Raises UsageError for inputs that do not fit.
     """
@@ -116,7 +118,8 @@ def input_bytes(program: Program, inputs: Mapping[str, Maps]) -> bytes:
     if len({len(part) for part in parts}) != 1:
         raise UsageError.of("DV705", f"the inputs have {_listed(str(len(part)) for part in parts)} samples")
     joined = np.concatenate(parts, axis=1)
-    return joined.astype(np.uint8).tobytes() if program.byte_input else to_half(joined).astype("<f2").tobytes()
+    kind = ElementType.BYTE if program.byte_input else ElementType.HALF
+    return _stored(joined, kind, unrounded=unrounded).tobytes()
 
 
 def _bytes_of(values: Maps, byte_input: ByteInput, name: str) -> Maps:
@@ -133,10 +136,14 @@ def _bytes_of(values: Maps, byte_input: ByteInput, name: str) -> Maps:
     return levels
 
 
-def given_layers(program: Program, maps: Mapping[int, Maps]) -> bytes:
-    """Outputs of some layers, which take the place of their own: index -> (N, size), in memory order."""
+def given_layers(program: Program, maps: Mapping[int, Maps], *, unrounded: bool = False) -> bytes:
+    """Outputs of some layers, which take the place of their own: index -> (N, size), in memory order.
+
+    unrounded: in FP32 in place of FP16.
+    """
     known = bytes(index in maps for index in range(len(program.layers)))
-    rows = [_stored(maps[i], layer.output.type) for i, layer in enumerate(program.layers) if i in maps]
+    layers = ((index, layer.output.type) for index, layer in enumerate(program.layers) if index in maps)
+    rows = [_stored(maps[index], kind, unrounded=unrounded) for index, kind in layers]
     return known + (np.concatenate(rows, axis=1).tobytes() if rows else b"")
 
 
@@ -145,13 +152,13 @@ def given_memory(program: Program, memory: bytes) -> bytes:
     return bytes([1]) * len(program.layers) + memory
 
 
-def _stored(values: Maps, kind: ElementType) -> NDArray[np.uint8]:
+def _stored(values: Maps, kind: ElementType, *, unrounded: bool) -> NDArray[np.uint8]:
     match kind:
         case ElementType.BYTE:
             return values.astype(np.uint8)
-        case ElementType.HALF:
+        case ElementType.HALF if not unrounded:
             return np.ascontiguousarray(to_half(values), "<f2").view(np.uint8)
-        case ElementType.FLOAT:
+        case ElementType.HALF | ElementType.FLOAT:
             return np.ascontiguousarray(values, "<f4").view(np.uint8)
 
 

@@ -27,6 +27,7 @@ from cnn_convertor.workers.pool import share
 from cnn_convertor.workers.programs import run_all
 
 _BLOCKS: Final = {"conv": "CONV", "fc": "FC", "maximizer": "MX", "ipu": "IPU"}  # in the device tree
+_RESIDUALS: Final = "residuals.bin"
 _ERROR: Final = "error: "  # prefix of the runner's messages
 _LOG = logging.getLogger(__name__)  # the command line shows it
 _BUILT: Final[dict[str, Path]] = {}  # the name of a network's executable -> the executable of this computer
@@ -47,6 +48,7 @@ class EmulatedNetwork(NamedTuple):
     """graph: as its framework has it; program: as the device runs it. device: that it was converted for.
 
     folder, sources: what the executable is built of. data: the file of the program, for the runner; None: it is compiled.
+    residuals: a file like the weights with what rounding to FP16 took from them, times 2**12: such a network rounds nothing.
     It can be pickled; the graph and the program then lose their weights.
     """
 
@@ -58,18 +60,12 @@ class EmulatedNetwork(NamedTuple):
     folder: Path
     sources: tuple[Path, ...] = ()
     data: Path | None = None
+    residuals: Path | None = None
 
     @property
     def files(self) -> tuple[Path, ...]:
         """What it needs to run elsewhere: files, and a folder."""
         return (self.folder, self.weights, *self.sources)
-
-    @property
-    def own_files(self) -> dict[str, Path]:
-        """The files of its folder, by their path in it."""
-        return {
-            path.relative_to(self.folder).as_posix(): path for path in sorted(self.folder.rglob("*")) if path.is_file()
-        }
 
     def built(self) -> EmulatedNetwork:
         """The same with an executable of this computer. A process looks for it once: its name is a hash of its contents."""
@@ -97,7 +93,7 @@ class EmulatedNetwork(NamedTuple):
         elsewhere, as in `given_layers` or `given_memory`: each layer reads those of the layers before it.
         Raises UsageError for inputs that do not fit the network, ConvertorError as `execute` does.
         """
-        memory, samples = input_bytes(self.program, inputs), count_of(inputs)
+        memory, samples = input_bytes(self.program, inputs, unrounded=self.residuals is not None), count_of(inputs)
         flat = self.execute(memory, samples, layers=layers, exact=exact, replaced=replaced)
         return Outputs(outputs_of(self.program, flat.outputs, self.shapes), flat.layers, flat.traffic)
 
@@ -145,7 +141,13 @@ class EmulatedNetwork(NamedTuple):
             **{f"DMP_DV_{name.upper()}": str(int(limit)) for name, limit in limits.items()},
             "DMP_DV_BLOCKS": ",".join(blocks),
             **({"DMP_DV_PROGRAM": str(self.data)} if self.data else {}),
+            **({"DMP_DV_RESIDUALS": str(self.residuals)} if self.residuals else {}),
         }
+
+
+def files_of(folder: Path) -> dict[str, Path]:
+    """The files of a folder, by their path in it."""
+    return {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def install(
@@ -177,19 +179,36 @@ def installed(
 
 
 def install_data(
-    graph: Graph, program: Program, folder: Path, *, sources: Sequence[Path] = (), device: Device
+    graph: Graph,
+    program: Program,
+    folder: Path,
+    *,
+    sources: Sequence[Path] = (),
+    device: Device,
+    residuals: Program | None = None,
 ) -> EmulatedNetwork:
     """Write a program as data to a folder. It gives the same bits as what `install` compiles, without a compilation.
 
-    A program with custom layers is compiled, since their code is C++. sources: the callbacks. Raises as `install` does.
+    A program with custom layers is compiled, since their code is C++. sources: the callbacks. residuals: the program with what
+    rounding takes from its weights, for a network that rounds nothing, but for what functions of a compiled one store.
+    Raises as `install` does.
     """
     if any(layer.custom is not None for layer in program.layers):
         _LOG.info("%s has custom layers, whose code is C++, so it is compiled", program.name)
-        files = emit(program, RenderOptions(program.name))
-        return install(graph, program, files, folder, sources=sources, device=device)
+        files: dict[str, Contents] = dict(emit(program, RenderOptions(program.name)))
+        if residuals is not None:
+            files[_RESIDUALS] = encode_buffer(residuals)
+        network = install(graph, program, files, folder, sources=sources, device=device)
+        return network if residuals is None else network._replace(residuals=folder / _RESIDUALS)
     data, weights = f"{program.name}.program", f"{program.name}_weights.bin"
-    contents = [np.frombuffer(program_data(program), np.uint8)]
-    replace_all(folder, {data: contents, weights: encode_buffer(program)})
+    described = np.frombuffer(program_data(program, unrounded=residuals is not None), np.uint8)
+    contents: dict[str, Contents] = {data: [described], weights: encode_buffer(program)}
+    if residuals is not None:
+        contents[_RESIDUALS] = encode_buffer(residuals)
+    replace_all(folder, contents)
     executable = runner(runner_kernels())
     _BUILT[executable.name] = executable
-    return EmulatedNetwork(graph, program, executable, folder / weights, device, folder, data=folder / data)
+    rest = None if residuals is None else folder / _RESIDUALS
+    return EmulatedNetwork(
+        graph, program, executable, folder / weights, device, folder, data=folder / data, residuals=rest
+    )

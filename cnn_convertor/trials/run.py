@@ -1,11 +1,11 @@
 """Runs converted networks on the emulated device."""
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -15,16 +15,18 @@ from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.checking import on_disk
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.feature_maps import Maps
-from cnn_convertor.emulation.network import EmulatedNetwork, install, install_data, installed
+from cnn_convertor.emulation.network import EmulatedNetwork, files_of, install, install_data, installed
 from cnn_convertor.errors import ConvertorError, Origin, Problem, warn
 from cnn_convertor.files import codes
+from cnn_convertor.files.replacing import Contents, replace_all
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.pipeline import quantize, read_whole, render_options
+from cnn_convertor.pipeline import Quantized, quantize, read_whole, render_options
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import Given, samples_of
+from cnn_convertor.verification.unrounded import Load
 
-Load: TypeAlias = Callable[[Program], EmulatedNetwork]
+_NAMED: Final = 3  # files, in a warning
 
 
 def prepare(
@@ -39,8 +41,11 @@ def prepare(
 def _install(
     graph: Graph, program: Program, request: Request, folder: Path, sources: Sequence[Path]
 ) -> EmulatedNetwork:
-    emitted = codegen.emit(program, replace(render_options(program, request), source=True))
-    return install(graph, program, emitted, folder, sources=sources, device=request.options.device)
+    return install(graph, program, _emitted(program, request), folder, sources=sources, device=request.options.device)
+
+
+def _emitted(program: Program, request: Request) -> dict[str, Contents]:
+    return codegen.emit(program, replace(render_options(program, request), source=True))
 
 
 def _from_disk(graph: Graph, program: Program, request: Request, sources: Sequence[Path]) -> EmulatedNetwork:
@@ -53,46 +58,69 @@ def _from_disk(graph: Graph, program: Program, request: Request, sources: Sequen
     return installed(graph, program, request.folder, sources=sources, device=request.options.device)
 
 
+class Compiled(NamedTuple):
+    """network: the generated sources of a program, compiled. load: loads other programs of the graph as data.
+
+    files: name -> the file, of all that a conversion emits.
+    """
+
+    network: EmulatedNetwork
+    load: Load
+    files: Mapping[str, Path]
+
+
 @contextmanager
 def compiled(
     graph: Graph, program: Program, request: Request, sources: Sequence[Path], *, disk: bool = False
-) -> Iterator[tuple[EmulatedNetwork, Load]]:
-    """The generated sources of a program, compiled; and a function that loads other programs of the graph as data.
-
-    disk: those of the output folder, in place of new ones. Raises ConvertorError if they are not there.
-    """
+) -> Iterator[Compiled]:
+    """A program, compiled. disk: the sources of the output folder, in place of new ones. Raises ConvertorError if they are not there."""
     with temporary_folder() as root:
+        fresh = root / "compiled"
         if disk:
             network = _from_disk(graph, program, request, sources)
+            replace_all(fresh, _emitted(program, request))
         else:
-            network = _install(graph, program, request, root / "compiled", sources)
+            network = _install(graph, program, request, fresh, sources)
 
-        def load(other: Program) -> EmulatedNetwork:
-            return install_data(graph, other, Path(tempfile.mkdtemp(dir=root)), sources=sources, device=network.device)
+        def load(program: Program, residuals: Program | None = None) -> EmulatedNetwork:
+            folder = Path(tempfile.mkdtemp(dir=root))
+            return install_data(graph, program, folder, sources=sources, device=network.device, residuals=residuals)
 
-        yield network, load
-
-
-def stale_problem(file: str, what: str, lines: Sequence[str]) -> Problem:
-    """A file of the output folder that is not what: the files that a conversion of the network gives now."""
-    shown = "".join(f"\n    {line}" for line in lines)
-    return Problem("DV718", f"the file is not {what}:{shown}", Origin(file), codes.hint("DV718"))
+        yield Compiled(network, load, files_of(fresh))
 
 
-def run(config: Config, inputs: Given, *, sources: Sequence[Path] = (), progress: Progress = silent) -> dict[str, Maps]:
-    """Run the converted network on a file or arrays: framework layer -> (N, H, W, C), for each output."""
+def warn_of_other_files(request: Request, quantized: Quantized, fresh: Mapping[str, Path]) -> None:
+    """Warn, in one line, that the output folder has files of other settings or another version. fresh: as in `on_disk`."""
+    names = [difference.file.name for difference in on_disk(request, quantized, fresh)]
+    if names:
+        shown = ", ".join(names[:_NAMED]) + f" and {len(names) - _NAMED} more" * (len(names) > _NAMED)
+        problem = f"files there are not those of this conversion: {shown}"
+        warn(Problem("DV736", problem, Origin(str(request.folder)), codes.hint("DV736")))
+
+
+def run(
+    config: Config,
+    inputs: Given,
+    *,
+    sources: Sequence[Path] = (),
+    overridden: bool = False,
+    progress: Progress = silent,
+) -> dict[str, Maps]:
+    """Run the converted network on a file or arrays: framework layer -> (N, H, W, C), for each output.
+
+    Warns if the output folder has files of other settings, unless these are overridden: by the caller, for this run alone.
+    """
     progress("read", 0, 1)
     request = Request.of(config)
     graph = read_whole(request)
     quantized = quantize(graph, request, progress)
     samples = samples_of(inputs, graph, request.preparation)
     progress("compile", 0, 1)
-    with compiled(graph, quantized.program, request, sources) as (network, _):
+    with compiled(graph, quantized.program, request, sources) as network:
         progress("run", 0, 1)
-        results = network.run(samples.inputs).outputs
-        stale = on_disk(request, quantized, network.own_files)
-    for difference in stale:
-        warn(stale_problem(difference.file.name, "what ran", difference.lines))
+        results = network.network.run(samples.inputs).outputs
+        if not overridden:
+            warn_of_other_files(request, quantized, network.files)
     for output, name, values in zip(graph.outputs, graph.output_names, results, strict=True):
         if not np.isfinite(values).all():
             problem = f'the output "{name}" holds NaN or infinity'

@@ -2,8 +2,8 @@
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -11,14 +11,14 @@ import numpy as np
 
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import DeviceOptions, Request
-from cnn_convertor.conversion.checking import Difference, on_disk
+from cnn_convertor.conversion.checking import Difference, what_runs
 from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.palettes import decoded, has_palettes, with_weights_of, without_palettes
 from cnn_convertor.emulation.feature_maps import Maps, Outputs
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.variants import variants_of
-from cnn_convertor.errors import ConvertorWarning, Origin, Problem, warn
+from cnn_convertor.errors import ConvertorError, ConvertorWarning, Origin, Problem, warn
 from cnn_convertor.files import codes
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import Quantized, plan, quantize, read_whole
@@ -26,16 +26,16 @@ from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import SAMPLES, Given, Samples, samples_of
 from cnn_convertor.trials.labels import read_classes
 from cnn_convertor.trials.preparations import warn_of_preparation
-from cnn_convertor.trials.run import Load, compiled
+from cnn_convertor.trials.run import compiled, warn_of_other_files
 from cnn_convertor.verification.both_sides import BothSides
 from cnn_convertor.verification.bounds import judge_maps, left_by_rounding, rounds_to_integers
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import GIVEN
 from cnn_convertor.verification.inner_maps import alone, causes_of, compare_layers, held_layers
 from cnn_convertor.verification.jumps import at_jumps
+from cnn_convertor.verification.output_parts import probabilities
 from cnn_convertor.verification.outputs import accuracies, beside, compare_outputs, sensitivities, unjudged_layers
 from cnn_convertor.verification.reference import first_samples, run_both, run_device
-from cnn_convertor.verification.rerounding import rerounded_maps, with_rerounded_weights
 from cnn_convertor.verification.results import (
     LEAST_FP16,
     Cause,
@@ -48,12 +48,14 @@ from cnn_convertor.verification.results import (
     Verification,
 )
 from cnn_convertor.verification.unpooling import unpoolings
+from cnn_convertor.verification.unrounded import Load, nearest, rounded_by_numpy, unrounded
 from cnn_convertor.workers.processes import HERE, Workers
 
 MIN_SQNR = {False: LEAST_FP16, True: 20.0}  # palette? -> dB that every output must reach
-_OUTPUT_MARGIN: Final = 15.0  # dB by which the rounding of one run may exceed that of another: few values may decide
+_OUTPUT_MARGIN: Final = 1.0  # dB by which an output may be worse than rounding makes it
 _FEW: Final = 2 * SAMPLES  # random images that calibrate, to see what that brings
 _LEAST_USEFUL: Final = 20.0  # dB of an output: what rounding alone brings below proves nothing
+_ERROR_OF_PROBABILITIES: Final = 2.0**-8  # of numbers up to 1: near 0, that may be more than they are
 _LEAST_OF_INTEGERS: Final = 10.0  # the same where the framework rounds to integers, and each map is judged by its steps
 
 
@@ -98,6 +100,7 @@ def verify(
     sensitivity: bool = False,
     min_sqnr: float | None = None,
     disk: bool = False,
+    overridden: bool = False,
     sources: Sequence[Path] = (),
     progress: Progress = silent,
     on: Workers = HERE,
@@ -109,11 +112,11 @@ def verify(
     then tried. layers: also compare every map that exists on both sides. attribute: also find the causes of each layer's error.
     sensitivity: also measure how much FP16 weights in each single layer improve the outputs, and, with random images, how much
     calibration does. min_sqnr: dB; None: 40, or 20 with a palette. sources: C++ files with the callbacks of custom layers.
-    disk: run the files of the output folder, which must agree with their manifest. on: where the samples run; the results are
-    the same.
+    disk: run the files of the output folder; it does not pass if they are not what the conversion gives. Without it, such files
+    are a warning, unless settings are overridden: by the caller, for this call alone. on: where the samples run; the results
+    are the same.
     If an output is below the threshold, layers are always compared, to name the first one that is wrong.
-    It does not pass if files in the output folder are missing or differ from what is verified. Raises ConvertorError with disk
-    if there is no conversion.
+    Raises ConvertorError with disk if there is no conversion.
     """
     progress("read", 0, 1)
     request = Request.of(config)
@@ -122,19 +125,18 @@ def verify(
     test_samples = samples_of(inputs, graph, request.preparation, samples=samples, seed=seed)
     classes = None if labels is None else read_classes(labels, test_samples.count, graph)
     progress("compile", 0, 1)
-    with compiled(graph, quantized.program, request, sources, disk=disk) as (network, loaded):
-        sides = run_both(request.model, network, test_samples, on, progress)
-        trial = _Trial(request, quantized.options, test_samples, sides, loaded, on)
+    with compiled(graph, quantized.program, request, sources, disk=disk) as (network, load, files):
+        stale = _stale_files(what_runs(request, quantized, files) if disk else ())
+        if not (disk or overridden):
+            warn_of_other_files(request, quantized, files)
+        with _explained_by(stale):
+            sides = run_both(request.model, network, test_samples, on, progress)
+        trial = _Trial(request, quantized.options, test_samples, sides, load, on)
         progress("compare", 0, 1)
-        stale = on_disk(request, quantized, None if disk else network.own_files)
-        result = _judged(trial, min_sqnr, progress)
-        if disk and result.wrong_packing and not stale:  # without the samples, calibrated files look like changed ones
-            weights = request.folder / f"{request.name}_weights.bin"
-            stale = (Difference(weights, ("its palettes are not those of a new conversion",)),)
         result = replace(
-            result,
+            _judged(trial, min_sqnr, progress),
             accuracies=() if classes is None else accuracies(sides, classes),
-            stale_files=tuple(StaleFile(each.file.name, each.lines) for each in stale),
+            stale_files=stale,
         )
         if classes is not None and inputs is not None and sides.reference.framework != GIVEN:
             progress("preparations", 0, 1)
@@ -143,7 +145,7 @@ def verify(
             result = replace(result, sensitivity=_sensitivity(trial, progress))
         if sensitivity and inputs is None:
             result = replace(result, if_calibrated=_if_calibrated(trial, seed + 1, progress))
-        if layers or attribute or result.failed or result.failed_fp16 or result.wrong_maps:
+        if layers or attribute or result.failed or result.failed_fp16 or result.wrong_maps or result.different_layers:
             progress("compare layers", 0, 1)
             result = _with_layers(result, trial, unfused=layers or attribute, attribute=attribute)
         return result
@@ -154,19 +156,43 @@ def failure_problem(verdict: str, ini: Path | None) -> Problem:
     return Problem("DV728", verdict, None if ini is None else Origin(str(ini)), codes.hint("DV728"))
 
 
+def _stale_files(differences: Sequence[Difference]) -> tuple[StaleFile, ...]:
+    return tuple(StaleFile(each.file.name, each.lines) for each in differences)
+
+
+@contextmanager
+def _explained_by(stale: Sequence[StaleFile]) -> Iterator[None]:
+    """Name the files that differ before an error that other files in the output folder cause."""
+    try:
+        yield
+    except ConvertorError as error:
+        raise type(error)([*map(stale_problem, stale), *error.problems], error.notes) from error
+
+
+def stale_problem(file: StaleFile) -> Problem:
+    """A file of the output folder that is not what the conversion gives."""
+    shown = "".join(f"\n    {line}" for line in file.differences)
+    return Problem(
+        "DV718", f"the file is not what the conversion gives:{shown}", Origin(file.file), codes.hint("DV718")
+    )
+
+
 def _judged(trial: _Trial, min_sqnr: float | None, progress: Progress) -> Verification:
     """The outputs of a network, and its maps, which are judged with FP16 weights."""
     request, samples, sides = trial.request, trial.samples, trial.sides
     palette = has_palettes(trial.program)
     outputs = compare_outputs(sides)
+    progress("run the program in memory", 0, 1)
+    stored = _in_memory(trial)
+    fp16, fp16_outputs = sides._replace(network=stored), outputs
     if palette:
         progress("run with FP16 weights", 0, 1)
-    fp16 = trial.run(trial.loaded(without_palettes(trial.program))) if palette else sides
-    fp16_outputs = compare_outputs(fp16) if palette else outputs
+        fp16 = trial.run(trial.loaded(without_palettes(trial.program)))
+        fp16_outputs = compare_outputs(fp16)
     progress("judge maps", 0, 1)
-    rerounded = cache(lambda draw: trial.loaded(with_rerounded_weights(fp16.program, draw)))
-    fp16_outputs = _with_allowances(fp16, fp16_outputs, rerounded(0), samples.inputs)
-    judgement = judge_maps(fp16, rerounded, samples.inputs)
+    exact = unrounded(trial.loaded, trial.program)
+    fp16_outputs = _with_allowances(fp16, fp16_outputs, exact, samples.inputs)
+    judgement = judge_maps(fp16, exact, samples.inputs)
     if not palette and min_sqnr is None:
         outputs = fp16_outputs
     return Verification(
@@ -183,26 +209,33 @@ def _judged(trial: _Trial, min_sqnr: float | None, progress: Progress) -> Verifi
         judged_maps=judgement.judged,
         wrong_maps=judgement.wrong,
         by_sqnr_alone=judgement.by_sqnr_alone,
-        wrong_packing=_wrong_packing(trial) if palette else (),
+        different_layers=_different_layers(trial, stored),
     )
 
 
 def _with_allowances(
-    sides: BothSides, outputs: Sequence[Comparison], rerounded: EmulatedNetwork, inputs: Mapping[str, Maps]
+    sides: BothSides, outputs: Sequence[Comparison], exact: EmulatedNetwork, inputs: Mapping[str, Maps]
 ) -> tuple[Comparison, ...]:
-    """Outputs with FP16 weights; those below the usual threshold have what rounding allows. rerounded: stochastically."""
+    """Outputs with FP16 weights; those below the usual threshold have what rounding leaves. exact: the network that rounds nothing."""
     if all(output.reaches(LEAST_FP16) for output in outputs):
         return tuple(outputs)
     if rounds_to_integers(sides.graph):
         left = min(_LEAST_USEFUL, max(_LEAST_OF_INTEGERS, left_by_rounding(sides.reference.layers.values())))
         return tuple(replace(each, allowed=left) for each in outputs)
-    rounded = inputs if rerounded.program.byte_input else rerounded_maps(inputs)
-    other = rerounded.run(rounded, layers=True, exact=True)
-    outputs = _without_jumps(sides, other) or outputs
-    own = replace(sides.reference, outputs=dict(enumerate(sides.device.outputs)), layers={}, maxima=())
-    limits = {each.name: each.sqnr - _OUTPUT_MARGIN for each in compare_outputs(BothSides(rerounded, other, own))}
-    allowed = {each.name: max(_LEAST_USEFUL, limits[each.name]) for each in outputs if each.name in limits}
-    return tuple(replace(each, allowed=allowed.get(each.name)) for each in outputs)
+    without_rounding = exact.run(inputs, layers=True)
+    outputs = _without_jumps(sides, without_rounding) or outputs
+    expected = replace(sides.reference, outputs=dict(enumerate(without_rounding.outputs)), layers={}, maxima=())
+    rounded = sides._replace(device=sides.network.run(inputs, layers=True), reference=expected)
+    limits = {each.name: each.sqnr - _OUTPUT_MARGIN for each in compare_outputs(rounded)}
+    near_zero = probabilities(sides.graph)
+    judged = list[Comparison]()
+    for each in outputs:
+        allowed = limits.get(each.name)
+        is_near_zero = each.name.rpartition(", part ")[2] in near_zero and each.max_error <= _ERROR_OF_PROBABILITIES
+        if allowed is not None and not is_near_zero:
+            allowed = max(_LEAST_USEFUL, allowed)
+        judged.append(replace(each, allowed=allowed))
+    return tuple(judged)
 
 
 def _without_jumps(sides: BothSides, other: Outputs) -> tuple[Comparison, ...]:
@@ -217,12 +250,22 @@ def _without_jumps(sides: BothSides, other: Outputs) -> tuple[Comparison, ...]:
     return compare_outputs(sides._replace(reference=replace(reference, outputs=known)))
 
 
-def _wrong_packing(trial: _Trial) -> tuple[str, ...]:
-    """The layers whose maps are not, bit for bit, those of FP16 weights with the values of the palettes."""
+def _in_memory(trial: _Trial) -> EmulatedNetwork:
+    """The program as data, without the sources and bytes that the device has.
+
+    Palettes are FP16 weights with their values. Numpy rounds the weights, not the code that packs them.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvertorWarning)  # of small weights, which the network itself has given
-        exact = trial.loaded(decoded(trial.program))
-    expected = exact.run(first_samples(trial.samples.inputs), layers=True).layers
+        return trial.loaded(rounded_by_numpy(decoded(trial.program)))
+
+
+def _different_layers(trial: _Trial, stored: EmulatedNetwork) -> tuple[str, ...]:
+    """The layers whose maps on the device are not, bit for bit, those of the program in memory."""
+    inputs = first_samples(trial.samples.inputs)
+    if trial.program.byte_input is None:
+        inputs = {name: nearest(values) for name, values in inputs.items()}
+    expected = stored.run(inputs, layers=True).layers
     layers = zip(trial.program.layers, trial.sides.device.layers, expected, strict=True)
     return tuple(layer.name for layer, mine, theirs in layers if not np.array_equal(mine, theirs, equal_nan=True))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -35,6 +35,10 @@ class Reference:
     order: Order
     maxima: tuple[Maxima, ...] = ()
     unjudged: Mapping[str, str] = field(default_factory=dict)
+
+    def of_first(self, samples: int) -> Reference:
+        """The same with the layers of so many samples."""
+        return replace(self, layers={name: maps[:samples] for name, maps in self.layers.items()})
 
 
 def as_output(values: Maps, shape: Shape, order: Order) -> Maps:

@@ -20,6 +20,9 @@ from cnn_convertor.ir.ops import (
     Reshape,
     Scale,
     Shape,
+    Sigmoid,
+    Softmax,
+    Tanh,
     TransposeReshape,
     Unary,
 )
@@ -30,6 +33,7 @@ _Labels: TypeAlias = NDArray[np.intp]
 
 _DEPTH: Final = 3  # concatenations of concatenations
 _MOST: Final = 24  # parts that a table has room for
+_MOVED = Crop | Identity | Reshape | TransposeReshape
 _PASSED = Activation | Crop | Identity | Reshape | Scale | TransposeReshape | Unary  # what keeps parts apart
 
 
@@ -45,6 +49,17 @@ def parts_of(graph: Graph, output: str) -> dict[str, Mask]:
         mask = labels == number
         parts[name] = parts[name] | mask if name in parts else mask
     return {name: mask for name, mask in parts.items() if mask.any()} if 1 < len(parts) <= _MOST else {}
+
+
+def probabilities(graph: Graph) -> frozenset[str]:
+    """The outputs, and the layers, whose values are those of a sigmoid, a tanh or a softmax: at most 1."""
+    names = set[str]()
+    for node in graph.nodes:
+        match graph[before(graph, node.name, _MOVED)[0]].op:
+            case Softmax() | Activation(function=Sigmoid() | Tanh()) | Unary(function=Sigmoid() | Tanh()):
+                names.add(layer_of(graph, node.name))
+    ends = zip(graph.outputs, graph.output_names, strict=True)
+    return frozenset(names | {name for output, name in ends if layer_of(graph, output) in names})
 
 
 def _labels(graph: Graph, name: str, names: list[str], depth: int) -> _Labels:

@@ -136,10 +136,9 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """A map inside the network that loses more than rounding to FP16 explains, when its layer reads the framework's maps.
+    """A map that is wrong before any rounding, when its layer reads the framework's maps.
 
-    part: the row, column or channel that does; empty: the whole map. sqnr: dB. allowed: dB that the least lucky rounding
-    would leave.
+    part: the row, column or channel that is; empty: the whole map. sqnr: dB, without rounding. allowed: dB of a right one, at least.
     """
 
     layer: str
@@ -167,8 +166,8 @@ class Verification:
     accuracies: one for each vector, if labels were given. unjudged: layers that are not compared, since the framework has
     no results of them. stale_files: files in the output folder that are not what was verified. judged_maps:
     how many maps were judged with FP16 weights by what rounding allows; wrong_maps: those that lose more. by_sqnr_alone: outputs
-    that cannot be judged so -> the reason. wrong_packing:
-    layers whose maps are not, bit for bit, those of FP16 weights with the values of the palettes.
+    that cannot be judged so -> the reason. different_layers: those whose maps on the device are not, bit for bit, what the
+    program in memory computes, with FP16 weights of the values of its palettes.
     """
 
     network: str
@@ -190,7 +189,7 @@ class Verification:
     judged_maps: int = 0
     wrong_maps: tuple[Excess, ...] = ()
     by_sqnr_alone: Mapping[str, str] = field(default_factory=dict)
-    wrong_packing: tuple[str, ...] = ()
+    different_layers: tuple[str, ...] = ()
     passed: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -204,7 +203,14 @@ class Verification:
 
     @property
     def _refuted(self) -> bool:
-        lists = (self.failed, self.failed_fp16, self.unverified, self.stale_files, self.wrong_maps, self.wrong_packing)
+        lists = (
+            self.failed,
+            self.failed_fp16,
+            self.unverified,
+            self.stale_files,
+            self.wrong_maps,
+            self.different_layers,
+        )
         return any(lists)
 
     @property

@@ -20,7 +20,7 @@ import click
 from cnn_convertor.audit import audit
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
-from cnn_convertor.conversion.checking import check, on_disk
+from cnn_convertor.conversion.checking import check, on_disk, what_runs
 from cnn_convertor.conversion.convert import convert
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.pipeline import Quantized, quantize, read_whole
@@ -97,8 +97,8 @@ def found_by(config: Config, request: Request, quantized: Quantized, fresh: Mapp
     """What finds the damage of an output folder. fresh: file -> as it should be."""
     source = request.folder / f"{config.name}_gen.cpp"
     found = {
-        "verify": bool(on_disk(request, quantized, fresh)),
-        "verify --disk": bool(on_disk(request, quantized, None)),
+        "verify, a warning": bool(on_disk(request, quantized, fresh)),
+        "verify --disk": bool(what_runs(request, quantized, fresh)),
         "check": bool(check(config)),
         "audit": _audited(source),
     }

@@ -53,7 +53,15 @@ def in_source(change: Callable[[str], str]) -> Callable[[Path], None]:
 def test_a_good_network_passes(digits: Config) -> None:
     stages: dict[str, None] = {}
     result = verify(digits, layers=True, progress=lambda stage, *_: stages.update({stage: None}))
-    assert list(stages) == ["read", "compile", "run", "compare", "judge maps", "compare layers"]
+    assert list(stages) == [
+        "read",
+        "compile",
+        "run",
+        "compare",
+        "run the program in memory",
+        "judge maps",
+        "compare layers",
+    ]
     assert result.passed and result.first_jump is None and result.samples == 4
     assert [output.name for output in result.outputs] == ["prob", "prob before softmax"]
     names = [layer.comparison.name for layer in result.layers]

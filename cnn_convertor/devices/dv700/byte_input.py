@@ -62,6 +62,16 @@ def with_swapped_bytes(program: Program) -> Program:
     )
 
 
+def without_byte_input(program: Program) -> Program:
+    """The same program for an input of FP16, in the network's own order of channels."""
+    if program.byte_input is None:
+        return program
+    if program.byte_input.swapped:
+        program = with_swapped_bytes(program)  # once more
+    ((name, tensor),) = program.inputs
+    return replace(program, inputs=((name, tensor._replace(type=ElementType.HALF)),), byte_input=None)
+
+
 def _refusal(program: Program, reasons: Iterable[str], hint: str) -> UnsupportedError:
     where = next((layer.origins[-1] for layer in program.layers if layer.origins), Origin(program.name))
     return UnsupportedError([Problem("DV431", reason, where, hint) for reason in reasons])

@@ -26,6 +26,9 @@ bool has_byte_output(const fpga_layer &layer);
 // A layer's output as FP32, in the order in which it lies in memory; unrounded with DMP_DV_EXACT=1.
 std::vector<float> read_output(const CDMP_Network &network, const fpga_layer &layer);
 
+// Writes FP32 values as FP16 from an offset of the I/O memory on; in exact mode, the values stay beside it.
+void write_halves(const CDMP_Network &network, std::size_t offset, const std::vector<float> &values);
+
 // Returns and forgets what DMP_DV_STRICT=1 and DMP_DV_CHECK_UNINITIALIZED=1 have reported. A process that ends with
 // reports left exits with status 1.
 std::vector<std::string> take_reports();

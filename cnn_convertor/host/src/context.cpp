@@ -43,7 +43,8 @@ Context::Context() {
   });
   const char *names = std::getenv("DMP_DV_BLOCKS");
   if (names && *names) blocks = names;
-  exact = is_set("DMP_DV_EXACT");
+  if (const char *path = std::getenv("DMP_DV_RESIDUALS")) residuals = path;
+  exact = is_set("DMP_DV_EXACT") || !residuals.empty();
   check_uninitialized = is_set("DMP_DV_CHECK_UNINITIALIZED");
   strict = is_strict();
   description = "DV700, emulated: unified buffer " + std::to_string(limits.ub_size) +

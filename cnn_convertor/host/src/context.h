@@ -20,6 +20,7 @@ struct Context {
   Limits limits;
   std::string blocks = "CONV,MX,IPU";  // DMP_DV_BLOCKS
   bool exact = false;                // DMP_DV_EXACT: keep unrounded FP32 maps beside the FP16 memory
+  std::string residuals;             // DMP_DV_RESIDUALS: a file; with it, nothing at all is rounded to FP16
   bool check_uninitialized = false;  // DMP_DV_CHECK_UNINITIALIZED: refuse to read what nothing wrote
   bool strict = false;               // DMP_DV_STRICT: report what a board does wrongly in silence
   std::string description;

@@ -44,21 +44,29 @@ struct DeviceMap {
   }
 };
 
-// FP16 elements. Those outside of the memory read as zero and are not written.
+// FP16 elements, or what is not rounded to FP16. Those outside of the memory read as zero and are not written.
 class Halves {
  public:
   Halves(Memory &io, std::size_t offset)
-      : bytes_(io.data() + offset), count_(offset < io.size() ? (io.size() - offset) / 2 : 0) {}
+      : bytes_(io.data() + offset),
+        count_(offset < io.size() ? (io.size() - offset) / 2 : 0),
+        exact_(io.context().residuals.empty() ? nullptr : &io),
+        offset_(offset) {}
   // Without a known end.
   explicit Halves(uint8_t *bytes) : bytes_(bytes), count_(SIZE_MAX) {}
 
   float get(std::size_t index) const {
+    float value = 0.0f;
+    if (exact_ && index < count_) exact_->read(offset_ + 2 * index, 1, &value);
+    if (exact_) return value;
     uint16_t half = 0;
     if (index < count_) std::memcpy(&half, bytes_ + 2 * index, sizeof(half));
     return widen(half);
   }
-  // Returns the rounded value.
+  // Returns the value as it is stored.
   float set(std::size_t index, float value) {
+    if (exact_ && index < count_) exact_->write(offset_ + 2 * index, 1, &value);
+    if (exact_) return value;
     const uint16_t half = narrow(value);
     if (index < count_) std::memcpy(bytes_ + 2 * index, &half, sizeof(half));
     return widen(half);
@@ -67,6 +75,8 @@ class Halves {
  private:
   uint8_t *bytes_;
   std::size_t count_;
+  Memory *exact_ = nullptr;
+  std::size_t offset_ = 0;
 };
 
 // The elements at an offset from an application's pointer, which is a network's I/O memory or any other.
@@ -262,12 +272,13 @@ void softmax(const fpga_layer &layer, Memory &io, bool transposed) {
       const std::size_t from = place(shape.index(line, k));
       input.set(from, input.get(from) - most);
     }
+    const auto rounded = [&](float value) { return io.context().residuals.empty() ? widen(narrow(value)) : value; };
     float sum = 0.0f;
     for (std::size_t k = 0; k < shape.length(); ++k) {
       const std::size_t index = shape.index(line, k);
-      sum = widen(narrow(sum + output.set(index, std::exp(input.get(place(index))))));
+      sum = rounded(sum + output.set(index, std::exp(input.get(place(index)))));
     }
-    const float reciprocal = widen(narrow(1.0f / sum));
+    const float reciprocal = rounded(1.0f / sum);
     for (std::size_t k = 0; k < shape.length(); ++k) {
       const std::size_t index = shape.index(line, k);
       output.set(index, shape.axis == 2 ? output.get(index) * reciprocal : output.get(index) / sum);

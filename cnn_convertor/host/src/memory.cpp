@@ -87,8 +87,17 @@ void Memory::declare_written(uint64_t offset, uint64_t bytes, Content content) {
   for (std::size_t i = offset / 2; i < std::min<uint64_t>(exact_.size(), (offset + bytes) / 2); ++i) {
     uint16_t half;
     std::memcpy(&half, data_ + 2 * i, sizeof(half));
-    exact_[i] = widen(half);
+    if (context_->residuals.empty() || narrow(exact_[i]) != half) exact_[i] = widen(half);
   }
+}
+
+void Memory::add_residuals(const std::vector<uint8_t> &residuals) {
+  constexpr float kUnit = 1.0f / 4096;
+  const std::size_t count = std::min(exact_.size(), residuals.size() / 2);
+  std::vector<float> rests(count);
+  widen_all(residuals.data(), count, rests.data());
+  widen_all(data_, count, exact_.data());
+  for (std::size_t i = 0; i < count; ++i) exact_[i] += rests[i] * kUnit;
 }
 
 bool Memory::holds(Content content, uint64_t offset, uint64_t bytes) const {
@@ -141,8 +150,9 @@ void Memory::read(uint64_t offset, std::size_t count, float *values) const {
   if (exact_.empty()) return;
   // An unrounded value counts as long as the FP16 memory holds its rounding: a later write there has replaced it.
   const float *exact = exact_.data() + offset / 2;
+  const bool is_unrounded = !context_->residuals.empty();
   for (std::size_t i = 0; i < count; ++i)
-    if (bits_of_float(widen(narrow(exact[i]))) == bits_of_float(values[i])) values[i] = exact[i];
+    if (is_unrounded || bits_of_float(widen(narrow(exact[i]))) == bits_of_float(values[i])) values[i] = exact[i];
 }
 
 void Memory::write(uint64_t offset, std::size_t count, const float *values) {

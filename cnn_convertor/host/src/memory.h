@@ -59,6 +59,8 @@ class Memory {
   void write(uint64_t offset, std::size_t count, const float *values);
   // Marks what write() wrote. Apart, because write() is called from several threads.
   void mark(uint64_t offset, uint64_t bytes, Content content);
+  // Undoes the rounding of each FP16 number: adds what rounding took from it, which is given times 2^12, as FP16 at the same place.
+  void add_residuals(const std::vector<uint8_t> &residuals);
   // Copies bytes, and their unrounded values. Parts outside of the memory are left out.
   void copy(uint64_t from, uint64_t to, uint64_t bytes);
 

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <memory>
 
 #include "convert_table.h"
@@ -172,6 +174,12 @@ bool CDMP_Network::LoadWeights(const std::string &filename) {
   if (got < weights_size_)
     return dv::message(name + " has only " + std::to_string(got) + " bytes, the network needs " + size);
   if (has_more) return dv::message(name + " has more than the " + size + " bytes that the network needs");
+  const auto memory = dv::memories().get(weights_mem_);
+  if (const std::string &path = memory->context().residuals; !path.empty()) {
+    std::ifstream residuals(path, std::ios::binary);
+    if (!residuals) return dv::message("cannot open the residuals file " + dv::quoted(path));
+    memory->add_residuals(std::vector<uint8_t>(std::istreambuf_iterator<char>(residuals), {}));
+  }
   if (iprint_ > 0) std::printf("loaded %zu bytes of weights\n", weights_size_);
   weights_loaded_ = true;
   return true;
@@ -356,6 +364,13 @@ static std::vector<float> read_floats(const CDMP_Network &network, const fpga_la
   else
     io->read(offset, values.size(), values.data());
   return values;
+}
+
+void dmp_network_host::write_halves(const CDMP_Network &network, std::size_t offset, const std::vector<float> &values) {
+  const auto io = dv::memory_at(network.get_io_ptr());
+  if (!io) throw dv::Error("the network has no memory: call Initialize first");
+  io->check_range(offset, 2 * values.size(), "the map");
+  io->write(offset, values.size(), values.data());
 }
 
 std::vector<float> dmp_network_host::read_output(const CDMP_Network &network, const fpga_layer &layer) {

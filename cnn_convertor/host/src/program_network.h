@@ -21,6 +21,8 @@
 #include <vector>
 
 #include "dmp_network.h"
+#include "memory.h"
+#include "registers.h"
 #include "threads.h"
 #include "kernels.h"  // generated: the functions of CPU layers, FOR_EACH_KERNEL, FOR_EACH_WORD
 
@@ -252,6 +254,25 @@ inline Call in_pieces(Words &words, const std::map<std::string, dv700_cpu::Tenso
   };
 }
 
+// An FP32 copy of an FP16 map, on which a function works where nothing is rounded.
+struct Copy {
+  dmp_dv_mem memory;
+  std::size_t offset;
+  bool is_output;
+  std::vector<float> values;
+};
+
+// A call that works on copies: unrounded values go in, and come out.
+inline Call unrounded(const Call &call, const std::shared_ptr<std::deque<Copy>> &copies) {
+  return [=](dv700_cpu::Piece *piece) {
+    for (Copy &copy : *copies)
+      if (!copy.is_output) dv::memories().get(copy.memory)->read(copy.offset, copy.values.size(), copy.values.data());
+    call(piece);
+    for (Copy &copy : *copies)
+      if (copy.is_output) dv::memories().get(copy.memory)->write(copy.offset, copy.values.size(), copy.values.data());
+  };
+}
+
 inline void run_call(fpga_layer &, void *call, uint8_t *) { (*static_cast<Call *>(call))(nullptr); }
 
 }  // namespace program
@@ -293,6 +314,7 @@ class ProgramNetwork : public CDMP_Network {
       const std::string name = words.raw(length);
       layer_->name = name;  // a copy: see fpga_layer
       maps_.clear();
+      copies_ = std::make_shared<std::deque<program::Copy>>();
     } else if (word == "convert") {
       const auto policy = number<convert_policy>(words);
       table_ = numbers<uint16_t>(words);
@@ -312,6 +334,10 @@ class ProgramNetwork : public CDMP_Network {
     } else if (word == "run") {
       run_ = number<std::size_t>(words);
       if (run_ >= std::size(layer.conv_conf_v1.conv_cmd.run)) program::refuse("a command has too many runs");
+    } else if (word == "unrounded") {
+      program::Arguments arguments(words, maps_);
+      const auto factor = arguments.read<float>();
+      dv::unrounded_parameters()[&layer.conv_conf_v1.conv_cmd.run[run_]] = {factor, arguments.read<float>()};
     } else if (word == "sources") {
       sources_.emplace_back();
       for (const auto index : numbers<std::size_t>(words)) sources_.back().push_back(&layers_.at(index));
@@ -321,7 +347,7 @@ class ProgramNetwork : public CDMP_Network {
       output_layers_.at(number<std::size_t>(words)) = &layer;
     } else if (word == "Tensor") {
       const std::string name = words.next();
-      maps_.emplace(name, map<dv700_cpu::Tensor, dv700_cpu::Format>(words));
+      maps_.emplace(name, tensor(words, name == "y"));
     } else if (word == "Bytes") {
       words.expect("y");
       bytes_ = std::make_unique<dv700_cpu::Bytes>(map<dv700_cpu::Bytes, dv700_cpu::ByteFormat>(words));
@@ -336,6 +362,7 @@ class ProgramNetwork : public CDMP_Network {
                        : function == "InPieces" ? program::in_pieces(words, maps_, std::exchange(steps_, {}))
                                                 : program::call_of(function, words, maps_));
       words.expect(";");
+      if (!copies_->empty()) calls_.back() = program::unrounded(calls_.back(), copies_);
       layer.custom_proc_ptr = program::run_call;
       layer.custom_param = &calls_.back();
     } else {
@@ -353,6 +380,18 @@ class ProgramNetwork : public CDMP_Network {
   template <class T>
   std::vector<T> numbers(program::Words &words) {
     return program::Arguments(words, maps_).read<std::vector<T>>();
+  }
+
+  // A map of FP16 or FP32; where nothing is rounded, the copy of one of FP16.
+  dv700_cpu::Tensor tensor(program::Words &words, bool is_output) {
+    const auto whole = map<dv700_cpu::Tensor, dv700_cpu::Format>(words);
+    const auto io = dv::memories().get(io_mem_), weights = dv::memories().get(weights_mem_);
+    if (!whole.is_half || io->context().residuals.empty()) return whole;
+    const bool is_weight = whole.data >= weights->data() && whole.data < weights->data() + weights->size();
+    const auto offset = static_cast<std::size_t>(whole.data - (is_weight ? weights : io)->data());
+    copies_->push_back({is_weight ? weights_mem_ : io_mem_, offset, is_output, std::vector<float>(whole.Size())});
+    uint8_t *const start = reinterpret_cast<uint8_t *>(copies_->back().values.data());
+    return {dv700_cpu::Memory(start, &threads_), 0, whole.height, whole.width, whole.channels, dv700_cpu::kFloat};
   }
 
   template <class Map, class Format>
@@ -419,6 +458,7 @@ class ProgramNetwork : public CDMP_Network {
   fpga_layer *layer_ = nullptr;  // that the statements are about
   std::size_t run_ = 0;          // of its command
   std::map<std::string, dv700_cpu::Tensor> maps_;  // of its call
+  std::shared_ptr<std::deque<program::Copy>> copies_;  // on which the call works where nothing is rounded
   std::unique_ptr<dv700_cpu::Bytes> bytes_;
   std::vector<program::Call> steps_;  // of its call, for each piece of a map
   std::deque<program::Call> calls_;

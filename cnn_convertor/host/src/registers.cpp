@@ -13,6 +13,11 @@ int slide(int input, int before, int after, int size, int stride, int dilation) 
 
 }  // namespace
 
+std::map<const dmp_dv_cmdraw_conv_v0_run *, Parameters> &unrounded_parameters() {
+  static std::map<const dmp_dv_cmdraw_conv_v0_run *, Parameters> parameters;
+  return parameters;
+}
+
 Pair pair_of(uint16_t field) { return {field & 0xff, field >> 8}; }
 
 Sides sides_of(uint32_t field) {
@@ -57,6 +62,11 @@ Run run_of(const dmp_dv_cmdraw_conv_v0 &command, int index) {
   run.activation = static_cast<Activation>(raw.actfunc);
   run.slope = widen(raw.actfunc_param);
   run.absolute = raw.rectifi_en != 0;
+  const auto unrounded = unrounded_parameters().find(&raw);
+  if (unrounded != unrounded_parameters().end()) {
+    run.average_factor = unrounded->second.average_factor;
+    run.slope = unrounded->second.slope;
+  }
   run.external = (command.topo >> index) & 1u;
   run.adds = run.external && command.output_mode == kOutputAdd;
   return run;

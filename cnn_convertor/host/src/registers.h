@@ -2,9 +2,18 @@
 #ifndef DV_REGISTERS_H
 #define DV_REGISTERS_H
 
+#include <map>
+
 #include "command.h"
 
 namespace dv {
+
+// What registers hold as FP16, before it is rounded.
+struct Parameters {
+  float average_factor, slope;
+};
+// Of the runs of commands whose program gives them. The runner fills it before commands are committed.
+std::map<const dmp_dv_cmdraw_conv_v0_run *, Parameters> &unrounded_parameters();
 
 Pair pair_of(uint16_t field);
 Sides sides_of(uint32_t field);

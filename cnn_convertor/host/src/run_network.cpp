@@ -18,6 +18,18 @@ namespace {
 
 [[noreturn]] void fail(const std::string &text) { throw std::runtime_error(text); }
 
+// Whether the network computes in FP32 alone; files then have FP32 in place of FP16.
+bool is_unrounded() { return std::getenv("DMP_DV_RESIDUALS") != nullptr; }
+
+// Reads a map of a file into the I/O buffer.
+void read_map(std::ifstream &file, const std::string &path, const CDMP_Network &network, std::size_t offset,
+              std::size_t bytes, bool is_half) {
+  std::vector<float> values(is_half && is_unrounded() ? bytes / 2 : 0);
+  char *const to = values.empty() ? reinterpret_cast<char *>(network.get_io_ptr() + offset) : reinterpret_cast<char *>(values.data());
+  if (!file.read(to, static_cast<std::streamsize>(values.empty() ? bytes : 4 * values.size()))) fail("cannot read " + path);
+  if (!values.empty()) dmp_network_host::write_halves(network, offset, values);
+}
+
 // The bytes of a file; then it reads from the start.
 std::size_t size_of(std::ifstream &file) {
   file.seekg(0, std::ios::end);
@@ -51,37 +63,38 @@ class Values {
 class Given {
  public:
   Given(const std::string &path, std::size_t layers) : path_(path), file_(path, std::ios::binary), known_(layers) {
-    if (!path.empty()) read(known_.data(), layers);
+    if (!path.empty() && !file_.read(reinterpret_cast<char *>(known_.data()), static_cast<std::streamsize>(layers)))
+      fail("cannot read " + path);
   }
-  void replace(std::size_t layer, uint8_t *to, std::size_t bytes) {
-    if (known_.at(layer)) read(to, bytes);
+  void replace(std::size_t index, const CDMP_Network &network, const fpga_layer &layer) {
+    const bool is_half = !layer.is_f32_output && !dmp_network_host::has_byte_output(layer);
+    if (known_.at(index)) read_map(file_, path_, network, layer.output_offs, layer.output_size, is_half);
   }
 
  private:
   std::string path_;
-  void read(uint8_t *to, std::size_t bytes) {
-    if (!file_.read(reinterpret_cast<char *>(to), static_cast<std::streamsize>(bytes))) fail("cannot read " + path_);
-  }
   std::ifstream file_;
   std::vector<uint8_t> known_;
 };
 
 // A piece of the input file that goes to a place in the I/O buffer.
 struct Input {
-  std::size_t offset, bytes;
+  std::size_t offset, count;
+  bool is_bytes;
+  std::size_t bytes() const { return count * (is_bytes ? 1 : is_unrounded() ? 4 : 2); }
 };
 
 std::vector<Input> inputs_of(CDMP_Network &network) {
   std::vector<Input> inputs;
   for (int i = 0; i < network.get_total_layer_count(); ++i) {
     const fpga_layer &layer = network.get_layer(i);
-    if (layer.type == LT_INPUT) inputs.push_back({layer.output_offs, layer.output_size});
+    if (layer.type == LT_INPUT) inputs.push_back({layer.output_offs, layer.output_size / 2, false});
   }
   if (!inputs.empty()) return inputs;
   const fpga_layer &first = network.get_layer(0);
-  std::size_t bytes = dmp_network_host::takes_bytes(first) ? 1 : 2;
-  for (int i = 0; i < first.input_dim_size; ++i) bytes *= static_cast<std::size_t>(first.input_dim[i]);
-  return {{first.input_offs, bytes}};
+  std::size_t count = 1;
+  for (int i = 0; i < first.input_dim_size; ++i) count *= static_cast<std::size_t>(first.input_dim[i]);
+  return {{first.input_offs, count, dmp_network_host::takes_bytes(first)}};
 }
 
 std::string quoted(const std::string &text) {
@@ -170,7 +183,7 @@ void run(dv::Make make, const std::string &weights, const std::string &input_pat
       }
       last = now;
       layers.append(values);
-      given.replace(done++ % count, network.get_io_ptr() + layer.output_offs, layer.output_size);
+      given.replace(done++ % count, network, layer);
     });
   }
   check("Commit", [&] { return network.Commit(); });
@@ -180,15 +193,13 @@ void run(dv::Make make, const std::string &weights, const std::string &input_pat
   const std::size_t bytes = size_of(input_file);
   const std::vector<Input> inputs = inputs_of(network);
   std::size_t sample_bytes = 0;
-  for (const Input &input : inputs) sample_bytes += input.bytes;
+  for (const Input &input : inputs) sample_bytes += input.bytes();
   if (bytes == 0 || bytes % sample_bytes != 0)
     fail(input_path + " has " + std::to_string(bytes) + " bytes, a sample has " + std::to_string(sample_bytes));
 
   for (std::size_t left = bytes / sample_bytes; left > 0; --left, is_first_sample = false) {
-    for (const Input &input : inputs) {
-      char *const to = reinterpret_cast<char *>(network.get_io_ptr() + input.offset);
-      if (!input_file.read(to, static_cast<std::streamsize>(input.bytes))) fail("cannot read " + input_path);
-    }
+    for (const Input &input : inputs)
+      read_map(input_file, input_path, network, input.offset, input.count * (input.is_bytes ? 1 : 2), !input.is_bytes);
     check("RunNetwork", [&] { return network.RunNetwork(); });
     doing = "get_final_output";
     for (int i = 0; i < network.get_output_layer_count(); ++i) {

@@ -13,6 +13,7 @@ constexpr int kBlock = 8;           // output channels that share a header
 constexpr int kPaletteBytes = 512;  // 256 FP16 values
 constexpr int kCacheLine = 64;      // bytes
 constexpr int kHeaderBytes = 16;    // eight biases, or eight slopes
+const uint8_t kNothing[2 * 72] = {};  // the tile of an output that does not exist
 
 uint64_t round_up_16(uint64_t bytes) { return (bytes + 15) / 16 * 16; }
 
@@ -78,7 +79,9 @@ uint64_t PackedWeights::bytes(const Run &run) {
 
 PackedWeights::PackedWeights(const Run &run, bool transposed) {
   const Layout layout(run);
-  start_ = run.weights->data() + run.weights_offset;
+  offset_ = run.weights_offset;
+  start_ = run.weights->data() + offset_;
+  if (!run.weights->context().residuals.empty()) exact_ = run.weights;
   outputs_ = layout.outputs;
   channels_ = layout.channels;
   rows_ = transposed ? run.conv.size.x : run.conv.size.y;
@@ -135,16 +138,29 @@ void PackedWeights::read_tiles(const uint8_t *const *tiles, int stride, float *v
   // The next tiles lie behind these, and are read after much else.
   const int bytes = kBlock * kTile * element_bytes_;
   for (int i = 0; i < bytes; i += kCacheLine) __builtin_prefetch(tiles[0] + bytes + i);
-  if (element_bytes_ == 2) return widen_columns(tiles, kTile, elements_.data(), stride, values);
+  if (element_bytes_ == 2 && !exact_) return widen_columns(tiles, kTile, elements_.data(), stride, values);
+  if (element_bytes_ == 2) {
+    for (int output = 0; output < kBlock; ++output) {
+      float tile[kTile] = {};
+      if (tiles[output] != kNothing) read_elements(tiles[output], kTile, tile);
+      for (int i = 0; i < kTile; ++i) values[elements_[count(i)] * stride + output] = tile[i];
+    }
+    return;
+  }
   for (int i = 0; i < kTile; ++i) {
     float *row = values + elements_[count(i)] * stride;
     for (int output = 0; output < kBlock; ++output) row[output] = palette_[tiles[output][i]];
   }
 }
 
+void PackedWeights::read_elements(const uint8_t *from, int elements, float *values) const {
+  if (!exact_) return widen_all(from, count(elements), values);
+  exact_->read(offset_ + static_cast<uint64_t>(from - start_), count(elements), values);
+}
+
 void PackedWeights::read_bias(int block, float *values) const {
   // Of a dilated convolution's streams only the last one's biases count.
-  widen_all(header(streams_ - 1, block), kBlock, values);
+  read_elements(header(streams_ - 1, block), kBlock, values);
   for (int o = outputs_ - block * kBlock; o < kBlock; ++o)
     if (values[o] != 0.0f)
       throw Error("packed weights: the bias of output " + std::to_string(block * kBlock + o) + ", of " +
@@ -152,7 +168,7 @@ void PackedWeights::read_bias(int block, float *values) const {
 }
 
 void PackedWeights::read_slopes(int block, float *values) const {
-  widen_all(header(streams_ - 1, block) + kHeaderBytes, kBlock, values);
+  read_elements(header(streams_ - 1, block) + kHeaderBytes, kBlock, values);
   for (int o = std::max(0, outputs_ - block * kBlock); o < kBlock; ++o) values[o] = 0.0f;
 }
 
@@ -172,7 +188,6 @@ void PackedWeights::expect_zeros(int first, int stride, const float *values, con
 }
 
 void PackedWeights::read_kernels(int block, int first, int last, int stride, float *values) const {
-  static const uint8_t kNothing[2 * kTile] = {};  // the tile of an output that does not exist
   const int existing = std::min(kBlock, outputs_ - block * kBlock);
   const int first_channel = first * 8, end_channel = std::min(channels_, last * 8);
   const uint8_t *tiles[kBlock];

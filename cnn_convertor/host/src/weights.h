@@ -48,6 +48,11 @@ class PackedWeights {
   void read_tiles(const uint8_t *const *tiles, int stride, float *values) const;
   void expect_zeros(int first, int stride, const float *values, const uint8_t *const *tiles, int block) const;
 
+  // FP16 elements from an address in the weights on.
+  void read_elements(const uint8_t *from, int count, float *values) const;
+
+  std::shared_ptr<Memory> exact_;  // of the weights, where they are unrounded; else none
+  uint64_t offset_;                // of the run's weights
   const uint8_t *start_;
   int outputs_, channels_;
   int rows_, columns_, plane_;  // of the kernel; of the packed plane
