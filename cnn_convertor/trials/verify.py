@@ -1,9 +1,10 @@
 """Compares converted networks with their framework."""
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -191,7 +192,10 @@ def _judged(trial: _Trial, min_sqnr: float | None, progress: Progress) -> Verifi
         fp16_outputs = compare_outputs(fp16)
     progress("judge maps", 0, 1)
     exact = unrounded(trial.loaded, trial.program)
-    fp16_outputs = _with_allowances(fp16, fp16_outputs, exact, samples.inputs)
+    without_rounding = cache(lambda: exact.run(samples.inputs, layers=True))
+    if palette:
+        outputs = _right_at_jumps(sides, outputs, without_rounding)
+    fp16_outputs = _with_allowances(fp16, fp16_outputs, without_rounding, samples.inputs)
     judgement = judge_maps(fp16, exact, samples.inputs)
     if not palette and min_sqnr is None:
         outputs = fp16_outputs
@@ -214,17 +218,16 @@ def _judged(trial: _Trial, min_sqnr: float | None, progress: Progress) -> Verifi
 
 
 def _with_allowances(
-    sides: BothSides, outputs: Sequence[Comparison], exact: EmulatedNetwork, inputs: Mapping[str, Maps]
+    sides: BothSides, outputs: Sequence[Comparison], without_rounding: Callable[[], Outputs], inputs: Mapping[str, Maps]
 ) -> tuple[Comparison, ...]:
-    """Outputs with FP16 weights; those below the usual threshold have what rounding leaves. exact: the network that rounds nothing."""
+    """Outputs with FP16 weights; those below the usual threshold have what rounding leaves."""
     if all(output.reaches(LEAST_FP16) for output in outputs):
         return tuple(outputs)
     if rounds_to_integers(sides.graph):
         left = min(_LEAST_USEFUL, max(_LEAST_OF_INTEGERS, left_by_rounding(sides.reference.layers.values())))
         return tuple(replace(each, allowed=left) for each in outputs)
-    without_rounding = exact.run(inputs, layers=True)
-    outputs = _without_jumps(sides, without_rounding) or outputs
-    expected = replace(sides.reference, outputs=dict(enumerate(without_rounding.outputs)), layers={}, maxima=())
+    outputs = _right_at_jumps(sides, outputs, without_rounding)
+    expected = replace(sides.reference, outputs=dict(enumerate(without_rounding().outputs)), layers={}, maxima=())
     rounded = sides._replace(device=sides.network.run(inputs, layers=True), reference=expected)
     limits = {each.name: each.sqnr - _OUTPUT_MARGIN for each in compare_outputs(rounded)}
     near_zero = probabilities(sides.graph)
@@ -238,16 +241,20 @@ def _with_allowances(
     return tuple(judged)
 
 
-def _without_jumps(sides: BothSides, other: Outputs) -> tuple[Comparison, ...]:
-    """The outputs, right where rounding decides on which side of a jump they are; none without such jumps. other: as above."""
+def _right_at_jumps(
+    sides: BothSides, outputs: Sequence[Comparison], without_rounding: Callable[[], Outputs]
+) -> tuple[Comparison, ...]:
+    """The outputs, with values that count as right where rounding decides on which side of a jump they are."""
+    if all(output.reaches(LEAST_FP16) for output in outputs):
+        return tuple(outputs)
     reference = sides.reference
-    marks = {index: at_jumps(sides, other, index) for index in reference.outputs}
+    marks = {index: at_jumps(sides, without_rounding(), index) for index in reference.outputs}
     if not any(mask.any() for mask in marks.values()):
-        return ()
-    known = {
+        return tuple(outputs)
+    right = {
         index: np.where(marks[index], sides.device.outputs[index], maps) for index, maps in reference.outputs.items()
     }
-    return compare_outputs(sides._replace(reference=replace(reference, outputs=known)))
+    return compare_outputs(sides._replace(reference=replace(reference, outputs=right)))
 
 
 def _in_memory(trial: _Trial) -> EmulatedNetwork:
@@ -324,6 +331,11 @@ def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribut
         palettes = {each.layer: each.sqnr for each in result.sensitivity}
         causes = causes_of(fp16, causing, trial.samples.inputs, sides.reference, palettes)
         compared = tuple(replace(row, causes=causes.get(row.comparison.name, ())) for row in compared)
+    # An output behind a jump has the same judgement in both tables.
+    judged = {output.name: output for output in result.outputs if output.name in result.by_sqnr_alone}
+    compared = tuple(replace(row, comparison=judged.get(row.comparison.name, row.comparison)) for row in compared)
+    if jump in judged and judged[jump].reaches(result.min_sqnr):
+        jump = None
     return replace(result, layers=compared, first_jump=jump)
 
 

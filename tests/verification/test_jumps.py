@@ -46,3 +46,10 @@ def test_only_values_at_the_jump_count_as_right(
     assert result.passed and result.outputs[0].sqnr > 60, result.outputs
     assert not verified(made(other), right, tmp_path).passed
     assert not verified(made(function, 1.02), right, tmp_path).passed
+
+
+def test_palettes_move_values_across_a_jump_as_well(tmp_path: Path) -> None:
+    right = made(ops.Threshold(1.0))
+    result = verified(right, right, tmp_path, palette=True)
+    assert result.passed and result.outputs[0].sqnr > 20, result.outputs
+    assert not verified(made(ops.Threshold(1.0), 1.02), right, tmp_path, palette=True).passed
