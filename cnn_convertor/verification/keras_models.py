@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -14,15 +16,18 @@ from typing import Any, NamedTuple, TypeAlias
 
 from cnn_convertor.errors import ModelError, Origin, Problem
 from cnn_convertor.files.temporary import temporary_folder
-from cnn_convertor.frontends.keras.model_files import OpenedModel
+from cnn_convertor.frontends.keras.model_files import WEIGHTS, OpenedModel, open_model
+from cnn_convertor.frontends.keras.parameters import COUNTED_TWICE, to_snake_case
 from cnn_convertor.frontends.keras.versions import bilinear_sampling
-from cnn_convertor.frontends.keras.whole_model import write_whole_model
+from cnn_convertor.frontends.keras.whole_model import with_module, write_whole_model
 from cnn_convertor.ir.ops import Sampling, Shape
 from cnn_convertor.verification.framework_maps import missing
 
 Tensor: TypeAlias = Any  # of tensorflow, which is untyped
 ENCOUNTERED = "Exception encountered:"
-_NOISE = re.compile(r"\x1b\[\d+m|\{\{.*?\}\} ?|Exception encountered when calling .*\n")  # of TensorFlow
+_NOISE = re.compile(
+    r"\x1b\[\d+m|\{\{.*?\}\} ?|Exception encountered when calling .*\n| Full object config: .*"
+)  # of TensorFlow
 
 
 def import_keras() -> ModuleType:
@@ -99,10 +104,13 @@ def _load(
     known = _known_layers(keras) | _placeholders(keras, custom)
     try:
         with temporary_folder() as folder:
-            whole = write_whole_model(opened, data, folder) if opened.is_json else opened.path
-            model = keras.models.load_model(whole, custom_objects=known, compile=False)
-        if data != opened.path and not opened.is_json:
-            model.load_weights(data)
+            if COUNTED_TWICE in open_model(data).contents.groups:
+                model = _of_keras_2_13(keras, opened, data, known)
+            else:
+                whole = write_whole_model(opened, data, folder) if opened.is_json else opened.path
+                model = keras.models.load_model(whole, custom_objects=known, compile=False)
+                if data != opened.path and not opened.is_json:
+                    model.load_weights(data)
         if size is not None:
             model = _resized(keras, model, size)
         if opened.version < 3:
@@ -113,6 +121,36 @@ def _load(
         hint = "save it again with the version of Keras that made it, or give the expected outputs with the inputs"
         raise ModelError(Problem("DV712", problem, Origin(str(opened.path)), hint)) from error
     return model
+
+
+def _of_keras_2_13(keras: ModuleType, opened: OpenedModel, data: Path, known: Mapping[str, Tensor]) -> Tensor:
+    """A model whose weights lie where Keras 2.12 and 2.13 look for them. Later versions no longer do so."""
+    if keras.__name__ != "tf_keras":
+        raise ValueError("its weights have the names of Keras 2.12 and 2.13")
+    model = import_module("tf_keras.src.saving.serialization_lib").deserialize_keras_object(with_module(opened), known)
+    store = import_module("tf_keras.src.saving.saving_lib")
+    with zipfile.ZipFile(data) if zipfile.is_zipfile(data) else nullcontext() as archive:
+        weights = store.H5IOStore(data if archive is None else WEIGHTS, archive=archive, mode="r")
+        _load_twice_counted(store, model, weights, COUNTED_TWICE)
+        weights.close()
+    return model
+
+
+def _load_twice_counted(store: ModuleType, model: Tensor, weights: Tensor, path: str) -> None:
+    """The dictionary of a model's layers has those with weights under two names, and each entry counts."""
+    entries = Counter[str]()
+    loaded = set[int]()
+    for layer in model._layer_checkpoint_dependencies.values():  # noqa: SLF001  # of tf_keras, which has it for checkpoints
+        type = to_snake_case(layer.__class__.__name__)
+        place = f"{path}/{type}_{entries[type]}" if entries[type] else f"{path}/{type}"
+        entries[type] += 1
+        if id(layer) in loaded:
+            continue
+        loaded.add(id(layer))
+        if hasattr(layer, "layers"):
+            _load_twice_counted(store, layer, weights, f"{place}/{COUNTED_TWICE}")
+        else:
+            store._load_state(layer, weights, None, place)  # noqa: SLF001  # with the layers inside it
 
 
 def _as_keras_2(keras: ModuleType, model: Tensor, writer: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,37 @@ def test_a_file_of_keras_2_is_verified(make: Callable[[Any], Any], tmp_path: Pat
         values = ir_reference.run(graph, {name: maps[sample] for name, maps in inputs.items()})
         np.testing.assert_allclose(found.outputs[0][sample], values[graph.outputs[0]], rtol=1e-4, atol=1e-5)
     assert found.layers
+
+
+def test_weights_with_the_names_of_keras_2_13_are_verified(tmp_path: Path) -> None:
+    keras_models.import_keras()
+    tf_keras = pytest.importorskip("tf_keras")
+    tf_keras.utils.set_random_seed(0)
+    inner = tf_keras.Sequential([tf_keras.Input((6, 5, 3)), tf_keras.layers.Conv2D(4, 3), tf_keras.layers.Conv2D(4, 1)])
+    layers = [tf_keras.Input((6, 5, 3)), inner, tf_keras.layers.ReLU(), tf_keras.layers.Conv2D(4, 1)]
+    model = tf_keras.Sequential(layers)
+    old, path = "_layer_checkpoint_dependencies", tmp_path / "m.keras"
+    names = {f"sequential/{old}/conv2d": inner.layers[0], f"sequential/{old}/conv2d_2": inner.layers[1]}
+    with h5py.File(tmp_path / "m.weights.h5", "w") as file:
+        for name, layer in (names | {"conv2d": model.layers[2]}).items():
+            layer.save_own_variables(file.create_group(f"{old}/{name}/vars"))
+    model.save(path)
+    with zipfile.ZipFile(path) as archive:
+        text = archive.read("config.json")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("config.json", text)
+        archive.writestr("metadata.json", '{"keras_version": "2.13.1"}')
+        archive.write(tmp_path / "m.weights.h5", "model.weights.h5")
+    (tmp_path / "m.json").write_text(model.to_json(), encoding="utf-8")
+    graph = load(path, path)
+    inputs = random_samples(shapes_of(graph), Preparation(), samples=2, seed=2).inputs
+    expected = model(inputs[graph.inputs[0].name], training=False)
+    for definition, data in ((path, path), (tmp_path / "m.json", tmp_path / "m.weights.h5")):
+        reference = frameworks.run(config(definition, data).model, load(definition, data), inputs)
+        np.testing.assert_allclose(reference.outputs[0], expected, atol=1e-6)
+        for sample in range(2):
+            values = ir_reference.run(graph, {name: maps[sample] for name, maps in inputs.items()})
+            np.testing.assert_allclose(reference.outputs[0][sample], values[graph.outputs[0]], rtol=1e-4, atol=1e-5)
 
 
 def everything(keras: Any) -> Any:

@@ -7,7 +7,8 @@ in one list, trainable ones first. Keras matches those groups with the layers th
 Keras 3's .keras and .weights.h5 files have the tree of the model: layers/<key>/vars/<number>, and for a nested model
 layers/<key>/layers/<key>/vars/<number>. The key is the layer's class name in snake case, followed by _1, _2, ... for the
 second and later layers of that class in its model. The group `vars` carries the layer's own name as its attribute `name`
-(in recent versions); others used the layer names as keys, or called the group `_layer_checkpoint_dependencies`.
+(in recent versions); others used the layer names as keys. Keras 2.12 and 2.13 call the group `_layer_checkpoint_dependencies`,
+where a layer that has weights, also in layers inside it, counts twice: conv2d, conv2d_2, conv2d_4.
 """
 
 import re
@@ -21,7 +22,9 @@ from cnn_convertor.frontends.keras.hdf5 import Contents, Variable
 from cnn_convertor.frontends.keras.model import MAKE_FUNCTIONAL, KerasLayer
 from cnn_convertor.frontends.keras.variables import Slot, slots
 
-CONTAINERS = ("layers", "_layer_checkpoint_dependencies")
+COUNTED_TWICE = "_layer_checkpoint_dependencies"  # what Keras 2.12 and 2.13 call the group `layers`
+CONTAINERS = ("layers", COUNTED_TWICE)
+_NUMBER = re.compile(r"_\d+$")
 
 
 class WeightsForm(Enum):
@@ -171,6 +174,8 @@ def _children(model: KerasLayer, contents: Contents, container: str, same_file: 
     if same_file and all(layer.own_name in named for layer in having):
         return [(layer, named[layer.own_name]) for layer in having]
     counted = _count_classes(model)
+    if container.endswith(COUNTED_TWICE):
+        counted |= _in_turn(counted, children)
     pairs = [(layer, counted[layer.key]) for layer in having]
     if not all(child in children for _, child in pairs) and all(layer.own_name in children for layer in having):
         return [(layer, layer.own_name) for layer in having]
@@ -187,6 +192,21 @@ def _count_classes(model: KerasLayer) -> dict[tuple[int, ...], str]:
             keys[layer.key] = f"{name}_{used[name]}" if used[name] else name
             used[name] += 1
     return keys
+
+
+def _in_turn(counted: Mapping[tuple[int, ...], str], children: Sequence[str]) -> dict[tuple[int, ...], str]:
+    """The groups of each class by number, for its layers in turn, where there are as many: whichever layers count twice."""
+    layers: dict[str, list[tuple[int, ...]]] = {}
+    for key, name in counted.items():
+        layers.setdefault(_NUMBER.sub("", name), []).append(key)
+    groups: dict[str, list[str]] = {}
+    for child in sorted(children, key=lambda child: (len(child), child)):
+        groups.setdefault(_NUMBER.sub("", child), []).append(child)
+    pairs: dict[tuple[int, ...], str] = {}
+    for type, keys in layers.items():
+        if len(groups.get(type, ())) == len(keys):
+            pairs |= zip(keys, groups[type], strict=True)
+    return pairs
 
 
 def to_snake_case(name: str) -> str:

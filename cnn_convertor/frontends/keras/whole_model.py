@@ -4,6 +4,7 @@ import json
 import shutil
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import h5py
 
@@ -14,15 +15,10 @@ from cnn_convertor.frontends.keras.parameters import WeightsForm, form_of_weight
 
 def write_whole_model(opened: OpenedModel, data: Path, folder: Path) -> Path:
     """Write a network as JSON and its weights into one file, as `model.save` does, since Keras reads such files without running code."""
-    config = json.dumps(opened.config)
     if form_of_weights(open_model(data).contents) is WeightsForm.TREE:
         path = folder / "model.keras"
-        if opened.version < 3:  # whose JSON does not give the package of the model's own class
-            kind = opened.config["class_name"]
-            module = "keras" if kind == SEQUENTIAL else "keras.src.engine.functional"
-            config = json.dumps({"module": module, "registered_name": kind, **opened.config})
         with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr(CONFIG, config)
+            archive.writestr(CONFIG, json.dumps(with_module(opened)))
             archive.writestr(METADATA, json.dumps({"keras_version": opened.writer or "3.0.0"}))
             if zipfile.is_zipfile(data):
                 with (
@@ -36,7 +32,7 @@ def write_whole_model(opened: OpenedModel, data: Path, folder: Path) -> Path:
         return path
     path = folder / "model.h5"
     with h5py.File(data) as source_archive, h5py.File(path, "w") as file:
-        file.attrs["model_config"] = config
+        file.attrs["model_config"] = json.dumps(opened.config)
         file.attrs["keras_version"] = opened.writer or "3.0.0"
         file.attrs["backend"] = opened.contents.text("", "backend") or "tensorflow"
         group, root = file.create_group("model_weights"), source_archive.get("model_weights", source_archive)
@@ -45,3 +41,12 @@ def write_whole_model(opened: OpenedModel, data: Path, folder: Path) -> Path:
         for name in root:
             root.copy(name, group)
     return path
+
+
+def with_module(opened: OpenedModel) -> dict[str, Any]:
+    """The network with the package of the model's own class, which JSON of Keras 2 does not give."""
+    if opened.version >= 3:
+        return dict(opened.config)
+    kind = opened.config["class_name"]
+    module = "keras" if kind == SEQUENTIAL else "keras.src.engine.functional"
+    return {"module": module, "registered_name": kind, **opened.config}

@@ -52,11 +52,14 @@ def write_h5(path: Path, config: Json | None, arrays: Arrays, *, backend: Any = 
 def write_keras(
     path: Path, config: Json, arrays: Mapping[str, Any], *, packing: int = zipfile.ZIP_STORED, **dataset: Any
 ) -> Path:
-    """A Keras 3 file. arrays: path in model.weights.h5 -> values."""
+    """A Keras 3 file. arrays: path in model.weights.h5 -> values, or None for a group without arrays."""
     inner = path.with_suffix(".inner")
     with h5py.File(inner, "w") as file:
         for name, values in arrays.items():
-            file.create_dataset(name, data=values, **dataset)
+            if values is None:
+                file.create_group(name)
+            else:
+                file.create_dataset(name, data=values, **dataset)
     with zipfile.ZipFile(path, "w", packing) as archive:
         archive.writestr("metadata.json", json.dumps({"keras_version": "3.15.0"}))
         archive.writestr("config.json", json.dumps(config))

@@ -7,6 +7,7 @@ import json
 import random
 import zipfile
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -225,14 +226,47 @@ def pixel(value: float) -> Any:
             "b",
             {"_layer_checkpoint_dependencies/conv2d/vars/0": 1, "_layer_checkpoint_dependencies/conv2d_1/vars/0": 2},
         ),
+        (
+            "b",
+            "a",
+            {"_layer_checkpoint_dependencies/conv2d/vars/0": 1, "_layer_checkpoint_dependencies/conv2d_2/vars/0": 2},
+        ),
     ],
-    ids=["counted", "counted, names swapped", "named", "keras 2.12"],
+    ids=["counted", "counted, names swapped", "named", "once in the old group", "keras 2.12"],
 )
 def test_layers_find_their_arrays(model: Any, first: str, second: str, arrays: dict[str, float]) -> None:
     path = model.keras(two_convolutions(model, first, second), {name: pixel(v) for name, v in arrays.items()})
     graph = load(path, path)
     kernels = [node.op.weight.load().item() for node in graph.nodes if isinstance(node.op, ops.Conv2d)]
     assert kernels == [1, 2]
+
+
+def test_nested_models_of_keras_2_13_count_twice_where_they_have_weights(model: Any) -> None:
+    """Names of groups as Keras 2.13 writes them: layers without weights count once, and have groups, too."""
+    conv = partial(model.layer, "Conv2D", filters=1, kernel_size=1, use_bias=False)
+    norm = model.layer("BatchNormalization", "norm", axis=[3], epsilon=0.0, scale=False, center=False)
+    config = model.sequential(
+        model.layer("InputLayer", "in", batch_input_shape=[None, 6, 6, 1]),
+        model.sequential(conv("c1"), norm, conv("c2"), name="first"),
+        model.sequential(model.layer("ReLU", "relu"), name="second"),
+        model.sequential(conv("c3"), *(conv(f"more{n}") for n in range(5)), name="third"),
+        conv("last"),
+    )
+    old = "_layer_checkpoint_dependencies"
+    arrays = {
+        f"{old}/sequential/{old}/conv2d/vars/0": pixel(1),
+        f"{old}/sequential/{old}/batch_normalization/vars/0": np.float32([0]),
+        f"{old}/sequential/{old}/batch_normalization/vars/1": np.float32([1]),
+        f"{old}/sequential/{old}/conv2d_2/vars/0": pixel(2),
+        f"{old}/sequential_2/{old}/re_lu/vars": None,
+        **{f"{old}/sequential_3/{old}/conv2d{suffix}/vars/0": pixel(3 + n)
+           for n, suffix in enumerate(("", "_2", "_4", "_6", "_8", "_10"))},
+        f"{old}/conv2d/vars/0": pixel(9),
+    }  # fmt: skip
+    path = model.keras(config, arrays)
+    graph = load(path, path)
+    kernels = [node.op.weight.load().item() for node in graph.nodes if isinstance(node.op, ops.Conv2d)]
+    assert kernels == [1, 2, 3, 4, 5, 6, 7, 8, 9]
 
 
 # --- what is no model ----------------------------------------------------------------------------------------------------
