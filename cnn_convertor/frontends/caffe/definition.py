@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from cnn_convertor.errors import ModelError, Origin, Problem, warn
+from cnn_convertor.errors import ModelError, Origin, Problem, suggestion, warn
 from cnn_convertor.frontends import recognize_content
 from cnn_convertor.frontends.caffe import text
 from cnn_convertor.frontends.caffe.schema import message_type, value_of, values
@@ -28,6 +28,13 @@ _V1_TYPES = """
 """
 _BY_V1_NAME = {type.upper(): type for type in _V1_TYPES.split()} | {"SOFTMAXLOSS": "SoftmaxWithLoss"}
 
+# Settings that a fork has beside Caffe's, and that change no result: (message, field) -> the fork.
+FORKS = {
+    ("ConvolutionParameter", "conv_algos_override"): "NVCaffe",
+    ("ConvolutionParameter", "cudnn_convolution_algo_seeker"): "NVCaffe",
+}
+RULES = ("NetState", "NetStateRule")  # messages that choose the layers
+
 
 def type_of_v1(name: str) -> str:
     """The type that the old form calls `name`; the name itself where it is not known."""
@@ -36,7 +43,10 @@ def type_of_v1(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CaffeLayer:
-    """A layer of the definition. shared: for each blob the name under which layers share it, or ""."""
+    """A layer of the definition.
+
+    shared: for each blob the name under which layers share it, or "". unknown: fields that Caffe does not have.
+    """
 
     name: str
     type: str
@@ -45,6 +55,7 @@ class CaffeLayer:
     shared: tuple[str, ...]
     message: Any
     origin: Origin
+    unknown: tuple[text.Unknown, ...] = ()
 
 
 def read_definition(path: Path, stages: Iterable[str] = (), level: int | None = None) -> tuple[CaffeLayer, ...]:
@@ -62,15 +73,45 @@ def read_definition(path: Path, stages: Iterable[str] = (), level: int | None = 
         problem = "the definition holds layers of the old form (layers) and of the new one (layer)"
         hint = "bring it to one form with Caffe's upgrade_net_proto_text"
         raise ModelError.of("DV212", problem, Origin(str(path), line=line), hint)
-    for unknown in content.unknown:
-        times = f" ({unknown.count} times, here first)" if unknown.count > 1 else ""
-        problem = f'the field "{unknown.name}" of {unknown.message} is unknown and ignored{times}'
-        where = Origin(str(path), line=unknown.line)
-        warn(Problem("DV210", problem, where, "make sure that the network works without it"))
+    _warn_of_unknown(content, path)
     state = (net.state.level if level is None else level, frozenset((*net.state.stage, *stages)))
     layers = _new_layers(content, path) if net.layer else _old_layers(content, path)
     kept = (layer for layer in layers if _is_included(layer, *state))
     return tuple(chain(_header_inputs(content, path), kept))
+
+
+def _warn_of_unknown(content: text.ParsedText, path: Path) -> None:
+    """Warn of the fields that are ignored; the others are in a layer's settings, whose reader refuses them."""
+    counts: dict[tuple[str, str], tuple[int, int]] = {}
+    for unknown in content.unknown:
+        if unknown.message in RULES:
+            problem = f'the field "{unknown.name}" of {unknown.message}, which chooses layers, is unknown'
+            known = message_type(unknown.message).DESCRIPTOR.fields_by_name
+            hint = suggestion(unknown.name, known) or "remove it if the layers stay the same"
+            raise ModelError.of("DV212", problem, Origin(str(path), line=unknown.line), hint)
+        key = (unknown.message, unknown.name)
+        if is_ignored(unknown):
+            line, count = counts.get(key, (unknown.line, 0))
+            counts[key] = line, count + unknown.count
+    for key, (line, count) in counts.items():
+        times = f" ({count} times, here first)" if count > 1 else ""
+        what = f"is one of {FORKS[key]}'s" if key in FORKS else "is unknown"
+        problem = f'the field "{key[1]}" of {key[0]} {what} and ignored{times}'
+        where = Origin(str(path), line=line)
+        warn(Problem("DV210", problem, where, "make sure that the network works without it"))
+
+
+def is_ignored(unknown: text.Unknown) -> bool:
+    """Whether a field that Caffe does not have changes no result: it is in no layer's settings, a known fork's, or for training."""
+    is_setting = unknown.group.endswith("_param") and unknown.message != "FillerParameter"
+    return not is_setting or (unknown.message, unknown.name) in FORKS
+
+
+def _unknown_in_layers(content: text.ParsedText) -> dict[tuple[str, int], tuple[text.Unknown, ...]]:
+    fields: dict[tuple[str, int], tuple[text.Unknown, ...]] = {}
+    for unknown in content.unknown:
+        fields[unknown.within] = (*fields.get(unknown.within, ()), unknown)
+    return fields
 
 
 def _read_text(path: Path) -> str:
@@ -118,14 +159,17 @@ def _header_inputs(content: text.ParsedText, path: Path) -> Iterator[CaffeLayer]
 
 
 def _new_layers(content: text.ParsedText, path: Path) -> Iterator[CaffeLayer]:
+    unknown = _unknown_in_layers(content)
     for index, message in enumerate(content.message.layer):
         name = message.name or (message.top[0] if message.top else "")
         origin = Origin(str(path), name, message.type, content.lines["layer", index])
         shared = tuple(spec.name for spec in message.param)
-        yield CaffeLayer(name, message.type, tuple(message.bottom), tuple(message.top), shared, message, origin)
+        bottoms, tops, fields = tuple(message.bottom), tuple(message.top), unknown.get(("layer", index), ())
+        yield CaffeLayer(name, message.type, bottoms, tops, shared, message, origin, fields)
 
 
 def _old_layers(content: text.ParsedText, path: Path) -> Iterator[CaffeLayer]:
+    unknown = _unknown_in_layers(content)
     for index, message in enumerate(content.message.layers):
         word = content.words.get(("layers", index, "type"), "")
         if not word and message.HasField("type"):
@@ -134,7 +178,8 @@ def _old_layers(content: text.ParsedText, path: Path) -> Iterator[CaffeLayer]:
         name = message.name or (message.top[0] if message.top else "")
         origin = Origin(str(path), name, type, content.lines["layers", index])
         shared = tuple(message.param)
-        yield CaffeLayer(name, type, tuple(message.bottom), tuple(message.top), shared, _as_new(message), origin)
+        bottoms, tops, fields = tuple(message.bottom), tuple(message.top), unknown.get(("layers", index), ())
+        yield CaffeLayer(name, type, bottoms, tops, shared, _as_new(message), origin, fields)
 
 
 def _as_new(old: Any) -> Any:

@@ -2,17 +2,18 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
-from cnn_convertor.errors import ModelError, Problem, SettingsError, UnsupportedError, warn
+from cnn_convertor.errors import ModelError, Problem, SettingsError, UnsupportedError, suggestion, warn
 from cnn_convertor.frontends import chw_nodes
 from cnn_convertor.frontends import nchw as blobs
 from cnn_convertor.frontends.builder import Builder
-from cnn_convertor.frontends.caffe.definition import CaffeLayer, setting
+from cnn_convertor.frontends.caffe.definition import CaffeLayer, is_ignored, setting
 from cnn_convertor.frontends.caffe.parameters import Blob
 from cnn_convertor.frontends.caffe.schema import SKIPPED, values
 from cnn_convertor.frontends.caffe.sharing import SharedWeights
+from cnn_convertor.frontends.caffe.text import Unknown
 from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.readers import Registry, Settings
 from cnn_convertor.ir.constant import Constant
@@ -107,11 +108,27 @@ class CaffeReading:
             raise self.unsupported(
                 f"the setting{plural} {', '.join(left)} cannot be converted", "remove it if the results stay the same"
             )
+        for unknown in self.layer.unknown:
+            self._check_known(unknown)
         for field, _ in self.layer.message.ListFields():
             is_parameter = field.name.endswith("_param") and field.message_type.full_name != SKIPPED
             if is_parameter and field.name != self.group:
                 problem = f'"{field.name}" does not belong to a layer of this type and is ignored'
                 warn(Problem("DV210", problem, self.layer.origin))
+
+    def _check_known(self, unknown: Unknown) -> None:
+        """Refuse a field that Caffe does not have among the layer's settings, or where the settings' name is misspelled."""
+        if not self.group:
+            return
+        where = replace(self.layer.origin, line=unknown.line)
+        if unknown.group == self.group and not is_ignored(unknown):
+            known = getattr(self.layer.message, self.group).DESCRIPTOR.fields_by_name
+            near = suggestion(unknown.name, known)
+            hint = f"remove it if the results stay the same{near and f', or correct its name: {near}'}"
+            name = f"{self.group}.{unknown.name}"
+            raise UnsupportedError.of("DV302", f"the setting {name} is not one of Caffe's", where, hint)
+        if not unknown.group and (hint := suggestion(unknown.name, [self.group], strict=True)):
+            raise UnsupportedError.of("DV302", f'the field "{unknown.name}" is not one of Caffe\'s', where, hint)
 
     # --- inputs
 

@@ -42,10 +42,15 @@ class TextToken(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A field that the schema does not have. line: of the first one; count: of all."""
+    """A field that the schema does not have. line: of the first one; count: of all in the same place.
+
+    within: the message's own field around it, by (name, index). group: the field inside that one, where it is not in there itself.
+    """
 
     message: str
     name: str
+    within: tuple[str, int]
+    group: str
     line: int
     count: int
 
@@ -127,8 +132,9 @@ class _TextReader:
     token: TextToken
     line: int = 1
     field_key: tuple[str, int] = ("", 0)
+    group: str = ""
     lines: dict[tuple[str, int], int] = field(default_factory=dict)
-    unknown: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    unknown: dict[tuple[str, str, tuple[str, int], str], tuple[int, int]] = field(default_factory=dict)
     words: dict[tuple[str, int, str], str] = field(default_factory=dict)
 
     # --- tokens
@@ -175,7 +181,7 @@ class _TextReader:
         described = message.DESCRIPTOR.fields_by_name.get(name.text)
         inner = None if described is None else described.message_type
         if described is None or (inner is not None and inner.name == "BlobProto"):
-            self.note_unknown(message.DESCRIPTOR.name, name)
+            self.note_unknown(message.DESCRIPTOR.name, name, depth)
             self.skip_value()
             return
         if inner is not None and inner.full_name == SKIPPED:
@@ -185,6 +191,8 @@ class _TextReader:
             index = len(getattr(message, name.text)) if is_repeated(described) else 0
             self.field_key = (name.text, index)
             self.lines.setdefault(self.field_key, name.line)
+        elif depth == 1:
+            self.group = name.text
         colon = self.take_mark(":")
         if described.message_type is None and not colon:
             raise self.error(f'a colon is missing after "{name.shown}"')
@@ -280,9 +288,11 @@ class _TextReader:
 
     # --- unknown fields
 
-    def note_unknown(self, message: str, name: TextToken) -> None:
-        line, count = self.unknown.get((message, name.text), (name.line, 0))
-        self.unknown[message, name.text] = line, count + 1
+    def note_unknown(self, message: str, name: TextToken, depth: int) -> None:
+        within = self.field_key if depth > 0 else ("", 0)
+        key = (message, name.text, within, self.group if depth > 1 else "")
+        line, count = self.unknown.get(key, (name.line, 0))
+        self.unknown[key] = line, count + 1
 
     def skip_value(self) -> None:
         """Skip a value of any kind."""

@@ -39,7 +39,7 @@ def _batch_norm(layer: FormulaLayer, x: Blob) -> Blob:
         factor = 1 / total if total else 0.0
         mean, variance = (on_channels(values * factor, x) for values in layer.weights[:2])
     y = (x - mean) / np.sqrt(variance + settings.eps)
-    if settings.scale_bias:
+    if settings.scale_bias or settings.HasField("scale_filler") or settings.HasField("bias_filler"):
         y = y * on_channels(layer.weights[3], x) + on_channels(layer.weights[4], x)
     return np.asarray(y)
 

@@ -17,7 +17,7 @@ def _sizes(settings: Any, name: str, short: str, default: int) -> Pair:
     return sizes[0], sizes[-1]
 
 
-@computes("Convolution", "DepthwiseConvolution", "ConvolutionDepthwise")
+@computes("Convolution", "DepthwiseConvolution", "ConvolutionDepthwise", "DepthWiseConv", "DepthwiseConv")
 def _convolution(layer: FormulaLayer, x: Blob) -> Blob:
     """y[o, h, w] = sum over c, i, j of weight[o, c, i, j] * x[c, h*s + i*d - p, w*s + j*d - p], in each group."""
     settings = layer.message.convolution_param

@@ -233,6 +233,12 @@ def test_unknown_fields_are_a_warning_with_file_and_line(load: Any) -> None:
     assert '"quick" of LayerParameter is unknown and ignored (2 times, here first)' in problem.message
 
 
+@pytest.mark.parametrize("field", ["include { stages: 'a' }", "exclude { min_levels: 1 }"])
+def test_a_rule_with_an_unknown_field_is_an_error(field: str, load: Any) -> None:
+    with pytest.raises(ModelError, match=r"DV212.*which chooses layers, is unknown(.|\n)*did you mean"):
+        load(INPUT + relu("a", "x", "y", f"\n {field}"))
+
+
 # --- files
 
 

@@ -24,6 +24,7 @@ from frontends.caffe import layer_texts
 from frontends.caffe import test_detection as detection
 from frontends.caffe import test_layer_refusals as refused
 from frontends.caffe import test_layers as layers
+from frontends.caffe.test_limits import CONVOLUTIONS, DEPTHWISE
 from frontends.loading import load_caffe
 from frontends.reasons import PACKAGE, is_said, reasons
 from reference import ir_reference
@@ -75,9 +76,11 @@ NO_EFFECT: Mapping[tuple[str, str], str] = {
 REFUSED: Mapping[tuple[str, str], str] = {
     ("Pooling", "dilation"): "DV302",
     ("ReLU6", "negative_slope"): "DV302",
-    **{(type, "axis"): "DV302" for type in ("Convolution", "ConvolutionDepthwise", "DepthwiseConvolution", "Deconvolution")},
-    **{(type, "group"): "DV302" for type in ("ConvolutionDepthwise", "DepthwiseConvolution")},
+    **{(type, "axis"): "DV302" for type in CONVOLUTIONS},
+    **{(type, "group"): "DV302" for type in DEPTHWISE},
 }  # fmt: skip
+# Settings for training in other layers.
+ALSO_READ = {("Dropout", "dropout_ratio"), ("BatchNorm", "scale_filler"), ("BatchNorm", "bias_filler")}
 ENGINE = "engine"  # which library does the work
 # Of each kind of field, what is tried beside the value in the case.
 WHOLE = (0, 1, 2, 3, -1, 5, 20)
@@ -216,16 +219,14 @@ def test_each_field_is_read_or_refused_or_has_no_effect(tmp_path: Path) -> None:
     for (type, name), outcomes in found.items():
         if (type, name) in REFUSED:
             assert REFUSED[type, name] in outcomes and "differs" not in outcomes, (type, name)
-        elif (type, name) in NO_EFFECT or name == ENGINE or (name in HARMLESS and type != "Dropout"):
+        elif (type, name) in NO_EFFECT or name == ENGINE or (name in HARMLESS and (type, name) not in ALSO_READ):
             assert outcomes == {"same"}, (type, name)
         else:  # another result, or weights of another shape, or a contradiction to the other settings
             assert outcomes - {"same"}, f"{name} of {type} has no effect"
             assert name in SETTINGS[type] or name in ("nms_threshold", "eta", "top_k"), (
                 f"{name} of {type} is on no page"
             )
-    assert {type for type, _ in found} >= {type for type in SETTINGS if asked_by_type()[type]} - {
-        "DepthwiseConvolution"
-    }
+    assert {type for type, _ in found} >= {type for type in SETTINGS if asked_by_type()[type]} - {*DEPTHWISE}
 
 
 # --- what is compared ----------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -264,3 +265,34 @@ def test_an_unpooling_is_not_blamed_for_the_pooling_before_it(load: Any) -> None
 def test_settings_of_another_type_are_left_out_with_a_warning(load: Any) -> None:
     with pytest.warns(ConvertorWarning, match='"pooling_param" does not belong to a layer of this type'):
         load(HEADER + layer("ReLU", "pooling_param { kernel_size: 2 }"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "says", "hint"),
+    [
+        ("convolution_param { num_output: 4 kernel_size: 1\n dilations: 2 }", "convolution_param.dilations is not one of", 'did you mean "dilation"'),
+        ("convolution_param { num_output: 4 kernel_size: 1\n zebra { a: 1 } }", "convolution_param.zebra is not one of", "remove it"),
+        ("convolution_param { num_output: 4 kernel_size: 1 }\n convolutionparam { pad: 1 }", '"convolutionparam" is not one of', "did you mean"),
+    ],
+)  # fmt: skip
+def test_a_field_that_caffe_does_not_have_is_refused_in_a_layers_own_settings(
+    fields: str, says: str, hint: str, load: Any
+) -> None:
+    with warnings.catch_warnings(), pytest.raises(UnsupportedError) as caught:
+        warnings.simplefilter("ignore", ConvertorWarning)
+        load(HEADER + layer("Convolution", fields), {"l": [np.ones((4, 4, 1, 1)), np.ones(4)]})
+    (problem,) = caught.value.problems
+    assert problem.code == "DV302" and says in problem.message and hint in problem.hint
+    assert problem.where is not None and (problem.where.layer, problem.where.line) == ("l", HEADER.count("\n") + 2)
+
+
+def test_a_field_of_a_known_fork_is_left_out_with_a_warning(load: Any) -> None:
+    settings = 'convolution_param { num_output: 4 kernel_size: 1 conv_algos_override: "1,1,1" }'
+    with pytest.warns(ConvertorWarning, match=r"is one of NVCaffe's and ignored"):
+        load(HEADER + layer("Convolution", settings), {"l": [np.ones((4, 4, 1, 1)), np.ones(4)]})
+
+
+def test_a_field_that_caffe_does_not_have_is_left_out_where_only_training_needs_it(load: Any) -> None:
+    settings = "convolution_param { num_output: 4 kernel_size: 1 weight_filler { gain: 2 } } param { frozen: true }"
+    with pytest.warns(ConvertorWarning, match='"gain" of FillerParameter is unknown and ignored'):
+        load(HEADER + layer("Convolution", settings), {"l": [np.ones((4, 4, 1, 1)), np.ones(4)]})

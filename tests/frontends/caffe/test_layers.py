@@ -169,12 +169,15 @@ LAYERS: dict[str, tuple[str, list[Array], Array]] = {
         [],
         (MAP - MAP.mean((1, 2), keepdims=True)) / np.sqrt(MAP.var((1, 2), keepdims=True) + 0.5),
     ),
-    "batch norm with scale": (
-        layer("BatchNorm", "batch_norm_param { scale_bias: true eps: 0.5 }"),
-        [OTHER * 4, FOUR**2 * 4, np.array([4.0]), FOUR, OTHER],
-        (MAP - OTHER[:, None, None]) / np.sqrt(FOUR[:, None, None] ** 2 + 0.5) * FOUR[:, None, None]
-        + OTHER[:, None, None],
-    ),
+    **{
+        f"batch norm with {setting}": (
+            layer("BatchNorm", f"batch_norm_param {{ {setting} eps: 0.5 }}"),
+            [OTHER * 4, FOUR**2 * 4, np.array([4.0]), FOUR, OTHER],
+            (MAP - OTHER[:, None, None]) / np.sqrt(FOUR[:, None, None] ** 2 + 0.5) * FOUR[:, None, None]
+            + OTHER[:, None, None],
+        )
+        for setting in ("scale_bias: true", 'scale_filler { type: "constant" value: 1 }', "bias_filler { value: 0 }")
+    },
     "scale of rows": (layer("Scale", "scale_param { axis: 2 }"), [np.arange(6.0)], MAP * np.arange(6.0)[:, None]),
     "scale of columns with bias": (
         layer("Scale", "scale_param { axis: -1 bias_term: true }"),
@@ -419,7 +422,7 @@ LAYERS: dict[str, tuple[str, list[Array], Array]] = {
             [TALL, np.arange(8.0)],
             correlated(MAP, TALL, stride=(2, 3), pad=(1, 2)) + column(*range(8)),
         )
-        for type in ("ConvolutionDepthwise", "DepthwiseConvolution")
+        for type in ("ConvolutionDepthwise", "DepthwiseConvolution", "DepthWiseConv", "DepthwiseConv")
     },
     **{
         f"dilated {type}": (
@@ -429,7 +432,7 @@ LAYERS: dict[str, tuple[str, list[Array], Array]] = {
             [SMALL],
             correlated(MAP, SMALL, stride=(2, 2), pad=(1, 1), dilation=3),
         )
-        for type in ("ConvolutionDepthwise", "DepthwiseConvolution")
+        for type in ("ConvolutionDepthwise", "DepthwiseConvolution", "DepthWiseConv", "DepthwiseConv")
     },
     "dilated deconvolution": (
         layer("Deconvolution", "convolution_param { num_output: 3 kernel_size: 2 dilation: 3 bias_term: false }"),

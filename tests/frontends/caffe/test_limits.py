@@ -21,8 +21,9 @@ from examples.caffemodel import write
 from verification.trials import config
 
 SETTINGS = {type: {*registry[type].settings, *registry[type].ignores} for type in registry}
-CONVOLUTIONS = ("Convolution", "ConvolutionDepthwise", "DepthwiseConvolution", "Deconvolution")
-FORWARD, DEPTHWISE = CONVOLUTIONS[:3], CONVOLUTIONS[1:3]
+DEPTHWISE = ("ConvolutionDepthwise", "DepthwiseConvolution", "DepthWiseConv", "DepthwiseConv")
+FORWARD = ("Convolution", *DEPTHWISE)
+CONVOLUTIONS = (*FORWARD, "Deconvolution")
 
 
 class Limit(NamedTuple):
@@ -110,6 +111,7 @@ LIMITS = [
     Limit("LRN", "local_size", "lrn_param { %s }", "local_size: 5", "local_size: 6", "DV206"),
     Limit("BN", "bn_mode", "bn_param { %s }", "bn_mode: INFERENCE", "bn_mode: LEARN", "DV302"),
     Limit("BatchNorm", "scale_bias", "batch_norm_param { %s }", "scale_bias: true", "scale_bias: true use_global_stats: false", "DV302"),
+    *(Limit("BatchNorm", f"{name}_filler", "batch_norm_param { %s }", f"{name}_filler {{ }}", f"{name}_filler {{ }} use_global_stats: false", "DV302") for name in ("scale", "bias")),
     Limit("BatchNorm", "use_global_stats", "batch_norm_param { %s }", "use_global_stats: false", "scale_bias: true use_global_stats: false", "DV302"),
     # --- axes
     *(whole(type, "axis", message, 3) for type, message in (

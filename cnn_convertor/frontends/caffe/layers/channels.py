@@ -66,24 +66,34 @@ def _channels(x: CaffeBlob) -> int:
 
 
 @caffe.reads(
-    "BatchNorm", group="batch_norm_param", settings="scale_bias eps use_global_stats",
+    "BatchNorm", group="batch_norm_param", settings="scale_bias scale_filler bias_filler eps use_global_stats",
     makes=[ops.MeanVarianceNorm, ops.BatchNorm], limits="scale_bias: with use_global_stats",
 )  # fmt: skip
 def read_batch_norm(reading: CaffeReading) -> CaffeBlob:
     x = reading.input
+    has_scale = _has_scale(reading)
     if not reading.take("use_global_stats", True):
-        if reading.take("scale_bias"):
+        if has_scale:
             raise reading.unsupported("statistics of the input itself together with scale_bias cannot be converted")
         return reading.add(ops.MeanVarianceNorm((Axis.HEIGHT, Axis.WIDTH), reading.take("eps")), reading.as_plain(x))
     shape = (_channels(x),)
-    # With scale_bias, as in NVIDIA's fork, the layer holds the weights of the Scale layer that usually follows.
-    further = [shape, shape] if reading.take("scale_bias") else []
+    further = [shape, shape] if has_scale else []
     mean, variance, factor, *rest = reading.constants(shape, shape, (1,), *further)
     total = float(factor.load()[0])
     factors = np.full(shape, 1 / total if total else 0.0)
     gamma, beta = rest or (None, None)
     op = ops.BatchNorm(mean.scale_rows(factors), variance.scale_rows(factors), gamma, beta, reading.take("eps"))
     return over_channels(reading, x, _channel_axis(x), op)
+
+
+def _has_scale(reading: CaffeReading) -> bool:
+    """Whether the layer, as in NVIDIA's fork, holds the weights of the Scale layer that usually follows.
+
+    That fork takes the fillers of these weights for scale_bias.
+    """
+    scale_bias = reading.take("scale_bias")
+    reading.take_each("scale_filler", "bias_filler")
+    return bool(scale_bias or reading.gives("scale_filler") or reading.gives("bias_filler"))
 
 
 @caffe.reads(

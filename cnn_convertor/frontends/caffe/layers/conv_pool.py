@@ -25,8 +25,8 @@ def read_convolution(reading: CaffeReading) -> CaffeBlob:
 
 
 @caffe.reads(
-    "DepthwiseConvolution", "ConvolutionDepthwise", group="convolution_param", settings=CONVOLUTION, makes=[ops.Conv2d],
-    limits=f"{ON_PIXELS}; as many groups as channels",
+    "DepthwiseConvolution", "ConvolutionDepthwise", "DepthWiseConv", "DepthwiseConv", group="convolution_param",
+    settings=CONVOLUTION, makes=[ops.Conv2d], limits=f"{ON_PIXELS}; as many groups as channels",
 )  # fmt: skip
 def read_depthwise_convolution(reading: CaffeReading) -> CaffeBlob:
     channels = reading.shape(_convolved(reading)).channels
