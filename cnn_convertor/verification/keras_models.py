@@ -235,7 +235,7 @@ def _known_layers(keras: ModuleType) -> dict[str, Tensor]:
         return type(layer.__name__, (layer,), {"from_config": staticmethod(from_config)})
 
     known = {layer.__name__: tolerant(layer) for layer in (keras.layers.DepthwiseConv2D, keras.layers.Conv2DTranspose)}
-    return known | _layers_of_applications(keras)
+    return known | _layers_of_applications(keras) | _layers_of_packages(keras)
 
 
 def _layers_of_applications(keras: ModuleType) -> dict[str, Tensor]:
@@ -249,6 +249,44 @@ def _layers_of_applications(keras: ModuleType) -> dict[str, Tensor]:
         with suppress(ImportError, AttributeError):
             layers[layer] = getattr(import_module(f"{keras.__name__}.src.applications.{module}"), layer)
     return layers
+
+
+def _layers_of_packages(keras: ModuleType) -> dict[str, Tensor]:
+    """Layers of TensorFlow Addons, which compute what Keras's own do, and of keras_contrib: registered name -> class."""
+    import tensorflow as tf
+
+    group: Any = keras.layers.GroupNormalization
+    base: Any = keras.layers.Layer
+
+    class EachChannel(group):  # type: ignore[misc]  # Keras has no types
+        def __init__(self, **config: Any) -> None:
+            super().__init__(**{**config, "groups": -1})
+
+    class InstanceNormalization(base):  # type: ignore[misc]  # Keras has no types
+        """Of keras_contrib: (x - mean) / (deviation + epsilon), of each channel, or of each sample for axis None."""
+
+        def __init__(self, **config: Any) -> None:
+            super().__init__(name=config["name"])
+            self.config = config
+
+        def build(self, shape: Any) -> None:
+            size = 1 if self.config["axis"] is None else shape[self.config["axis"]]
+            names = {"gamma": "scale", "beta": "center"}
+            self.arrays = {
+                name: self.add_weight(shape=(size,), name=name) for name in names if self.config[names[name]]
+            }
+
+        def call(self, x: Tensor) -> Tensor:
+            axis, rank = self.config["axis"], len(x.shape)
+            kept = None if axis is None else axis % rank
+            mean, variance = tf.nn.moments(x, [n for n in range(1, rank) if n != kept], keepdims=True)
+            y = (x - mean) / (tf.sqrt(variance) + self.config["epsilon"])
+            wide = [-1 if n == (rank - 1 if kept is None else kept) else 1 for n in range(rank)]
+            y = y * tf.reshape(self.arrays["gamma"], wide) if "gamma" in self.arrays else y
+            return y + tf.reshape(self.arrays["beta"], wide) if "beta" in self.arrays else y
+
+    instance = {"InstanceNormalization": InstanceNormalization}
+    return {"Addons>GroupNormalization": group, "Addons>InstanceNormalization": EachChannel, **instance}
 
 
 # --- custom layers -------------------------------------------------------------------------------------------------------

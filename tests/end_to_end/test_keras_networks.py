@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -141,6 +142,65 @@ def test_layers_that_applications_define_are_found_in_h5(keras: Any, tmp_path: P
     source = keras.Input((4, 4, 8))
     model = keras.Model(source, LayerScale(1.0, 8)(keras.layers.Conv2D(8, 1)(source)))
     model.save(tmp_path / "m.h5")
+    assert verify(config(tmp_path / "m.h5"), samples=2).passed
+
+
+@pytest.mark.parametrize("suffix", ["h5", "keras"])
+@pytest.mark.parametrize("package", ["keras", "tf_keras"])
+def test_layers_on_each_step_compute_what_keras_does(package: str, suffix: str, tmp_path: Path) -> None:
+    package_of_keras: Any = pytest.importorskip(package)
+    package_of_keras.utils.set_random_seed(1)
+    layers = package_of_keras.layers
+    x = source = package_of_keras.Input((6, 5, 4))
+    for layer in (
+        layers.Dense(6, activation="relu"),
+        layers.BatchNormalization(scale=False),
+        layers.LayerNormalization(),
+        layers.Dropout(0.5),
+        layers.Dense(3, use_bias=False),
+        layers.Softmax(axis=1),
+        layers.Dense(3, activation=layers.Softmax(axis=1)),
+    ):
+        x = layers.TimeDistributed(layer)(x)
+    model = package_of_keras.Model(source, x)
+    random = np.random.default_rng(2)
+    model.set_weights([random.uniform(0.5, 1.5, values.shape) for values in model.get_weights()])
+    model.save(tmp_path / f"m.{suffix}")
+    result = verify(config(tmp_path / f"m.{suffix}"), samples=2, layers=True)
+    assert result.passed and len(result.layers) >= 4
+
+
+@pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
+@pytest.mark.parametrize("name", ["Addons>GroupNormalization", "Addons>InstanceNormalization", "InstanceNormalization"])
+def test_normalizations_of_other_packages_are_verified(keras: Any, name: str, tmp_path: Path) -> None:
+    """Files as those packages write them: Keras's own GroupNormalization, under their names."""
+    kind = "GroupNormalization" if name.endswith("GroupNormalization") else "InstanceNormalization"
+    groups = {"groups": 2} if kind == "GroupNormalization" else {}
+    source = keras.Input((6, 5, 4))
+    model = keras.Model(source, keras.layers.GroupNormalization(2, name="x")(keras.layers.Conv2D(4, 1)(source)))
+    random = np.random.default_rng(2)
+    model.set_weights([random.uniform(0.5, 1.5, values.shape) for values in model.get_weights()])
+    model.save(tmp_path / "m.h5")
+    with h5py.File(tmp_path / "m.h5", "a") as file:
+        text = json.loads(file.attrs["model_config"])
+        layer = text["config"]["layers"][-1]
+        registered = {"registered_name": name} if ">" in name else {}
+        text["config"]["layers"][-1] = {
+            "class_name": name,
+            "name": "x",
+            "inbound_nodes": layer["inbound_nodes"],
+            "config": {
+                "name": "x",
+                "trainable": True,
+                "axis": -1,
+                "epsilon": 0.01,
+                "scale": True,
+                "center": True,
+                **groups,
+            },
+            **registered,
+        }
+        file.attrs["model_config"] = json.dumps(text)
     assert verify(config(tmp_path / "m.h5"), samples=2).passed
 
 

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from cnn_convertor.frontends.keras.model import KerasNetwork, LayerCall, LayerOutput
-from cnn_convertor.frontends.keras.variables import BATCH_NORMALIZATIONS
+from cnn_convertor.frontends.keras.variables import ADDONS, BATCH_NORMALIZATIONS
 from cnn_convertor.ir.ops import Axis, Order, Shape
 
 
@@ -77,6 +77,7 @@ class Rearranged(NamedTuple):
 
 DATA_FORMATS: Mapping[object, Axes] = {None: Axes.HWC, "channels_last": Axes.HWC, "channels_first": Axes.CHW}
 _WEAK = ("Flatten", "Concatenate")  # layers that work on any axes, whose settings are weak evidence
+NORMALIZATIONS = ("LayerNormalization", "GroupNormalization", "RMSNormalization", "InstanceNormalization", *ADDONS)
 # Layers and operations after which axes have another meaning.
 _ENDS = frozenset(
     {"Flatten", "Reshape", "Permute", "RepeatVector", "GlobalAveragePooling1D", "GlobalMaxPooling1D", "GlobalAveragePooling2D",
@@ -118,13 +119,13 @@ def _expected(call: LayerCall, rank: int) -> bool | None:
         return None
     if config.get("data_format") is not None:
         return str(config["data_format"]) == "channels_first"
-    if type in (*BATCH_NORMALIZATIONS, "Concatenate", "LayerNormalization", "GroupNormalization", "RMSNormalization"):
+    if type in (*BATCH_NORMALIZATIONS, "Concatenate", *NORMALIZATIONS):
         return _from_axis(config.get("axis", -1), rank)
     if type == "PReLU" and isinstance(config.get("shared_axes"), Sequence):
         pixels = tuple(map(str, config["shared_axes"]))
         last, first = (tuple(map(str, axes)) for axes in (range(1, rank - 1), range(2, rank)))
         return {last: False, first: True}.get(pixels)
-    return False if type in ("Dense", "MultiHeadAttention") or type.endswith("1D") else None
+    return False if type in ("Dense", "MultiHeadAttention", "TimeDistributed") or type.endswith("1D") else None
 
 
 def _from_axis(axis: Any, rank: int) -> bool | None:

@@ -16,6 +16,7 @@ from cnn_convertor.frontends.keras import (
     normalizations,
     reshape,
     resize,
+    wrappers,
 )
 from cnn_convertor.frontends.keras import operations as between_layers
 from cnn_convertor.frontends.keras.axes import Axes, Value, map_axes
@@ -35,14 +36,25 @@ from cnn_convertor.frontends.keras.reading import (
 )
 from cnn_convertor.frontends.keras.shape_hints import Sizes, known_shapes, wanted_channels
 from cnn_convertor.frontends.keras.unsupported import LAMBDAS, unsupported
-from cnn_convertor.frontends.keras.variables import BATCH_NORMALIZATIONS
+from cnn_convertor.frontends.keras.variables import ADDONS, BATCH_NORMALIZATIONS
 from cnn_convertor.frontends.readers import Settings
 
 # Importing them enters their readers in the registries.
-READERS = (between_layers, attention, convolutions, activations, inputs, merge, normalizations, reshape, resize)
+READERS = (
+    between_layers,
+    attention,
+    convolutions,
+    activations,
+    inputs,
+    merge,
+    normalizations,
+    reshape,
+    resize,
+    wrappers,
+)
 
-# Layers that packages other than Keras define for training.
-FROM_ELSEWHERE = frozenset({"FixedDropout", "StochasticDepth"})
+# Layers that packages other than Keras define.
+FROM_ELSEWHERE = frozenset({"FixedDropout", "StochasticDepth", *ADDONS})
 OPERATIONS_HARMLESS = frozenset({"name", "trainable", "dtype", "function", "training", "mask"})
 
 

@@ -172,6 +172,9 @@ class _Parser:
 
     def layer(self, data: Json, prefix: str, key: tuple[int, ...]) -> KerasLayer:
         type = self.field(data, "class_name", str)
+        registered = str(data.get("registered_name"))
+        if registered.startswith("Addons>"):
+            type = registered
         config = data.get("config")
         if type == SEQUENTIAL and isinstance(config, list):  # Keras before 2.2.3
             config = {"layers": config}

@@ -6,15 +6,20 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cnn_convertor.errors import Problem, warn
 from cnn_convertor.frontends import arithmetic
 from cnn_convertor.frontends.keras.axes import Axes, Value
 from cnn_convertor.frontends.keras.merge import ALIKE, combined
 from cnn_convertor.frontends.keras.reading import EPSILON, KerasReading, keras
-from cnn_convertor.frontends.keras.variables import BATCH_NORMALIZATIONS
+from cnn_convertor.frontends.keras.variables import ADDONS, BATCH_NORMALIZATIONS
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Array
 from cnn_convertor.ir.ops import Axis, BinaryOp, Op, Order, Shape
 
+EPSILON_OUTSIDE = (
+    "the package of this layer is not in the file: it is read as keras_contrib's, which adds epsilon to the deviation, where "
+    "other packages add it to the variance"
+)
 Numbers: TypeAlias = NDArray[np.floating[Any]] | float | None
 
 
@@ -141,7 +146,7 @@ def rms_normalization(reading: KerasReading) -> Value:
 
 
 @keras.reads(
-    "GroupNormalization", settings="axis groups epsilon scale center", makes=[ops.MeanVarianceNorm, ops.Scale],
+    "GroupNormalization", *ADDONS, settings="axis groups epsilon scale center", makes=[ops.MeanVarianceNorm, ops.Scale],
     limits="axis: the channels",
 )  # fmt: skip
 def group_normalization(reading: KerasReading) -> Value:
@@ -151,12 +156,42 @@ def group_normalization(reading: KerasReading) -> Value:
         reading.misfit(f"groups along axis {axis}, which is not the channels, are not supported", "use axis=-1")
     channels = reading.shape.channels
     groups = reading.take("groups", 32)
+    if reading.layer.type.endswith("InstanceNormalization"):
+        groups = -1
     groups = channels if groups == -1 else reading.integer("groups", 32)
     if channels % groups:
         reading.misfit(f"{channels} channels cannot be cut into {groups} groups")
     op = ops.MeanVarianceNorm(tuple(Axis), reading.number("epsilon", 1e-3), groups)
     roles = {"gamma": reading.flag("scale", True), "beta": reading.flag("center", True)}
     return _then_scaled(reading, op, *_parameters(reading, positions, roles))
+
+
+@keras.reads(
+    "InstanceNormalization", settings="axis epsilon scale center", makes=[ops.MeanVarianceNorm, ops.Scale],
+    limits="axis: the channels, or None",
+)  # fmt: skip
+def instance_normalization(reading: KerasReading) -> Value:
+    """Of keras_contrib: each channel, or for axis None each map, by its mean and its deviation + epsilon."""
+    axis, rank = reading.take("axis"), len(reading.sizes(reading.input))
+    along = (Axis.HEIGHT, Axis.WIDTH)
+    size, positions = 1, []
+    if axis is None:
+        along = tuple(Axis)
+    else:
+        positions, axes = map_axes_of(reading, axis)
+        if axes != (Axis.CHANNELS,) or rank == 1:
+            reading.misfit(
+                f"the normalization along axis {axis}, which is not a map's channels, is not supported", "use axis=-1"
+            )
+        size = reading.shape.channels
+    warn(
+        Problem("DV215", EPSILON_OUTSIDE, reading.origin, "compare the results with those of the code that trained it")
+    )
+    op = ops.MeanVarianceNorm(along, reading.number("epsilon", 1e-3), epsilon_outside=True)
+    wide = tuple(size if position in positions else 1 for position in range(rank))
+    present = {"gamma": reading.flag("scale", True), "beta": reading.flag("center", True)}
+    arrays = [reading.whole(role, (size,)).reshape(wide) if present[role] else None for role in present]
+    return _then_scaled(reading, op, *arrays)
 
 
 @keras.reads("UnitNormalization", settings="axis", makes=[ops.L2Normalize])

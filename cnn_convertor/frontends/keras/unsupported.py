@@ -25,7 +25,6 @@ ADVICE: Mapping[str, str] = {
     **dict.fromkeys(("Embedding", "ReversibleEmbedding"), "look the vectors up in the application, and start the network after it"),
     "Masking": "steps cannot be skipped: remove the layer and give all steps",
     "Lambda": "Python code is not converted: use layers (Rescaling, Multiply, Reshape), or define it as a custom layer",
-    "TimeDistributed": "use the layer on maps: Dense and Conv1D work on every step",
     **dict.fromkeys(("SpectralNormalization", "Wrapper"), _WRAPPER),
     **{f"{name}3D": _VOLUME for name in (
         "Conv", "SeparableConv", "MaxPooling", "AveragePooling", "GlobalMaxPooling", "GlobalAveragePooling", "UpSampling", "ZeroPadding",

@@ -44,6 +44,37 @@ def _projections(config: Mapping[str, Any]) -> tuple[Slot, ...]:
     return tuple(Slot(f"{name}/{role}", part=part) for name, part in parts.items() for role in roles)
 
 
+def wrapped(config: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Type and configuration of the layer that TimeDistributed calls; empty where it is none.
+
+    That layer counts the axes without the steps, but for the batch.
+    """
+    layer = config.get("layer")
+    layer = layer if isinstance(layer, Mapping) else {}
+    inner = layer.get("config")
+    return str(layer.get("class_name", "")), _with_steps(inner) if isinstance(inner, Mapping) else {}
+
+
+def _with_steps(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration, and those in it, with axes that are counted from the front one further."""
+    counted: dict[str, Any] = {}
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            counted[name] = _with_steps(value)
+        elif name == "axis" and isinstance(value, list):
+            counted[name] = [axis + 1 if type(axis) is int and axis > 0 else axis for axis in value]
+        elif name == "axis" and type(value) is int and value > 0:
+            counted[name] = value + 1
+        else:
+            counted[name] = value
+    return counted
+
+
+def _of_the_wrapped(config: Mapping[str, Any]) -> tuple[Slot, ...]:
+    return tuple(slot._replace(part="layer") for slot in slots(*wrapped(config)))
+
+
+ADDONS = ("Addons>GroupNormalization", "Addons>InstanceNormalization")  # of TensorFlow Addons
 BATCH_NORMALIZATIONS = ("BatchNormalization", "BatchNormalizationV1", "BatchNormalizationV2", "SyncBatchNormalization")
 
 _SLOTS: Mapping[str, Callable[[Mapping[str, Any]], tuple[Slot, ...]]] = {
@@ -52,13 +83,14 @@ _SLOTS: Mapping[str, Callable[[Mapping[str, Any]], tuple[Slot, ...]]] = {
     **dict.fromkeys(("SeparableConv1D", "SeparableConv2D"), _with_bias("depthwise_kernel", "pointwise_kernel")),
     "PReLU": lambda _: (Slot("alpha"),),
     "LayerNormalization": _scale_and_center,
-    "GroupNormalization": _scale_and_center,
+    **dict.fromkeys(("GroupNormalization", *ADDONS, "InstanceNormalization"), _scale_and_center),
     "RMSNormalization": lambda _: (Slot("scale"),),
     "Normalization": _normalization,
     "LayerScale": lambda _: (Slot("gamma"),),
     **dict.fromkeys(BATCH_NORMALIZATIONS, _batch_normalization),
     "Attention": lambda config: (Slot("scale"),) if config.get("use_scale") else (),
     "MultiHeadAttention": _projections,
+    "TimeDistributed": _of_the_wrapped,
 }
 
 

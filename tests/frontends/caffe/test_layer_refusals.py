@@ -278,8 +278,8 @@ def test_settings_of_another_type_are_left_out_with_a_warning(load: Any) -> None
 def test_a_field_that_caffe_does_not_have_is_refused_in_a_layers_own_settings(
     fields: str, says: str, hint: str, load: Any
 ) -> None:
-    with warnings.catch_warnings(), pytest.raises(UnsupportedError) as caught:
-        warnings.simplefilter("ignore", ConvertorWarning)
+    warnings.simplefilter("ignore", ConvertorWarning)  # pytest restores the filters after each test
+    with pytest.raises(UnsupportedError) as caught:
         load(HEADER + layer("Convolution", fields), {"l": [np.ones((4, 4, 1, 1)), np.ones(4)]})
     (problem,) = caught.value.problems
     assert problem.code == "DV302" and says in problem.message and hint in problem.hint

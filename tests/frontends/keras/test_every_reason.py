@@ -107,6 +107,8 @@ CASES: dict[str, Make] = {
     "input of five axes": source(6, 5, 4, 3),
     "input without channels": source(6, 5, None),
     "input without steps": source(None, 5),
+    "normalization of each row": single("InstanceNormalization", axis=2, epsilon=0.5),
+    "steps of a vector": net(FLAT, layer("TimeDistributed", "x", "flat", layer=layer("ReLU", "inner"))),
     "layer scale": single("LayerScale", np.ones(4), projection_dim=5),
     "normalization of an axis twice": single("Normalization", axis=[1, 1], mean=1.0, variance=1.0),
     "normalization of a word": single("Normalization", axis="first", mean=1.0, variance=1.0),

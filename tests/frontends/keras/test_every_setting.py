@@ -25,13 +25,13 @@ SETTINGS = {type: (*registry[type].settings, *registry[type].ignores - {"*"}) fo
 # read them (test_keras_layers.py), and tests of whole applications run them.
 NOT_IN_KERAS_3 = {
     "BatchNormalizationV1", "BatchNormalizationV2", "SyncBatchNormalization", "CustomScaleLayer", "FixedDropout", "LayerScale",
-    "StochasticDepth", "ThresholdedReLU",
+    "StochasticDepth", "ThresholdedReLU", "Addons>GroupNormalization", "Addons>InstanceNormalization", "InstanceNormalization",
 }  # fmt: skip
 # Types whose reading looks at no setting: what they do at random they do in training alone.
 RANDOM = {type for type in SETTINGS if type.startswith("Random")}
-# Begin every network; and those that Keras cannot save in .h5 files: augmentations, in training alone.
+# Begin every network; calls another layer (test_keras_networks.py); and those that Keras cannot save in .h5 files: augmentations, in training alone.
 IN_NO_TABLE = {
-    "InputLayer", "Layer",
+    "InputLayer", "Layer", "TimeDistributed",
     "RandomBrightness", "RandomColorDegeneration", "RandomPosterization", "RandomSaturation", "RandomSharpness", "RandomShear",
 }  # fmt: skip
 SINGLE = {type for type, *_ in networks.LAYERS}

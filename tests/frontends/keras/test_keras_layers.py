@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cnn_convertor.errors import ModelError, UnsupportedError
+from cnn_convertor.errors import ConvertorWarning, ModelError, UnsupportedError
 from cnn_convertor.frontends.keras.inputs import AUGMENTATIONS, DROPOUTS
 from cnn_convertor.ir import ops
 from frontends.keras.reading import read, refused
@@ -105,6 +105,33 @@ def test_layers_called_for_training_are_refused(model: Any, training: bool | Non
         assert read(path).outputs == ("drop",)
     else:
         assert "training=True" in refused(path)[0]
+
+
+@pytest.mark.parametrize("axis", [-1, 3, None])
+def test_keras_contribs_instance_normalization_adds_epsilon_to_the_deviation(
+    model: Any, numbers: Any, axis: int | None
+) -> None:
+    size = 1 if axis is None else 4
+    gamma, beta = numbers(size) + 2, numbers(size) - 1
+    path = model.single("InstanceNormalization", arrays=[gamma, beta], axis=axis, epsilon=0.5, scale=True, center=True)
+    with pytest.warns(ConvertorWarning, match="DV215: the package of this layer is not in the file"):
+        graph = read(path)
+    x, along = numbers(6, 5, 4) ** 2, (0, 1, 2) if axis is None else (0, 1)
+    expected = (x - x.mean(along, keepdims=True)) / (x.std(along, keepdims=True) + 0.5) * gamma + beta
+    np.testing.assert_allclose(ir_reference.run(graph, {"in": x})[graph.outputs[0]], expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["GroupNormalization", "InstanceNormalization"])
+def test_addons_add_epsilon_to_the_variance(model: Any, numbers: Any, name: str) -> None:
+    groups = {"groups": 2} if name == "GroupNormalization" else {}
+    gamma, beta = numbers(4) + 2, numbers(4) - 1
+    path = model.single(f"Addons>{name}", arrays=[gamma, beta], axis=-1, epsilon=0.5, scale=True, center=True, **groups)
+    graph = read(path)
+    x = numbers(6, 5, 4) ** 2
+    parts = x.reshape(6, 5, 2, 2) if groups else x[..., np.newaxis]
+    deviation = np.sqrt(parts.var((0, 1, 3), keepdims=True) + 0.5)
+    expected = ((parts - parts.mean((0, 1, 3), keepdims=True)) / deviation).reshape(6, 5, 4) * gamma + beta
+    np.testing.assert_allclose(ir_reference.run(graph, {"in": x})[graph.outputs[0]], expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize("type", ["BatchNormalizationV1", "BatchNormalizationV2", "SyncBatchNormalization"])

@@ -104,6 +104,7 @@ FREE: Mapping[str, str] = {
     "kernel_size": "large ones are cut up, and those that exceed the map are refused by Keras",
     **dict.fromkeys(("pool_size", "size", "n", "height", "width"), "what is too large for the device is done by the CPU"),
     **dict.fromkeys(("activation", "negative_slope", "max_value", "threshold"), "those that are refused are in test_every_setting.py"),
+    "layer": "has the limits of its own settings",
     "projection_dim": "is the number of channels",
     **dict.fromkeys(("query_shape", "key_shape", "value_shape", "flash_attention"), "change nothing"),
     **dict.fromkeys(("num_heads", "key_dim", "value_dim", "axes"), "any that Keras accepts"),
