@@ -12,6 +12,7 @@ from cnn_convertor.ir.graph import Graph, Node, shape_of
 from cnn_convertor.ir.ops import Input, Op, Shape
 
 _NODE: Final = 16_000  # steps of the budget for a layer or part of one: what all of a conversion does with it
+_UNKNOWN_TYPE: Final = "DV301"  # does not depend on sizes
 GUESS = Shape(256, 256, 3)  # for an input of unknown size: large enough for most windows after it
 
 
@@ -56,7 +57,8 @@ class Builder:
     """The graph under construction: unique names, shapes, and all problems in one error.
 
     A layer that cannot be read gets a placeholder (its output is assumed to look like its first input), so that later layers
-    are checked, too. Problems with their sizes are not reported, since they may follow from the guess.
+    are checked, too. Problems with their sizes are not reported, since they may follow from the guess. Behind an input of unknown
+    size, only types that cannot be read are.
     """
 
     def __init__(self) -> None:
@@ -65,6 +67,7 @@ class Builder:
         self._shapes: dict[str, Shape] = {}
         self._alike: dict[str, int] = {}  # name -> the last number that made it unique
         self._guessed: set[str] = set()
+        self._behind_unknown: set[str] = set()  # inputs of unknown size, and what follows from them
         self._placeholders: set[str] = set()
         self._cut: list[str] = []  # inputs of layers that cannot be read
         self._problems: list[Problem] = []
@@ -90,6 +93,8 @@ class Builder:
         self._nodes.append(node)
         if any(i in self._guessed for i in inputs):
             self._guessed.add(unique)
+        if not self._behind_unknown.isdisjoint(inputs):
+            self._behind_unknown.add(unique)
         return unique
 
     def shape(self, name: str) -> Shape:
@@ -138,14 +143,18 @@ class Builder:
         try:
             return read()
         except UnsupportedError as error:
-            self.report(error)
-            origins = dict.fromkeys(problem.where for problem in error.problems if problem.where)
+            problems = error.problems
+            if not self._behind_unknown.isdisjoint(inputs):
+                problems = tuple(problem for problem in problems if problem.code == _UNKNOWN_TYPE)
+            self._problems.extend(problems)
+            origins = dict.fromkeys(problem.where for problem in problems if problem.where)
         except ModelError as error:
             if isinstance(error, SettingsError) or not any(name in self._guessed for name in inputs):
                 self.report(error)
         for node in self._nodes[before:]:
             del self._shapes[node.name]
             self._guessed.discard(node.name)
+            self._behind_unknown.discard(node.name)
         del self._nodes[before:]
         name, origin = placeholder
         guess = self._shapes[inputs[0]] if inputs else GUESS
@@ -158,6 +167,8 @@ class Builder:
         self._placeholders.add(unique)
         if shape is None:
             self._guessed.add(unique)
+            if not inputs or not self._behind_unknown.isdisjoint(inputs):
+                self._behind_unknown.add(unique)
         self._cut += inputs
         return [unique]
 

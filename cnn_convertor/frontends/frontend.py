@@ -112,4 +112,4 @@ class Model(NamedTuple):
 
         data = None if not with_weights and self.may_lack_weights else self.data
         partial = self.frontend.read(self.definition, data, self.options)
-        return part_of(partial, self.inputs, self.outputs, Origin(str(self.definition)), self.lines)
+        return part_of(partial, self.inputs, self.outputs, Origin(str(self.definition)), self.lines, self.options.size)

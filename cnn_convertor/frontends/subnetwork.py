@@ -17,13 +17,15 @@ def part_of(
     outputs: Sequence[str],
     where: Origin,
     lines: Mapping[str, Origin] = {},
+    size: tuple[int, int] | None = None,
 ) -> PartialGraph:
     """The network between the named layers; empty: from its own inputs, to its own outputs.
 
     inputs: layers whose results become inputs, in place of what computes them. outputs: layers whose results are the outputs,
     in this order. A layer with several outputs gives all of them, the framework's own name of one output this one alone.
     Problems of other layers are dropped.
-    lines: where the ini file names them. Raises UsageError there, or at `where`, for names that no layer has, and for inputs of
+    lines: where the ini file names them. size: the (height, width) that the user gives for the network's input, which confirms
+    the guess for a layer that cannot be read, if all others can. Raises UsageError there, or at `where`, for names that no layer has, and for inputs of
     unknown size or that no output needs.
     """
     whole = partial.graph
@@ -40,6 +42,12 @@ def part_of(
     begins = set(chain.from_iterable(by_layer[name] for name in inputs))
     replaced = begins.difference({node.name for node in whole.inputs} - partial.placeholders)
     ends = tuple(chain.from_iterable(by_layer[name] for name in outputs))
+    if (
+        begins
+        and partial.placeholders <= begins
+        and all(whole.shape(name)[:2] == size for name in partial.placeholders)
+    ):
+        partial = replace(partial, guessed=frozenset())
     if inputs:
         own = tuple(name for name in whole.outputs if name not in partial.cut) or whole.outputs
         partial, ends = _begun(partial, begins), ends or own
@@ -47,7 +55,8 @@ def part_of(
     for name in inputs:
         if not partial.guessed.isdisjoint(by_layer[name]):
             problem = f'[INPUT] inputs: the size of the result of "{name}" is unknown'
-            raise UsageError.of("DV117", problem, begin, "begin behind a later layer")
+            hint = "begin behind a later layer, or give the result's size with width_override and height_override"
+            raise UsageError.of("DV117", problem, begin, hint)
         if not any(output in part.graph for output in by_layer[name]):
             problem = f'[INPUT] inputs: no output needs the result of "{name}"'
             raise UsageError.of("DV117", problem, begin, "leave the name out, or name another layer")

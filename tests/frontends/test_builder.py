@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from cnn_convertor.errors import Origin, UnsupportedError
+from cnn_convertor.errors import ConvertorError, ModelError, Origin, UnsupportedError
 from cnn_convertor.frontends.builder import Builder
-from cnn_convertor.ir.ops import Identity
+from cnn_convertor.ir.ops import Identity, Shape
 
 WHERE = Origin("net")
 
@@ -25,3 +25,21 @@ def test_nodes_of_a_layer_that_fails_midway_are_forgotten() -> None:
     (second,) = builder.read([first], fail_midway, ("second", WHERE))
     partial = builder.finish([second])
     assert {node.name for node in partial.graph.nodes} == {first, second} == partial.guessed
+
+
+def test_behind_an_input_of_unknown_size_only_types_are_reported() -> None:
+    builder = Builder()
+
+    def fails(code: str, error: type[ConvertorError] = UnsupportedError) -> Callable[[], Sequence[str]]:
+        def read() -> Sequence[str]:
+            raise error.of(code, "no", WHERE)
+
+        return read
+
+    (source,) = builder.read((), fails("DV206", ModelError), ("source", WHERE))
+    (first,) = builder.read([source], fails("DV302"), ("first", WHERE))
+    (second,) = builder.read([first], fails("DV301"), ("second", WHERE))
+    (known,) = builder.read((), fails("DV206", ModelError), ("known", WHERE), Shape(1, 2, 3))
+    (last,) = builder.read([known], fails("DV302"), ("last", WHERE))
+    partial = builder.finish([second, last])
+    assert [problem.code for problem in partial.problems] == ["DV206", "DV301", "DV302"]

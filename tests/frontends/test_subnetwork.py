@@ -121,6 +121,20 @@ def test_a_network_begins_behind_a_layer_that_cannot_be_read_if_its_size_is_know
         part_of(partial, ("pool",), ("prob",), INI)
 
 
+def test_a_size_that_the_user_gives_confirms_the_guess_for_a_layer_that_cannot_be_read(tmp_path: Path) -> None:
+    rescaled = HEAD.replace('type: "Pooling"', 'type: "Mine"')
+    partial = read(tmp_path, rescaled)
+    height, width, _ = partial.graph.shape("pool")
+    begun = part_of(partial, ("pool",), ("prob",), INI, size=(height, width))
+    assert begun.require_complete().output_names == ("prob",) and not begun.guessed
+    for size in ((height + 1, width), None):
+        with pytest.raises(UsageError, match=r'the size of the result of "pool" is unknown'):
+            part_of(partial, ("pool",), ("prob",), INI, size=size)
+    two = read(tmp_path, rescaled.replace('type: "ReLU"', 'type: "Mine"'))
+    with pytest.raises(UsageError, match=r'the size of the result of "pool" is unknown'):
+        part_of(two, ("pool",), ("prob",), INI, size=(height, width))
+
+
 def test_an_input_that_no_output_needs_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r'no output needs the result of "rest"'):
         part_of(read(tmp_path, HEAD), ("relu", "rest"), ("prob",), INI)
