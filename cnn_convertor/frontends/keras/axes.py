@@ -54,7 +54,7 @@ class Axes(Enum):
 class Value(NamedTuple):
     """A tensor: the node that computes it, and its axes.
 
-    sizes: of a tensor of MANY axes. origin: the tensor that this one rearranges, if any.
+    node: empty for a tensor without elements. sizes: of such a tensor, and of one of MANY axes. origin: the tensor that this one rearranges, if any.
     """
 
     node: str

@@ -55,6 +55,7 @@ READERS = (
 
 # Layers that packages other than Keras define.
 FROM_ELSEWHERE = frozenset({"FixedDropout", "StochasticDepth", *ADDONS})
+JOINING = (merge.concatenate, between_layers.shapes.concatenate)  # which take tensors without elements
 OPERATIONS_HARMLESS = frozenset({"name", "trainable", "dtype", "function", "training", "mask"})
 
 
@@ -88,7 +89,14 @@ class _Assembly:
     def read(self) -> PartialGraph:
         for call in self._network.calls:
             self._values[call.number] = self._read(call)
-        return self._builder.finish([self._value(output).node for output in self._network.outputs])
+        outputs = [self._value(output) for output in self._network.outputs]
+        for output, value in zip(self._network.outputs, outputs, strict=True):
+            if not value.node:
+                where = self._origin(self._network.calls[output.call])
+                self._builder.report(
+                    UnsupportedError.of("DV302", "an output of the network has no elements", where, "leave it out")
+                )
+        return self._builder.finish([value.node for value in outputs if value.node])
 
     @property
     def axes(self) -> dict[str, Axes]:
@@ -123,7 +131,8 @@ class _Assembly:
         axes = self._known_axes(call)
         shape = None if axes is None else axes.shape(self._shapes[call.layer.name])
         placeholder = (call.layer.name, self._origin(call))
-        nodes = self._builder.read([value.node for value in inputs], read, placeholder, shape, channels)
+        sources = [value.node for value in inputs if value.node]
+        nodes = self._builder.read(sources, read, placeholder, shape, channels)
         if len(values) > 1:
             names = [(value.node, f"{call.layer.name}:{number}") for number, value in enumerate(values)]
             self._builder.name_outputs(self._origin(call), names)
@@ -131,7 +140,9 @@ class _Assembly:
             return values
         if axes is not None:
             return [Value(nodes[0], axes)]
-        like = inputs[0] if inputs else Value("", map_axes(self._network, LayerOutput(call.number)))
+        like = next((value for value in inputs if value.node), None) or Value(
+            "", map_axes(self._network, LayerOutput(call.number))
+        )
         return [like.computed_by(nodes[0])]
 
     def _known_axes(self, call: LayerCall) -> Axes | None:
@@ -168,6 +179,8 @@ class _Assembly:
             raise UnsupportedError(unsupported(layer, origin))
         if not inputs and layer.type != "InputLayer":
             raise ModelError.of("DV201", "the layer has no input", origin, "save the model again")
+        if not all(value.node for value in inputs) and reader.read not in JOINING:
+            reading.refuse("an input of the layer has no elements", "leave the layer out")
         if not is_operation:  # operations check their dtype themselves
             check_dtype(reading)
         result = reader.read(reading)

@@ -92,6 +92,9 @@ def concatenate(reading: KerasReading) -> Value:
 def joined(reading: KerasReading, inputs: Sequence[Value], axis: object) -> Value:
     if not inputs or len({len(reading.sizes(value)) for value in inputs}) > 1:
         reading.misfit("the layer joins tensors of different kinds", "bring them to the same axes first")
+    inputs = [value for value in inputs if value.node]
+    if not inputs:
+        reading.refuse("the layer joins tensors without elements", "leave it out")
     values = aligned(reading, inputs)
     axes = values[0].axes
     if (at := axes.at(axis)) is None:

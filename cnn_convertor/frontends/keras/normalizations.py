@@ -173,11 +173,10 @@ def group_normalization(reading: KerasReading) -> Value:
 def instance_normalization(reading: KerasReading) -> Value:
     """Of keras_contrib: each channel, or for axis None each map, by its mean and its deviation + epsilon."""
     axis, rank = reading.take("axis"), len(reading.sizes(reading.input))
-    along = (Axis.HEIGHT, Axis.WIDTH)
-    size, positions = 1, []
-    if axis is None:
-        along = tuple(Axis)
-    else:
+    along, size = tuple(Axis), 1
+    positions: list[int] = []
+    if axis is not None:
+        along = (Axis.HEIGHT, Axis.WIDTH)
         positions, axes = map_axes_of(reading, axis)
         if axes != (Axis.CHANNELS,) or rank == 1:
             reading.misfit(

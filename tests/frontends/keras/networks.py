@@ -374,6 +374,8 @@ OPERATIONS: list[Make] = [
     lambda k, x, y, r, v: k.ops.split(x, 2, axis=-1)[1],
     lambda k, x, y, r, v: k.ops.add(*k.ops.split(x, 2, axis=3)),
     lambda k, x, y, r, v: k.ops.split(x, [2, 3], axis=1)[2],
+    lambda k, x, y, r, v: k.ops.concatenate([x[..., 2:2], x, *k.ops.split(x, [0, 2, 2], axis=-1)], axis=-1),
+    lambda k, x, y, r, v: k.layers.Concatenate(axis=1)([x[:, 9:], x]),
     lambda k, x, y, r, v: k.ops.pad(x, ((0, 0), (1, 2), (0, 3), (0, 0))),
     lambda k, x, y, r, v: k.ops.image.resize(x, (5, 13)),
     lambda k, x, y, r, v: k.ops.image.resize(x, (18, 16), interpolation="nearest"),

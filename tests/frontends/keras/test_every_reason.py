@@ -24,6 +24,12 @@ TWO = layer("Reshape", "two", "in", target_shape=[6, 10, 2])
 FLAT = layer("Flatten", "flat", "in")
 POOL = layer("MaxPooling2D", "pool", "in")
 SLICES = {"start": None, "stop": None, "step": None}
+NOTHING = [
+    {
+        **layer("SlicingOpLambda", "none", function="__operators__.getitem"),
+        "inbound_nodes": [["in", 0, 0, {"slice_spec": [SLICES, {**SLICES, "stop": 0}]}]],
+    }
+]
 
 
 def net(*made: Any) -> Make:
@@ -133,6 +139,9 @@ CASES: dict[str, Make] = {
     "two largest numbers": net(TWO, call("math.maximum", "two", 0, 0, y=[1.0, 2.0])),
     "size of one number": net(call("image.resize", size=[3])),
     "blocks of nothing": net(call("nn.space_to_depth", block_size=0)),
+    "nothing as an input": net(*NOTHING, layer("ReLU", "x", "none")),
+    "nothing joined to nothing": net(*NOTHING, layer("Concatenate", "x", "none", "none", axis=-1)),
+    "nothing, of fewer axes": net(call("__operators__.getitem", type="SlicingOpLambda", slice_spec=[SLICES, 0, {**SLICES, "stop": 0}])),
     "split of the batch": net(call("split", num_or_size_splits=2, axis=0)),
     "product of other ranks": net(ROWS, call("linalg.matmul", b=["rows", 0, 0])),
     "product of other sizes": net(call("linalg.matmul", b=["in", 0, 0])),

@@ -220,6 +220,11 @@ def test_lists_of_tensors_are_joined(model: Any) -> None:
         ("nn.relu", {"unheard_of": 3}, "unheard_of = 3"),
         ("linalg.inv", {}, "operation linalg.inv"),
         ("__operators__.getitem", {"slice_spec": [0]}, "part of the batch"),
+        (
+            "__operators__.getitem",
+            {"slice_spec": [EVERYTHING, {"start": 9, "stop": None, "step": None}]},
+            "an output of the network has no elements",
+        ),
         ("__operators__.getitem", {"slice_spec": [DOTS, {"start": None, "stop": None, "step": -1}]}, "positive step"),
         ("__operators__.getitem", {"slice_spec": [EVERYTHING] * 5}, "5 indices"),
     ],

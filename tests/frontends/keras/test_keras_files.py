@@ -255,8 +255,8 @@ def test_nested_models_of_keras_2_13_count_twice_where_they_have_weights(model: 
     old = "_layer_checkpoint_dependencies"
     arrays = {
         f"{old}/sequential/{old}/conv2d/vars/0": pixel(1),
-        f"{old}/sequential/{old}/batch_normalization/vars/0": np.float32([0]),
-        f"{old}/sequential/{old}/batch_normalization/vars/1": np.float32([1]),
+        f"{old}/sequential/{old}/batch_normalization/vars/0": np.zeros(1, np.float32),
+        f"{old}/sequential/{old}/batch_normalization/vars/1": np.ones(1, np.float32),
         f"{old}/sequential/{old}/conv2d_2/vars/0": pixel(2),
         f"{old}/sequential_2/{old}/re_lu/vars": None,
         **{f"{old}/sequential_3/{old}/conv2d{suffix}/vars/0": pixel(3 + n)

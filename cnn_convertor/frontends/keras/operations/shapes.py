@@ -86,9 +86,13 @@ def get_item(reading: KerasReading) -> Value:
     if isinstance(keys[0], int) or _bounds(reading, keys[0], 1) != (0, 1, 1):
         reading.refuse("a part of the batch is not supported", "keep the batch: x[:, ...]")
     bounds = [_bounds(reading, k, size) for k, size in zip(keys[1:], sizes, strict=True)]
+    dropped = [isinstance(k, int) for k in keys[1:]]
+    if any(first == last for first, last, _ in bounds):
+        if any(dropped):
+            reading.refuse("a part without elements, of fewer axes, is not supported", "leave it out")
+        return Value("", value.axes, tuple(-(-(last - first) // step) for first, last, step in bounds))
     start, stop, step = (value.axes.shape([b[i] for b in bounds]) for i in range(3))
     start = Shape(*(n if letter in value.axes.value else 0 for n, letter in zip(start, "HWC", strict=True)))
-    dropped = [isinstance(k, int) for k in keys[1:]]
     part = "kept" if any(dropped) else ""
     node = reading.add(ops.Crop(start, stop, step), value.node, part=part)
     taken = Value(node, value.axes)
@@ -110,7 +114,7 @@ def _full(reading: KerasReading, keys: list[Any], rank: int) -> list[Any]:
 
 
 def _bounds(reading: KerasReading, key: Any, size: int) -> tuple[int, int, int]:
-    """Start, stop and step along an axis of that size."""
+    """Start, stop and step along an axis of that size; start and stop are the same for a part without elements."""
     if isinstance(key, dict) and key.get("class_name") == "__slice__":
         key = key.get("config")
     match key:
@@ -123,8 +127,7 @@ def _bounds(reading: KerasReading, key: Any, size: int) -> tuple[int, int, int]:
         ):
             if step is None or step > 0:
                 first, last, stride = slice(start, stop, step).indices(size)
-                if last > first:
-                    return first, last, stride
+                return first, max(first, last), stride
     reading.refuse(f"the part {key!r} of an axis of {size} is not supported", "use slices with a positive step")
 
 
@@ -141,15 +144,22 @@ def split(reading: KerasReading) -> Sequence[Value]:
     size, borders = shape[at], [0]
     if isinstance(cuts, int) and cuts > 0 and size % cuts == 0:
         borders = list(range(0, size + 1, size // cuts))
-    elif isinstance(cuts, list) and all(isinstance(n, int) and 0 < n <= size for n in cuts):
+    elif isinstance(cuts, list) and all(isinstance(n, int) and 0 <= n <= size for n in cuts):
         by_sizes = function_of(reading) == "split"  # TensorFlow takes sizes, Keras the positions of cuts
         borders = [0, *np.cumsum(cuts).tolist()] if by_sizes else [0, *cuts, size]
-    if borders[-1] != size or any(start >= end for start, end in pairwise(borders)):
+    if borders[-1] != size or any(start > end for start, end in pairwise(borders)):
         reading.refuse(f"a split of {size} into {cuts!r} is not supported")
-    return [
-        Value(reading.add(crop(shape, {at: bounds}), value.node, part=f"part{count}"), value.axes)
-        for count, bounds in enumerate(pairwise(borders))
-    ]
+    parts = []
+    for count, (start, end) in enumerate(pairwise(borders)):
+        if start == end:
+            parts.append(
+                Value("", value.axes, value.axes.sizes(Shape(*(0 if axis is at else shape[axis] for axis in Axis))))
+            )
+        else:
+            parts.append(
+                Value(reading.add(crop(shape, {at: (start, end)}), value.node, part=f"part{count}"), value.axes)
+            )
+    return parts
 
 
 @operations.reads(
