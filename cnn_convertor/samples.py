@@ -17,6 +17,7 @@ from cnn_convertor import __version__
 from cnn_convertor.emulation.feature_maps import LARGEST_HALF, Maps, count_of
 from cnn_convertor.errors import Origin, Problem, UsageError, near_file, warn
 from cnn_convertor.files.numpy_files import load_array, load_arrays
+from cnn_convertor.files.opening import bytes_of
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Input, Shape
 
@@ -317,20 +318,20 @@ def _opencv(path: Path) -> Any:
 def _decoded(cv2: Any, path: Path, *, is_gray: bool) -> NDArray[np.uint8]:
     """The pixels of an image: (H, W), or (H, W, 3) in the order BGR."""
     try:
-        with path.open("rb") as file:
-            start = file.read(4)  # not all: it may be a device without an end
+        contents = bytes_of(path)
     except OSError as error:
         raise _unfit(path, f"the image cannot be read: {error.strerror}", _AGAIN) from error
-    if not start.startswith(_STARTS):
+    if not contents.startswith(_STARTS):
         raise _unfit(path, _NO_SAMPLES)
     try:
-        pixels: NDArray[np.uint8] | None = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE if is_gray else cv2.IMREAD_COLOR)
+        flags = cv2.IMREAD_GRAYSCALE if is_gray else cv2.IMREAD_COLOR
+        pixels: NDArray[np.uint8] | None = cv2.imdecode(np.frombuffer(contents, np.uint8), flags)
     except cv2.error as error:
         hint = f"make the image smaller, or set the variable {_LIMIT}" if "MAX_IMAGE_PIXELS" in str(error) else _AGAIN
         raise _unfit(path, f"OpenCV cannot read the image: {error.err or error.msg}", hint) from None
     if pixels is None:
         raise _unfit(path, "OpenCV cannot read the image", _AGAIN)
-    if _is_cut_off(path.read_bytes()):
+    if _is_cut_off(contents):
         raise _unfit(path, "the JPEG file ends before its image does", _AGAIN)
     return pixels
 

@@ -233,7 +233,7 @@ def test_results_of_a_folder_that_differ_in_shape_are_refused(tmp_path: Path) ->
 def test_an_image_without_an_end_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "image.png"
     path.symlink_to("/dev/zero")
-    with pytest.raises(UsageError, match="not an image"):
+    with pytest.raises(UsageError, match="a pipe or a device"):
         read_samples(path, {"in": Shape(2, 2, 3)}, Preparation())
 
 

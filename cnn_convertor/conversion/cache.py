@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from pathlib import Path
+from stat import S_IWOTH
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ from cnn_convertor.conversion import convert as single
 from cnn_convertor.conversion.convert import ConvertedNetwork
 from cnn_convertor.conversion.manifest import earlier_files
 from cnn_convertor.errors import Origin, Problem, UsageError, captured_warnings, warn
-from cnn_convertor.files import dependencies, json_files, replacing
+from cnn_convertor.files import dependencies, json_files, owners, replacing
 from cnn_convertor.files.codec import from_values, to_values
 from cnn_convertor.files.hashing import PIECE, Content, content_of, opened, sha256_of, sources, versions
 from cnn_convertor.files.replacing import Contents
@@ -85,6 +86,11 @@ def convert(
         return single.convert(config, progress, on)
     store = Cache(folder)
     store.prepare()
+    if reason := store.doubt:
+        hint = "name a folder of your own, which others cannot write, after --cache"
+        problem = f"the cache is not used, since what it holds may be another user's: {reason}"
+        warn(Problem("DV147", problem, Origin(str(folder)), hint))
+        return single.convert(config, progress, on)
     key = _key(config)
     if (entry := store.find(key)) is not None:
         warn(*entry.warnings)
@@ -181,12 +187,16 @@ def _pieces(path: Path, content: Content) -> Iterator[NDArray[np.uint8]]:
 # --- the folder ----------------------------------------------------------------------------------------------------------
 
 
+def _digest(key: str, text: str) -> str:
+    return hashlib.sha256(f"{key}\n{text}".encode()).hexdigest()
+
+
 def _read(path: Path) -> CachedConversion:
     """Raises FileNotFoundError and _DamagedError."""
     try:
         with opened(path) as stream:
             digest, _, text = stream.read().decode().partition("\n")
-        if hashlib.sha256(text.encode()).hexdigest() != digest:
+        if _digest(path.name, text) != digest:
             raise _DamagedError(str(path))
         entry = from_values(CachedConversion, json.loads(text, parse_int=json_files.whole))
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
@@ -204,8 +214,8 @@ class Cache(NamedTuple):
     def prepare(self) -> None:
         """Make the folder. Raises UsageError if it is not a cache or cannot be written."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            if not self._is_marked:
+            self.folder.mkdir(0o775, parents=True, exist_ok=True)
+            if not self._is_marked and not self.doubt:
                 others = [path for path in self.folder.iterdir() if not path.name.startswith(_DRAFT)]
                 if others and not self._is_marked:  # another process may have made it meanwhile
                     raise self._refusal("the folder has other files")
@@ -215,6 +225,11 @@ class Cache(NamedTuple):
             problem = f"the cache cannot be written, the system says: {error.strerror}"
             hint = "name a folder that can be written, after --cache"
             raise UsageError.of("DV126", problem, Origin(str(self.folder)), hint) from error
+
+    @property
+    def doubt(self) -> str:
+        """Why the folder may hold what another user wrote; empty if it does not. Its group may write it."""
+        return owners.doubt(self.folder.resolve(), S_IWOTH)
 
     @property
     def _is_marked(self) -> bool:
@@ -230,6 +245,8 @@ class Cache(NamedTuple):
         """Raises UsageError unless the folder is a cache."""
         if not self._is_marked:
             raise self._refusal("nothing was converted with it" if not self.folder.exists() else f"it has no {_TAG}")
+        if reason := self.doubt:
+            raise self._refusal(reason)
 
     def file_of(self, sha256: str) -> Path:
         return self.folder / "files" / sha256[:2] / sha256
@@ -269,7 +286,7 @@ class Cache(NamedTuple):
         text = json.dumps(to_values(entry, exact=True))
         self._entry(key).parent.mkdir(parents=True, exist_ok=True)
         with self.work_folder() as work:
-            _write(self._entry(key), f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}", work)
+            _write(self._entry(key), f"{_digest(key, text)}\n{text}", work)
 
     @contextmanager
     def work_folder(self) -> Iterator[Path]:

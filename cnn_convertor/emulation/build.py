@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cnn_convertor.errors import ConvertorError, Origin, Problem, UsageError, warn
+from cnn_convertor.files.opening import bytes_of
+from cnn_convertor.files.owners import doubt
 from cnn_convertor.files.temporary import one_at_a_time, temporary_folder
 from cnn_convertor.workers.programs import run_all
 
@@ -201,7 +203,7 @@ def _cached(name: str, make: Callable[[Path], Path]) -> Path:
     """The file of that name in the cache; if missing, one process makes it in a scratch folder and moves it there."""
     folder = cache_folder()
     with suppress(OSError):  # of a folder that this user may not enter
-        if (folder / name).exists():
+        if (folder / name).is_file() and not doubt(folder.resolve(), stat.S_IWOTH):
             return folder / name
     try:
         folder = _writable(folder)
@@ -220,22 +222,25 @@ def _cached(name: str, make: Callable[[Path], Path]) -> Path:
 
 
 def _writable(folder: Path) -> Path:
-    """The cache; when it cannot be made and nobody has chosen it, one of this user alone among the temporary files."""
+    """The cache, or one of this user alone among the temporary files.
+
+    That is for a cache that other users can write, since its programs run, and for one that cannot be made and nobody has chosen.
+    """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK) or os.environ.get("CNN_CONVERTOR_CACHE"):
+        folder.mkdir(0o775, parents=True, exist_ok=True)
+        reason = doubt(folder.resolve(), stat.S_IWOTH)
+        if not reason and (os.access(folder, os.W_OK) or os.environ.get("CNN_CONVERTOR_CACHE")):
             return folder
-        reason = os.strerror(errno.EACCES)
+        reason = reason or os.strerror(errno.EACCES)
     except OSError as error:
         if os.environ.get("CNN_CONVERTOR_CACHE"):
             raise
         reason = error.strerror or str(error)
     other = Path(tempfile.gettempdir()) / f"cnn-convertor-{os.getuid()}"
     other.mkdir(mode=0o700, exist_ok=True)
-    status = other.lstat()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(other))  # others could put programs there
-    problem = f"the cache of compiled programs cannot be written ({reason}), so they are in {other}"
+    if planted := doubt(other):
+        raise PermissionError(errno.EACCES, planted, str(other))  # others could put programs there
+    problem = f"the cache of compiled programs cannot be used ({reason}), so they are in {other}"
     warn(Problem("DV724", problem, Origin(str(folder)), "name a folder in the variable CNN_CONVERTOR_CACHE"))
     return other
 
@@ -244,7 +249,7 @@ def _key(compiler: Compiler, flags: Iterable[str], files: Iterable[Path]) -> str
     """A hash of the compiler, its flags and the files' contents."""
     digest = hashlib.sha256(repr((compiler, tuple(flags))).encode())
     for path in files:
-        contents = path.read_bytes()
+        contents = bytes_of(path)
         digest.update(f"{path.name} {len(contents)} ".encode() + contents)
     return digest.hexdigest()[:32]
 

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 import cnn_convertor
 from cnn_convertor import __version__
+from cnn_convertor.files.opening import open_file
 from cnn_convertor.files.package_files import folder_of
 
 LIBRARIES: Final = ("fast-sugiyama", "h5py", "jinja2", "markupsafe", "numpy", "protobuf")  # that conversions use
@@ -37,7 +38,7 @@ def opened(path: Path) -> FileIO:
     """The opened file. Raises FileNotFoundError for anything else: reading a pipe might not end."""
     if not path.is_file():
         raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(path))
-    return path.open("rb", buffering=0)
+    return open_file(path)
 
 
 def content_of(name: str, path: Path) -> Content:

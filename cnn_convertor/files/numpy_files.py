@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.files import replacing
 from cnn_convertor.files.limited import DAMAGES, open_archive
+from cnn_convertor.files.opening import require_file
 
 _SMALL: Final = 64 << 20  # bytes; arrays of this size together may be compressed more than _LARGEST_RATIO times
 _LARGEST_RATIO: Final = 100
@@ -30,6 +31,7 @@ _ERRORS: Final = (
 
 def load_array(path: Path) -> NDArray[Any]:
     """The array of a .npy file. Raises ValueError for another file, or OSError."""
+    require_file(path)
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)  # a file that is too short cannot be mapped
         if isinstance(array, np.ndarray):  # but it may shrink from now on

@@ -11,10 +11,12 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from errno import EACCES, EDQUOT, EEXIST, EISDIR, ELOOP, ENOSPC, ENOSYS, ENOTDIR, EXDEV
+from errno import EACCES, EDQUOT, EEXIST, EISDIR, ELOOP, ENOSPC, ENOSYS, ENOTDIR, ENXIO, EXDEV
+from io import FileIO
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple, TypeAlias, TypedDict
 
@@ -22,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.errors import Origin, UsageError
-from cnn_convertor.files import json_files
+from cnn_convertor.files import json_files, locks, owners
 from cnn_convertor.files.interruption import require_no_end, uninterrupted
 
 Contents: TypeAlias = str | Iterable[NDArray[np.uint8]]
@@ -40,6 +42,9 @@ Later: TypeAlias = Callable[[Mapping[str, Digest]], Mapping[str, str]]  # digest
 _JOURNAL: Final = "journal.json"
 _RENAME_EXCHANGE: Final = 2  # linux/fs.h
 _AT_FDCWD: Final = -100  # fcntl.h
+_LONGEST: Final = 60.0  # seconds that other processes may lock a folder: each only renames files
+_READER: Final = 3.0  # seconds that a pipe may be without a reader
+_PAUSE: Final = 0.02  # seconds between two tries
 
 
 def replace_all(
@@ -64,7 +69,7 @@ def replace_all(
             for more in later:
                 digests |= {file: _write(folder, new / file, text) for file, text in more(digests).items()}
             require_no_end()
-        with _writing(folder), _locked_if_possible(folder.resolve().parent, block):
+        with _writing(folder), _locked(folder.resolve().parent, block):
             removed = [file for file in obsolete() if file not in digests and (folder / file).is_file()]
             _replace(folder.resolve(), staging, digests, removed)
     return tuple(folder / file for file in digests)
@@ -80,6 +85,35 @@ def write(path: Path, contents: Contents) -> None:
             replace_all(path.parent, {path.name: contents})
         else:
             _write(path, path, contents)
+
+
+def _opened_for_writing(path: Path) -> FileIO:
+    """A file without a buffer, so that closing it has nothing left to fail with. Raises OSError for a pipe without a reader."""
+    _require_own_link(path)
+    if not path.is_fifo():
+        return path.open("wb", 0)
+    end = time.monotonic() + _READER
+    while (handle := _pipe(path)) is None:
+        if time.monotonic() > end:
+            raise OSError(ENXIO, "nobody reads this pipe")
+        time.sleep(_PAUSE)
+    os.set_blocking(handle, True)
+    return os.fdopen(handle, "wb", 0)
+
+
+def _pipe(path: Path) -> int | None:
+    """The handle of a pipe; None while nobody reads it."""
+    try:
+        return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno == ENXIO:
+            return None
+        raise
+
+
+def _require_own_link(path: Path) -> None:
+    if owners.is_planted(path):
+        raise OSError(ELOOP, "another user made this link")
 
 
 def check_file(path: Path) -> None:
@@ -114,7 +148,7 @@ def check_writable(folder: Path) -> None:
 def recover(folder: Path) -> None:
     """Clean up after killed runs, as `replace_all` does before it writes."""
     folder = folder.resolve()
-    with uninterrupted() as block, _locked_if_possible(folder.parent, block):
+    with uninterrupted() as block, _writing(folder), _locked(folder.parent, block):
         _recover(folder)
 
 
@@ -129,7 +163,7 @@ def _write(folder: Path, path: Path, contents: Contents) -> Digest:
     size, digest = 0, hashlib.sha256()
     with _writing(folder):
         path.parent.mkdir(parents=True, exist_ok=True)
-        stream = path.open("wb", 0)  # without a buffer, so that closing it has nothing left to fail with
+        stream = _opened_for_writing(path)
     with stream:
         for left in _pieces(contents):
             size += left.nbytes
@@ -144,33 +178,26 @@ def _write(folder: Path, path: Path, contents: Contents) -> Digest:
 
 
 @contextmanager
-def _lock(folder: Path, waits: uninterrupted | None = None) -> Iterator[None]:
-    """Lock a folder against other processes. waits: the block whose interruption ends the wait for them.
-
-    Raises BlockingIOError when another process holds the lock and there is no waiting, OSError on a system without locks.
-    """
+def _opened(folder: Path) -> Iterator[int]:
+    handle = locks.open_folder(folder)
     try:
-        import fcntl  # which Windows does not have
-    except ImportError as error:
-        raise OSError(ENOSYS, os.strerror(ENOSYS)) from error
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        if waits is None:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        else:
-            with waits.interruptible():
-                fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+        yield handle
     finally:
         os.close(handle)
 
 
 @contextmanager
-def _locked_if_possible(folder: Path, waits: uninterrupted | None = None) -> Iterator[None]:
-    """Lock a folder; some file systems have no locks."""
+def _locked(folder: Path, block: uninterrupted) -> Iterator[None]:
+    """Lock a folder against other processes, where it can be opened and locked.
+
+    Raises TimeoutError when another process keeps it locked.
+    """
     with ExitStack() as stack:
+        handle = None
         with suppress(OSError):
-            stack.enter_context(_lock(folder, waits))
+            handle = stack.enter_context(_opened(folder))
+        if handle is not None:
+            locks.wait_for_lock(handle, folder, block, _LONGEST)
         yield
 
 
@@ -186,13 +213,14 @@ def _prepared(folder: Path, block: uninterrupted) -> Iterator[Path]:
         with _writing(folder):
             created += [parent for parent in (folder, *folder.parents) if not parent.exists()]
             folder.mkdir(parents=True, exist_ok=True)
+            _require_own_link(folder)
             folder = folder.resolve()
             if not os.access(folder, os.W_OK | os.X_OK):
                 raise PermissionError(EACCES, os.strerror(EACCES))
-            with _locked_if_possible(folder.parent, block):
+            with _locked(folder.parent, block):
                 _recover(folder)
                 staging = _temporary(folder)
-                stack.enter_context(_locked_if_possible(staging))
+                stack.enter_context(_locked(staging, block))
                 stack.callback(_clean_up, folder, staging)
             (staging / "new").mkdir()
         yield staging
@@ -228,12 +256,17 @@ def _remove_empty(created: Iterable[Path]) -> None:
 
 
 def _recover(folder: Path) -> None:
-    """Clean up after killed runs. The temporary folders of running ones are locked."""
+    """Clean up after killed runs of this user. The temporary folders of running ones are locked."""
     for parent in (folder.parent, folder):
         with suppress(OSError):  # it may be one that cannot be listed
             for staging in sorted(path for path in parent.iterdir() if path.name.startswith(_prefix(folder))):
-                with suppress(OSError), _lock(staging):
-                    _clean_up(folder, staging)
+                with suppress(OSError):
+                    if reason := owners.doubt(staging):
+                        owners.warn_of(staging, reason)
+                        continue
+                    with _opened(staging) as handle:
+                        locks.lock(handle)
+                        _clean_up(folder, staging)
 
 
 def _clean_up(folder: Path, staging: Path) -> None:
@@ -431,6 +464,8 @@ def _writing(folder: Path) -> Iterator[None]:
         if error.errno in (EEXIST, ENOTDIR):
             reason = "there is a file in place of a folder"
         hint = "name a folder that can be written"
+        if isinstance(error, TimeoutError):
+            hint = "end that process, which `lslocks` shows to an administrator, or write to a folder elsewhere"
         if error.errno in (ENOSPC, EDQUOT):
             hint = f"make room on that disk, or {hint}"
         raise UsageError.of("DV110", f"cannot write the outputs: {reason}", Origin(str(folder)), hint) from error

@@ -16,6 +16,7 @@ import jinja2
 import jinja2.compiler
 from jinja2.bccache import Bucket
 
+from cnn_convertor.files.opening import bytes_of
 from cnn_convertor.files.package_files import folder_of
 
 _COMPILERS: Final = (jinja2.compiler.__file__, __file__)  # the options are here
@@ -55,7 +56,7 @@ class _Compiled(jinja2.BytecodeCache):
 
     def load_bytecode(self, bucket: Bucket) -> None:
         with suppress(OSError):
-            kept = (self._folder / bucket.key).read_bytes()
+            kept = bytes_of(self._folder / bucket.key)
             digest, code = kept[:_DIGEST], kept[_DIGEST:]
             if sha256(code).digest() == digest:
                 bucket.bytecode_from_string(code)

@@ -15,12 +15,15 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from cnn_convertor.files import locks
 from cnn_convertor.files.interruption import uninterrupted
+from cnn_convertor.files.owners import doubt
 
 _PREFIX: Final = "cnn-convertor-"
 _SUFFIX: Final = ".temporary"  # no folder of the user's is named so
 _LOCK: Final = "lock"
 _ABANDONED: Final = 24 * 3600  # seconds after which a folder is that of a killed process, where the system has no locks
+_LONGEST: Final = 1800  # seconds that one process may keep others waiting: it compiles
 
 
 @contextmanager
@@ -62,12 +65,15 @@ class LockedFolder:
 
 @contextmanager
 def one_at_a_time(lock: Path) -> Iterator[None]:
-    """A block that no other process enters for the same file, where the file system has locks. The file goes with it."""
+    """A block that no other process enters for the same file, where the file system has locks. The file goes with it.
+
+    Raises OSError for a link, and TimeoutError when another process does not end.
+    """
     with uninterrupted() as block:
-        handle = os.open(lock, os.O_RDONLY | os.O_CREAT)
+        handle = locks.open_lock(lock)
         try:
+            locks.wait_for_lock(handle, lock, block, _LONGEST)
             with block.interruptible():
-                _lock(handle, waits=True)
                 yield
         finally:
             lock.unlink(missing_ok=True)
@@ -76,9 +82,9 @@ def one_at_a_time(lock: Path) -> Iterator[None]:
 
 def _locked(lock: Path) -> int:
     """The handle that locks a new file. Raises BlockingIOError or FileNotFoundError when another process removes it."""
-    handle = os.open(lock, os.O_RDWR | os.O_CREAT)
+    handle = locks.open_lock(lock)
     try:
-        _lock(handle)
+        _is_locked(handle)
         lock.stat()
     except OSError:
         os.close(handle)
@@ -86,15 +92,13 @@ def _locked(lock: Path) -> int:
     return handle
 
 
-def _lock(handle: int, *, waits: bool = False) -> bool:
-    """Whether the file system has locks. Raises BlockingIOError when another process has this one, unless it waits."""
+def _is_locked(handle: int) -> bool:
+    """Lock a file, where the system has locks. Raises BlockingIOError when another process has locked it."""
     try:
-        import fcntl  # which Windows does not have
-
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+        locks.lock(handle)
     except BlockingIOError:
         raise
-    except (ImportError, OSError):
+    except OSError:
         return False
     return True
 
@@ -113,9 +117,9 @@ def remove_abandoned(parent: Path, *, prefix: str = _PREFIX) -> None:
 
 
 def _remove_unless_used(folder: Path) -> None:
-    if folder.is_symlink():
+    if doubt(folder):  # other users have such folders among the system's temporary ones
         return
-    handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT)
+    handle = locks.open_lock(folder / _LOCK)
     try:
         if _is_abandoned(handle):
             shutil.rmtree(folder)
@@ -126,6 +130,6 @@ def _remove_unless_used(folder: Path) -> None:
 def _is_abandoned(handle: int) -> bool:
     """Whether no process locks a folder; afterwards this one does."""
     try:
-        return _lock(handle) or time.time() - os.fstat(handle).st_mtime > _ABANDONED
+        return _is_locked(handle) or time.time() - os.fstat(handle).st_mtime > _ABANDONED
     except BlockingIOError:
         return False

@@ -359,3 +359,32 @@ def test_the_draft_of_a_process_that_was_killed_goes(net: Path, folder: Path) ->
         draft.mkdir()
     assert cli.main(["cache", "prune", str(folder), "--size", "1000000"]) == 0
     assert not any(draft.exists() for draft in drafts)
+
+
+@pytest.mark.parametrize("mode", [0o775, 0o777])
+def test_a_cache_that_other_users_can_write_is_not_used(mode: int, net: Path, tmp_path: Path) -> None:
+    """They could store sources in place of those of the network."""
+    folder = tmp_path / "cache"
+    config = Config.of(net)
+    cache.convert(config, folder=folder)
+    tmp_path.chmod(0o1777)  # like /tmp
+    folder.chmod(mode)
+    if mode == 0o775:
+        assert is_known(config, folder)
+        return
+    with pytest.warns(ConvertorWarning, match=r"DV147: the cache is not used.*other users can write to it"):
+        assert not is_known(config, folder)
+    with pytest.raises(UsageError, match=r"DV126: .*other users can write to it"):
+        Cache(folder).require()
+
+
+def test_an_entry_under_the_name_of_another_is_not_used(net: Path, folder: Path) -> None:
+    config = Config.of(net)
+    cache.convert(config, folder=folder)
+    (entry,) = (path for path in (folder / "entries").rglob("*") if path.is_file())
+    other = replace(config, transpose_weight=not config.transpose_weight)
+    cache.convert(other, folder=folder)
+    (others,) = (path for path in (folder / "entries").rglob("*") if path.is_file() and path != entry)
+    shutil.copy(entry, others)
+    with pytest.warns(ConvertorWarning, match="DV125"):
+        assert not is_known(other, folder)

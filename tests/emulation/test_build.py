@@ -114,6 +114,30 @@ def test_without_a_writable_home_programs_are_kept_among_temporary_files(
     assert [*other.iterdir()] == [other / "a"]
 
 
+@pytest.mark.parametrize("chosen", [False, True])
+def test_a_cache_that_others_can_write_is_not_used(
+    chosen: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its programs would run as this user."""
+    tmp_path.chmod(0o1777)  # like /tmp
+    folder = tmp_path / "cnn-convertor"
+    folder.mkdir()
+    (folder / "a").write_text("theirs")
+    folder.chmod(0o777)
+    monkeypatch.delenv("CNN_CONVERTOR_CACHE", raising=False)
+    monkeypatch.setenv("CNN_CONVERTOR_CACHE" if chosen else "XDG_CACHE_HOME", str(folder if chosen else tmp_path))
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+
+    def make(scratch: Path) -> Path:
+        (scratch / "program").write_text("ours")
+        return scratch / "program"
+
+    with pytest.warns(ConvertorWarning, match="DV724.*other users can write to it"):
+        assert building._cached("a", make).read_text() == "ours"  # noqa: SLF001
+    assert (folder / "a").read_text() == "theirs"
+
+
 def test_a_home_that_the_user_may_not_enter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CNN_CONVERTOR_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "closed"))

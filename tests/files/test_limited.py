@@ -1,13 +1,15 @@
-"""Small files are read up to a limit, also where a device has no end."""
+"""Small files are read up to a limit, of what is a file, and which nobody writes meanwhile."""
 
 from __future__ import annotations
 
+from io import FileIO
 from pathlib import Path
 
 import pytest
 
 from cnn_convertor.devices.dv700 import device_file
 from cnn_convertor.errors import UsageError
+from cnn_convertor.files import limited
 from cnn_convertor.files.limited import TooLargeError, contents
 
 
@@ -22,10 +24,23 @@ def test_a_file_of_the_largest_size_is_read(tmp_path: Path) -> None:
     assert contents(path, len(content)) == content
 
 
-def test_a_device_without_an_end_is_too_large(tmp_path: Path) -> None:
-    with pytest.raises(TooLargeError, match=r"^it has more than 1 MB$"):
-        contents(Path("/dev/zero"), 1 << 20)
+def test_a_device_without_an_end_is_not_read(tmp_path: Path) -> None:
     link = tmp_path / "device.toml"
     link.symlink_to("/dev/zero")
-    with pytest.raises(UsageError, match="DV150: this is not a device file: it has more than 65,536 bytes"):
+    with pytest.raises(UsageError, match="DV150: the device file cannot be read: it is a pipe or a device"):
         device_file.read_profile(str(link), tmp_path)
+
+
+def test_a_file_that_is_written_while_it_is_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(10))
+    read = FileIO.read
+
+    class Written(FileIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            path.write_bytes(bytes(11))
+            return read(self, size) or b""
+
+    monkeypatch.setattr(limited, "open_file", Written)
+    with pytest.raises(OSError, match="another program writes it"):
+        contents(path, 100)

@@ -336,6 +336,7 @@ def test_a_journal_of_a_strangers_changes_nothing_outside_of_the_folder(name: st
     assert (folder / "a.h").read_text() == "new"
 
 
+@pytest.mark.filterwarnings("ignore:DV146")
 @pytest.mark.parametrize("link", ["", "new", "old"])
 def test_a_journal_beside_a_link_is_not_followed(link: str, tmp_path: Path) -> None:
     folder, staging, theirs = tmp_path / "out", tmp_path / ".out.unfinished-x", tmp_path / "theirs"
