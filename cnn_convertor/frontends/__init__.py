@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from cnn_convertor.files.opening import open_file
 from cnn_convertor.frontends.caffe import CAFFE
 from cnn_convertor.frontends.frontend import Frontend
 from cnn_convertor.frontends.keras import KERAS
@@ -19,7 +20,7 @@ def recognize(*paths: Path) -> Frontend | None:
             if path.suffix.lower() in frontend.suffixes:
                 return frontend
     try:
-        with paths[0].open("rb") as file:
+        with open_file(paths[0]) as file:
             return recognize_content(file.read(START))
     except (OSError, ValueError):  # reading the model reports it
         return None

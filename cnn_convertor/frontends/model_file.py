@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.errors import ModelError, Origin
+from cnn_convertor.files.opening import Version, open_file
 
 _BLOCK: Final = 1 << 16  # bytes that are read at least
 
@@ -18,14 +19,15 @@ _BLOCK: Final = 1 << 16  # bytes that are read at least
 class ModelFile:
     """The bytes of a file, by position, as in `bytes`. It is not mapped into memory, where a file that shrinks ends the process.
 
-    Raises ModelError when there are fewer bytes than the file had when it was opened.
+    Raises ModelError, at any read, when the file has been written since it was opened.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = path.open("rb", buffering=0)
+        self._file = open_file(path)
         weakref.finalize(self, self._file.close)
-        self._size = os.fstat(self._file.fileno()).st_size
+        self.version = self._version()
+        self._size = self.version.size
         self._block, self._start = b"", 0
 
     def __len__(self) -> int:
@@ -50,10 +52,20 @@ class ModelFile:
             self._file.seek(start + done)
             count = self._file.readinto(memoryview(content)[done:])
             if not count:
-                problem = "the file has become shorter while it was read"
-                raise ModelError.of("DV201", problem, Origin(str(self._path)), "try again when nothing writes it")
+                raise changed(self._path)
             done += count
+        if self._version() != self.version:
+            raise changed(self._path)
         return content
+
+    def _version(self) -> Version:
+        return Version.of(os.fstat(self._file.fileno()))
+
+
+def changed(path: Path) -> ModelError:
+    """The error for a file of which one part is older than the other."""
+    problem = "the file was written or replaced while it was read"
+    return ModelError.of("DV201", problem, Origin(str(path)), "try again when nothing writes it")
 
 
 def check_file(path: Path, what: str) -> None:
@@ -64,7 +76,7 @@ def check_file(path: Path, what: str) -> None:
             raise ModelError.of("DV201", f"the file of the {what} is a folder", origin, "name the file inside it")
         if path.exists() and not path.is_file():  # opening a pipe may wait forever
             raise ModelError.of("DV201", f"the file of the {what} is a device or a pipe", origin, "name a file")
-        with path.open("rb") as file:
+        with open_file(path) as file:
             empty = not file.read(1) or not path.stat().st_size  # files under /proc report size 0 but have contents
     except OSError as error:
         reason = error.strerror or str(error)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cnn_convertor.errors import Origin, Problem
+from cnn_convertor.files.opening import open_file
 from cnn_convertor.frontends import START, recognize_content
 
 
@@ -109,7 +110,7 @@ def _by_contents(path: Path) -> Format | None:
     by_name = FORMATS.get(path.suffix.lower())
     if not path.is_file():
         return None if path.suffix.lower() == ".json" else by_name
-    with path.open("rb") as file:
+    with open_file(path) as file:
         start = file.read(START)
     if start.startswith(HDF5) or (by_name is FORMATS[".json"] and recognize_content(start)):  # may be Keras's
         return None

@@ -34,6 +34,7 @@ from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.export import loading
 from cnn_convertor.files.codec import to_json
+from cnn_convertor.files.opening import Version
 from cnn_convertor.files.replacing import replace_all
 from cnn_convertor.frontends.builder import PartialGraph
 from cnn_convertor.frontends.caffe import importer as caffe
@@ -202,7 +203,8 @@ def _known_contents(source: hdf5.Hdf5Data) -> hdf5.Contents:
 @cache
 def _example_contents() -> hdf5.Contents:
     with patch.object(hdf5, "_contents", ORIGINAL_CONTENTS):
-        return hdf5.read_member(EXAMPLES / "digits_keras" / "digits.keras", "model.weights.h5")
+        path = EXAMPLES / "digits_keras" / "digits.keras"
+        return hdf5.read_member(path, "model.weights.h5", Version.of(path.stat()))
 
 
 ORIGINAL_CONTENTS: Callable[[hdf5.Hdf5Data], hdf5.Contents] = hdf5._contents  # noqa: SLF001  # what keras_archive replaces

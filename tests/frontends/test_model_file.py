@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -39,10 +40,22 @@ def test_a_file_that_shrinks_while_it_is_read_is_an_error(path: Path) -> None:
     assert file[:4] == CONTENT[:4]
     with path.open("r+b") as shorter:
         shorter.truncate(1000)
-    with pytest.raises(ModelError, match=r"DV201[\s\S]*shorter"):
+    with pytest.raises(ModelError, match=r"DV201[\s\S]*written or replaced"):
         file.numbers(np.dtype("<f4"), 100, 1000)
-    with pytest.raises(ModelError, match=r"DV201[\s\S]*shorter"):
+    with pytest.raises(ModelError, match=r"DV201[\s\S]*written or replaced"):
         file[200_000:200_004]
+
+
+@pytest.mark.parametrize("size", [4, 100_000])
+def test_a_file_that_is_written_while_it_is_read_is_an_error(size: int, path: Path) -> None:
+    """Also one that has its earlier size: weights would be of two models."""
+    file = ModelFile(path)
+    assert file[:size] == CONTENT[:size]
+    with path.open("r+b") as other:
+        other.write(b"other")
+    os.utime(path, ns=(0, 0))
+    with pytest.raises(ModelError, match=r"DV201[\s\S]*written or replaced"):
+        file[150_000 : 150_000 + size]
 
 
 def test_nothing_is_mapped_into_memory() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cnn_convertor.errors import ModelError, Origin, Problem, suggestion, warn
+from cnn_convertor.files.opening import open_file
 from cnn_convertor.frontends import recognize_content
 from cnn_convertor.frontends.caffe import text
 from cnn_convertor.frontends.caffe.schema import message_type, value_of, values
@@ -117,7 +118,7 @@ def _unknown_in_layers(content: text.ParsedText) -> dict[tuple[str, int], tuple[
 def _read_text(path: Path) -> str:
     check_file(path, "definition")
     origin = Origin(str(path))
-    with path.open("rb") as file:
+    with open_file(path) as file:
         head = file.read(1 << 16)
         if other := recognize_content(head):
             problem = f"this is not a Caffe definition, but looks like a {other.title} model"

@@ -7,7 +7,7 @@ import shutil
 import weakref
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,8 +20,9 @@ from cnn_convertor.errors import ModelError, Origin
 from cnn_convertor.files.interruption import uninterrupted
 from cnn_convertor.files.isolation import IsolationError, isolated
 from cnn_convertor.files.limited import open_archive
+from cnn_convertor.files.opening import Version, open_file, require_file
 from cnn_convertor.files.temporary import LockedFolder
-from cnn_convertor.frontends.model_file import ModelFile
+from cnn_convertor.frontends.model_file import ModelFile, changed
 from cnn_convertor.ir.constant import Array
 
 Index: TypeAlias = tuple[slice, ...]
@@ -48,7 +49,7 @@ class _Section(io.RawIOBase):
     """A part of a file as a file of its own."""
 
     def __init__(self, path: Path, start: int, size: int) -> None:
-        self._file = path.open("rb", buffering=0)
+        self._file = open_file(path)
         self._start, self._size, self._position = start, size, 0
 
     def readable(self) -> bool:
@@ -76,18 +77,20 @@ class _Section(io.RawIOBase):
 
 @dataclass(frozen=True, eq=False)
 class Hdf5Data:
-    """Bytes start to start + size of a file. file: its name in messages."""
+    """Bytes start to start + size of a file. file: its name in messages. version: of the file, which must stay the same."""
 
     file: str
     path: Path
     start: int
     size: int
+    version: Version
 
     @contextmanager
     def _open(self) -> Iterator[Any]:
         import h5py  # in the child alone
 
         if self.start == 0:
+            require_file(self.path)
             with h5py.File(self.path, "r") as file:
                 yield file
         else:
@@ -102,9 +105,12 @@ class Hdf5Data:
         """
         seconds, memory = _SECONDS + nbytes // _SLOWEST, _MEMORY + 3 * max(nbytes, self.size)
         try:
-            return isolated(partial(self._answer, question), seconds=seconds, memory=memory)
+            answer = isolated(partial(self._answer, question), seconds=seconds, memory=memory)
         except IsolationError as error:
+            require_unchanged(self.path, self.version)
             raise damaged(self.file, error) from None
+        require_unchanged(self.path, self.version)
+        return answer
 
     def _answer(self, question: Callable[[Any], T]) -> T:
         with self._open() as file:
@@ -116,6 +122,8 @@ class Hdf5Data:
             file = ModelFile(self.path)
         except OSError as error:
             raise damaged(self.file, error) from None
+        if file.version != self.version:
+            raise changed(self.path)
         offset += self.start
         if not shape or not math.prod(shape):
             return file.numbers(dtype, math.prod(shape), offset).reshape(shape)[index]
@@ -134,33 +142,48 @@ class Hdf5Data:
         return np.concatenate([np.empty((0, *shape[1:]), dtype)[(slice(None), *index[1:])], *pieces])
 
 
-def _member(path: Path, name: str) -> Hdf5Data:
+def require_unchanged(path: Path, version: Version) -> None:
+    """Raises ModelError when a file is no longer this version."""
+    try:
+        is_same = Version.of(path.stat()) == version
+    except OSError:
+        is_same = False
+    if not is_same:
+        raise changed(path)
+
+
+def _member(path: Path, name: str, version: Version) -> Hdf5Data:
     """The data of a zip archive's member; compressed ones (Keras stores them) are unpacked to a temporary file."""
     with open_archive(path) as archive:
         member = archive.getinfo(name)
         if member.compress_type != zipfile.ZIP_STORED:
-            return _unpacked(path, archive, member)
+            source = _unpacked(path, archive, member)
+            require_unchanged(path, version)
+            return source
         with archive.open(member) as packed:  # the archive's checksum finds what no other check would
             while packed.read(BLOCK):
                 pass
-    with path.open("rb") as file:
+    with open_file(path) as file:
         file.seek(member.header_offset)
         header = file.read(LOCAL_HEADER_SIZE)
     name_size, extra_size = (int.from_bytes(header[at : at + 2], "little") for at in (26, 28))
     start = member.header_offset + LOCAL_HEADER_SIZE + name_size + extra_size
-    return Hdf5Data(str(path), path, start, member.file_size)
+    return Hdf5Data(str(path), path, start, member.file_size, version)
 
 
 def _unpacked(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Hdf5Data:
     if member.file_size > max(_SMALL, _LARGEST_RATIO * member.compress_size):
         ratio = member.file_size // max(member.compress_size, 1)
         raise damaged(str(path), f"{member.filename} is compressed {ratio} times; weights never compress that much")
-    with uninterrupted():
-        folder = LockedFolder()
-        source = Hdf5Data(str(path), folder.path / "member.h5", 0, member.file_size)
-        weakref.finalize(source, folder.remove)  # the temporary file lives as long as its source
-    with source.path.open("wb") as target, archive.open(member) as packed:
-        shutil.copyfileobj(packed, target)
+    with ExitStack() as stack:
+        with uninterrupted():
+            folder = LockedFolder()
+            stack.callback(folder.remove)
+        unpacked = folder.path / "member.h5"
+        with unpacked.open("wb") as target, archive.open(member) as packed:
+            shutil.copyfileobj(packed, target)
+        source = Hdf5Data(str(path), unpacked, 0, member.file_size, Version.of(unpacked.stat()))
+        weakref.finalize(source, stack.pop_all().close)  # the temporary file lives as long as its source
     return source
 
 
@@ -214,7 +237,7 @@ class Contents:
 
 def is_hdf5(path: Path) -> bool:
     """Whether the signature stands at the start, or after a user block of 512 bytes, 1024, 2048, ..."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         for start in (0, *(512 << n for n in range(16))):
             file.seek(start)
             if file.read(len(_SIGNATURE)) == _SIGNATURE:
@@ -224,15 +247,16 @@ def is_hdf5(path: Path) -> bool:
 
 def read_file(path: Path) -> Contents:
     """The groups and arrays of an HDF5 file; the numbers stay in it. Raises ModelError, or OSError."""
-    return _contents(Hdf5Data(str(path), path, 0, path.stat().st_size))
+    version = Version.of(path.stat())
+    return _contents(Hdf5Data(str(path), path, 0, version.size, version))
 
 
-def read_member(path: Path, name: str) -> Contents:
-    """Like read_file, for a member of a zip archive.
+def read_member(path: Path, name: str, version: Version) -> Contents:
+    """Like read_file, for a member of a zip archive. version: of the archive, as its other members were read.
 
     Raises zipfile.BadZipFile when the data do not match the member's checksum.
     """
-    return _contents(_member(path, name))
+    return _contents(_member(path, name, version))
 
 
 class _Dataset(NamedTuple):

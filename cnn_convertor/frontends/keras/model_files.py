@@ -9,6 +9,7 @@ from typing import Any
 from cnn_convertor.errors import ModelError, Origin
 from cnn_convertor.files.limited import DAMAGES, TooLargeError, open_archive
 from cnn_convertor.files.limited import contents as contents_of
+from cnn_convertor.files.opening import Version, open_file
 from cnn_convertor.frontends import START, recognize, recognize_content
 from cnn_convertor.frontends.keras import KERAS
 from cnn_convertor.frontends.keras.hdf5 import Contents, damaged, is_hdf5, read_file, read_member
@@ -63,7 +64,7 @@ def open_model(path: Path) -> OpenedModel:
             raise _error(path, "there is no such file", "check the path in the ini file")
         if path.stat().st_size == 0:
             raise _error(path, "the file is empty", SAVE)
-        with path.open("rb") as file:
+        with open_file(path) as file:
             start = file.read(START)
         if not start.startswith(KERAS.magic) and recognize_content(start) is KERAS and explain(path) is None:
             return _open_json(path)
@@ -98,6 +99,7 @@ def _open_json(path: Path) -> OpenedModel:
 
 
 def _open_archive(path: Path) -> OpenedModel:
+    version = Version.of(path.stat())
     try:
         with open_archive(path) as archive:
             names = archive.namelist()
@@ -107,7 +109,7 @@ def _open_archive(path: Path) -> OpenedModel:
             missing = CONFIG if config is None else WEIGHTS
             hint = SAVE if config is None else "save it again with model.save('model.keras'), without sharding"
             raise _error(path, f"the file is a zip archive, but not a .keras model: it has no {missing}", hint)
-        contents = read_member(path, WEIGHTS)
+        contents = read_member(path, WEIGHTS, version)
     except DAMAGES as error:
         raise damaged(str(path), error) from None
     about = _parse_json(path, metadata)

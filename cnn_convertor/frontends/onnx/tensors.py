@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -46,6 +47,7 @@ PIECE = 1 << 20  # octets of packed numbers that are unpacked at a time
 LONGEST = 10  # octets of a number
 MOST_SINGLE = 1 << 19  # fields with one number each, where others pack thousands into one
 MOST_UNPACKED = 64 << 20  # bytes of integers that take more memory than they take in the file
+_DIGITS = re.compile("[0-9]{1,19}")  # of a position in a file
 MOST = 1 << 40  # elements, where empty axes count as one; more is damage
 
 
@@ -66,6 +68,12 @@ class TensorFile:
                 raise ModelError.of("DV201", problem, Origin(str(self.path)), "export the model again")
             path = self.path.parent / relative
             check_file(path, "weights")
+            # A download's cache has links to one folder, for the model as for its weights.
+            folders = (self.path.parent.resolve(), self.path.resolve().parent)
+            if not any(path.resolve().is_relative_to(folder) for folder in folders):
+                problem = f"the model keeps weights in {location!r}, from where a link leads out of its folder"
+                hint = "put the file itself there, if you trust the model"
+                raise ModelError.of("DV201", problem, Origin(str(self.path)), hint)
             self.others[location] = ModelFile(path)
         return self.others[location]
 
@@ -116,16 +124,15 @@ def _external(file: TensorFile, dims: Dims, type: int, name: str, entries: list[
         entries_by_key[texts.get(1, "")] = texts.get(2, "")
     count, size = math.prod(dims), TYPES[type].itemsize
     origin = Origin(str(file.path), name)
-    try:
-        offset, length = int(entries_by_key.get("offset", "0")), int(entries_by_key.get("length", str(count * size)))
-    except ValueError:
-        raise ModelError.of(
-            "DV201", "the offset or the length of external data is not a number", origin, "export it again"
-        ) from None
+    place = {"offset": "0", "length": str(count * size)} | entries_by_key
+    if not all(_DIGITS.fullmatch(place[key]) for key in ("offset", "length")):
+        problem = "the offset or the length of external data is not a number"
+        raise ModelError.of("DV201", problem, origin, "export it again")
+    offset, length = int(place["offset"]), int(place["length"])
 
     def read(start: int, stop: int) -> Numbers:
         outer = file.external(entries_by_key.get("location", ""))
-        if offset < 0 or length != count * size or offset + length > len(outer):
+        if length != count * size or offset + length > len(outer):
             problem = f"{entries_by_key.get('location')} does not hold {count:,} numbers at byte {offset:,}"
             raise ModelError.of("DV201", problem, origin, "the file is cut short or of another model; export it again")
         return _numbers(outer, offset, start, stop, type)

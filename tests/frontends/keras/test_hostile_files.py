@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -166,3 +167,22 @@ def test_links_are_not_followed(link: Any, model: Any) -> None:
         file[name] = link
     with pytest.raises(ModelError, match="DV204"):
         load(path, path)
+
+
+@pytest.mark.parametrize("name", ["digits.keras", "digits_keras2.h5"])
+@pytest.mark.parametrize("way", ["written", "replaced"])
+def test_a_file_that_changes_while_it_is_read_is_an_error(name: str, way: str, tmp_path: Path) -> None:
+    """Weights would be of two models."""
+    path = tmp_path / name
+    path.write_bytes((EXAMPLE / name).read_bytes())
+    contents = model_files.open_model(path).contents
+    variable = next(each for each in contents.variables.values() if len(each.shape) == 4)
+    variable.read((slice(0, 1),))
+    if way == "replaced":
+        (tmp_path / "new").write_bytes(path.read_bytes())
+        (tmp_path / "new").replace(path)
+    else:
+        path.write_bytes(path.read_bytes())
+        os.utime(path, ns=(0, 0))
+    with pytest.raises(ModelError, match="DV201: the file was written or replaced while it was read"):
+        variable.read((slice(0, 1),))

@@ -117,6 +117,40 @@ def test_weights_outside_of_the_folder_are_refused(tmp_path: Path) -> None:
         load(tmp_path / "net.onnx")
 
 
+def test_weights_behind_a_link_out_of_the_folder_are_refused(tmp_path: Path) -> None:
+    """But not where a link leads to the model's file, too, as in the cache of a download."""
+    store, names = tmp_path / "store", tmp_path / "names"
+    store.mkdir()
+    names.mkdir()
+    external = {"save_as_external_data": True, "location": "net.data", "size_threshold": 0}
+    weight = normal(30, 4, 3, 3)
+    convolution(weight, store / "net.onnx", **external)
+    (names / "net.data").symlink_to(store / "net.data")
+    (names / "net.onnx").symlink_to(store / "net.onnx")
+    load(names / "net.onnx")
+    (names / "net.onnx").unlink()
+    (names / "net.onnx").write_bytes((store / "net.onnx").read_bytes())
+    with pytest.raises(ConvertorError, match=r"DV201.*from where a link leads out[\s\S]*put the file itself there"):
+        load(names / "net.onnx")
+    (names / "net.data").unlink()
+    (names / "net.data").write_bytes((store / "net.data").read_bytes())
+    load(names / "net.onnx")
+
+
+@pytest.mark.parametrize("key", ["offset", "length"])
+@pytest.mark.parametrize("text", [" 0 ", "1_0", "+0", "-0", "\u0660", "", "9" * 4301])
+def test_positions_of_weights_are_plain_digits(key: str, text: str, tmp_path: Path) -> None:
+    external = {"save_as_external_data": True, "location": "net.data", "size_threshold": 0}
+    convolution(normal(30, 4, 3, 3), tmp_path / "net.onnx", **external)
+    model = onnx.load(tmp_path / "net.onnx", load_external_data=False)
+    entries = {entry.key: entry for entry in model.graph.initializer[0].external_data}
+    assert key in entries
+    entries[key].value = text
+    (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(ConvertorError, match="the offset or the length of external data is not a number"):
+        load(tmp_path / "net.onnx")
+
+
 @pytest.mark.parametrize("place", ["/dev/zero", "/proc/self/maps", "a pipe"])
 def test_weights_in_what_is_no_file_are_refused(tmp_path: Path, place: str) -> None:
     """An archive can have pipes, and links to devices: opening one may have no end, and none can be mapped."""
