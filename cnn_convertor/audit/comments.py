@@ -11,6 +11,7 @@ import numpy as np
 
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.files.codes import hint
+from cnn_convertor.files.opening import text_of
 
 _MADE_HERE: Final = "// made by cnn-convertor "
 _LEGEND: Final = "// Sizes are height x width x channels, or height x width."  # 0.1.0, without it, has other words
@@ -64,7 +65,7 @@ _WORDS: Final[Mapping[str, tuple[Callable[[int], str] | None, int]]] = {
 
 def check_comments(source: Path) -> Iterator[Problem]:
     """Registers of a run that contradict their comments; nothing for sources of other convertors, and of 0.1.0."""
-    lines = source.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = text_of(source, "replace").splitlines()
     if _LEGEND not in lines or not lines[0].startswith(_MADE_HERE):
         return
     for number, line in enumerate(lines, start=1):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from cnn_convertor.audit.source_network import Map, SourceLayer, SourceNetwork, SourceTensor
 from cnn_convertor.errors import Problem
+from cnn_convertor.files.opening import text_of
 
 _HEAD = re.compile(r"^inline void Layer_(\d{1,9})\(", re.MULTILINE)
 _TENSOR = re.compile(r"const (?:Tensor|Bytes) \w+\(io, (\d{1,18}), (\d{1,9}), (\d{1,9}), (\d{1,9}), (\w+)\);")
@@ -31,9 +32,9 @@ def read_functions(source: Path) -> dict[int, SourceFunction]:
     header = source.with_name(source.name.replace("_gen.cpp", "_cpu.h"))
     if header == source or not header.is_file():
         return {}
-    if f'#include "{header.name}"' not in source.read_text(encoding="utf-8", errors="replace"):
+    if f'#include "{header.name}"' not in text_of(source, "replace"):
         return {}  # left over from an earlier conversion
-    _, *pieces = _HEAD.split(header.read_text(encoding="utf-8", errors="replace"))
+    _, *pieces = _HEAD.split(text_of(header, "replace"))
     bodies = ((index, body.partition("\n}")) for index, body in zip(pieces[::2], pieces[1::2], strict=True))
     return {int(index): _function_of(body) for index, (body, end, _) in bodies if end}
 

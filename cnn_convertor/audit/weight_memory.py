@@ -10,6 +10,7 @@ from cnn_convertor.audit.processor import SourceFunction
 from cnn_convertor.audit.source_network import SourceLayer, SourceNetwork
 from cnn_convertor.audit.weight_checks import Bytes, Stream, faults, stream_of
 from cnn_convertor.errors import Origin, Problem
+from cnn_convertor.files.opening import open_file
 
 SMALLEST_BUFFER = 16  # bytes: what a network without weights reserves, since the driver allocates no empty buffer
 
@@ -42,7 +43,8 @@ def check_weights(
             message = f"{name}: {stream.nbytes} bytes at {offset} exceed the {network.weight_bytes} bytes of weights"
             yield layer.problem("DV682", message, name)
         elif size is not None and path is not None and end <= size:
-            data = np.fromfile(path, np.uint8, stream.nbytes, offset=offset)
+            with open_file(path) as file:
+                data = np.fromfile(file, np.uint8, stream.nbytes, offset=offset)
             if data.size < stream.nbytes:  # a file that shrinks
                 yield layer.problem("DV680", f"{name}: {path.name} has no {stream.nbytes} bytes at {offset}", name)
             else:

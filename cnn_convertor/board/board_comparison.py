@@ -24,6 +24,7 @@ from cnn_convertor.devices.intervals import Interval, total
 from cnn_convertor.emulation.feature_maps import Maps, Outputs, Traffic, given_memory, input_bytes, outputs_of
 from cnn_convertor.emulation.network import EmulatedNetwork, install
 from cnn_convertor.errors import Origin, UsageError
+from cnn_convertor.files.hashing import sha256_of
 from cnn_convertor.files.replacing import Contents
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.pipeline import quantize, read_whole
@@ -76,7 +77,7 @@ def verify_board(
         progress("compile", 0, 1)
         emitted: dict[str, Contents] = network_files(program, request)
         network = install(graph, program, emitted, scratch, sources=sources, device=request.options.device)
-        hashes = {name: _sha256(scratch / name) for name in emitted}
+        hashes = {name: sha256_of(scratch / name) for name in emitted}
         if network_hash(hashes) != results.network:
             hint = "give the --calibrate and the device that the kit was made with, or make the kit again"
             raise _other(folder, "the kit was made from another network, or by another version", hint)
@@ -164,14 +165,6 @@ def _modelled(layer: Layer, traffic: Traffic, profile: Profile, threads: int) ->
         return Modelled(Interval.of(0.0) if on_cpu is None else on_cpu.usec, 0, nbytes)
     expected = estimate(layer.runs, operand_bytes=traffic.operand, profile=profile)
     return Modelled(expected.usec, expected.cycles, nbytes)
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while chunk := stream.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _other(folder: Path, reason: str, hint: str) -> UsageError:

@@ -22,6 +22,7 @@ from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.emulation.feature_maps import input_bytes
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files import replacing
+from cnn_convertor.files.opening import text_of
 from cnn_convertor.files.replacing import Contents, Digest
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import counted_weights, quantize, read_whole, render_options
@@ -131,7 +132,7 @@ def _callbacks(sources: Sequence[Path], taken: set[str]) -> dict[str, Contents]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return text_of(path)
     except OSError as error:
         reason = f"the callbacks of custom layers cannot be read: {error.strerror}"
     except UnicodeDecodeError:

@@ -13,6 +13,7 @@ from cnn_convertor.devices.dv700.program import ElementType, Program
 from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files import json_files
+from cnn_convertor.files.opening import bytes_of
 from cnn_convertor.verification.on_board import Measured
 
 _FORMAT, _VERSION = "cnn-convertor results", 1
@@ -93,8 +94,8 @@ def _parsed(folder: Path, data: Mapping[str, Any]) -> BoardResults:
         cpu_usec=int(data["cpu_usec"]),
         between_usec=int(data["between_usec"]),
         layers=tuple(_measured(layer, layer["usec"]) for layer in data["layers"]),
-        memory=(folder / "layers.bin").read_bytes(),
-        outputs=np.fromfile(folder / "outputs.bin", "<f4").reshape(samples, -1),
+        memory=bytes_of(folder / "layers.bin"),
+        outputs=np.frombuffer(bytes_of(folder / "outputs.bin"), "<f4").reshape(samples, -1),
     )
 
 

@@ -14,6 +14,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.conversion import cache, convert
 from cnn_convertor.conversion.convert import ConvertedNetwork
+from cnn_convertor.files.opening import bytes_of
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.report import Report
@@ -90,7 +91,7 @@ def _convert_away(task: ConversionJob) -> Outcome[Delivery]:
         with temporary_folder() as folder:
             config = replace(task.config, output_folder=folder)
             conversion = convert.convert(config, lambda *_: stop_if_unwanted())
-            contents = {path.relative_to(config.folder).as_posix(): path.read_bytes() for path in conversion.files}
+            contents = {path.relative_to(config.folder).as_posix(): bytes_of(path) for path in conversion.files}
             return Delivery(contents, conversion.report)
 
     return attempted(work, strict=task.strict)

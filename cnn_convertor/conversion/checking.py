@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cnn_convertor import codegen
 from cnn_convertor.config import Config
@@ -21,6 +22,7 @@ from cnn_convertor.conversion.convert import convert
 from cnn_convertor.conversion.manifest import earlier_files, listed_digests, manifest
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.files.integrity import damage, digest_of
+from cnn_convertor.files.opening import open_file, text_of
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.pipeline import Quantized, render_options
 from cnn_convertor.progress import Progress, silent
@@ -148,8 +150,8 @@ def differences_of(committed: Path, fresh: Path, manifest: Path) -> Iterator[str
 
 def _of_text(committed: Path, fresh: Path) -> Iterator[str]:
     """A diff, each part under the layer that it belongs to."""
-    before = committed.read_text(encoding="utf-8", errors="replace").splitlines()
-    after = fresh.read_text(encoding="utf-8").splitlines()
+    before = text_of(committed, "replace").splitlines()
+    after = text_of(fresh).splitlines()
     lines = list(difflib.unified_diff(before, after, "committed", "converted now", n=_CONTEXT, lineterm=""))[2:]
     for number, line in enumerate(lines):
         if number == _MOST_LINES:
@@ -176,16 +178,21 @@ def _layer_at(lines: Sequence[str], end: int) -> str:
     return f", in {layer[1]}, {', '.join(names)}"
 
 
+def _part(path: Path, start: int, size: int) -> NDArray[np.uint8]:
+    with open_file(path) as file:
+        return np.fromfile(file, np.uint8, size, offset=start)
+
+
 def _of_weights(committed: Path, fresh: Path, manifest: Path) -> Iterator[str]:
     """The layers whose bytes differ."""
     sizes = [path.stat().st_size for path in (committed, fresh)]
     if sizes[0] != sizes[1]:
         yield f"{sizes[0]:,} bytes committed, {sizes[1]:,} bytes converted now"
-    values: dict[str, Any] = json.loads(manifest.read_text(encoding="utf-8"))
+    values: dict[str, Any] = json.loads(text_of(manifest))
     for layer in values["layers"]:
         for stored in layer.get("weights", ()):
             start, size = stored["offset"], stored["bytes"]
-            old, new = (np.fromfile(path, np.uint8, size, offset=start) for path in (committed, fresh))
+            old, new = (_part(path, start, size) for path in (committed, fresh))
             if old.size != new.size:
                 yield f"{layer['name']}: its {new.size:,} bytes at offset {start:,} are not all there"
             elif count := int(np.count_nonzero(old != new)):

@@ -18,6 +18,7 @@ from cnn_convertor.export import dv700
 from cnn_convertor.export.parts import Role
 from cnn_convertor.export.quantizing import to_reals
 from cnn_convertor.files import json_files
+from cnn_convertor.files.opening import bytes_of
 from cnn_convertor.layouts.layout import Layout, nbytes
 from cnn_convertor.layouts.notation import parse
 from cnn_convertor.layouts.nvdla import weights
@@ -71,7 +72,7 @@ class SurfaceEntry:
             hint = "layouts export --inputs" if self.role == Role.INPUT.value else "layouts export --run"
             _refuse("DV856", message, Path(MANIFEST), hint)
         try:
-            data = np.fromfile(self.file, np.uint8)
+            data = np.frombuffer(bytes_of(self.file), np.uint8)
         except OSError as error:
             _refuse("DV856", f"cannot read the surface: {error.strerror}", self.file, _AGAIN)
         if data.size != self.nbytes:

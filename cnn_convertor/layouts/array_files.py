@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files.numpy_files import load_array
+from cnn_convertor.files.opening import open_file
 from cnn_convertor.layouts.cldnn import BITS, check_shape, pack_bits, unpack_bits
 from cnn_convertor.layouts.layout import Layout, extents, refuse
 from cnn_convertor.layouts.names import layout_of, match_axes
@@ -48,7 +49,8 @@ def read(path: Path, layout: Layout, shape: Sequence[int], element: npt.DTypeLik
         hint = f"--shape with {','.join(layout.axes)}"
         raise UsageError.of("DV840", "the shape of the array in memory is unknown", Origin(str(path)), hint)
     check_shape(layout, shape)
-    data = path.read_bytes()
+    with open_file(path) as file:
+        data = file.read()
     if layout.name in BITS:
         return unpack_bits(data, layout, tuple(shape))
     return _pixels(data, layout, shape) if layout.name in FORMATS else unpack(data, layout, shape, element=element)

@@ -16,6 +16,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, te
 from google.protobuf.unknown_fields import UnknownFieldSet
 from numpy.typing import NDArray
 
+from cnn_convertor.files.opening import bytes_of
 from cnn_convertor.verification.formulas import FORMULAS, Blob, FormulaLayer
 
 Top: TypeAlias = tuple[str, int]  # layer, position
@@ -93,7 +94,7 @@ def read_network(
     definition: Path, weights: Path | None, stages: Iterable[str] = (), level: int | None = None
 ) -> list[FormulaLayer]:
     """The layers at test time, in their order. Raises ValueError when protobuf cannot read a file."""
-    net = _parse(definition.read_text(encoding="utf-8-sig", errors="replace"))
+    net = _parse(bytes_of(definition).decode("utf-8-sig", errors="replace"))
     state = (net.state.level if level is None else level, {*net.state.stage, *stages})
     messages = [message for message in (*net.layer, *map(_upgraded, net.layers)) if _is_included(message, *state)]
     held = {} if weights is None else dict(_held_weights(weights))
@@ -177,7 +178,7 @@ def _held_weights(path: Path) -> Iterator[tuple[str, tuple[Blob, ...]]]:
     """Layer -> its blobs, in the file's order."""
     net = _message("NetParameter")
     try:
-        net.ParseFromString(path.read_bytes())
+        net.ParseFromString(bytes_of(path))
     except Exception as error:  # protobuf's versions define DecodeError in different modules
         raise ValueError(f"{path.name}: {error}") from error
     for layer in (*net.layer, *net.layers):

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import h5py
 import numpy as np
 
+from cnn_convertor.files.opening import text_of
 from cnn_convertor.verification.keras_formulas import Blob, apply
 
 Arrays: TypeAlias = list[tuple[str, Blob]]  # with their names
@@ -89,7 +90,7 @@ def read_network(definition: Path, data: Path) -> FormulaNetwork:
                 with h5py.File(definition) as file:
                     config = json.loads("".join(_texts(file, "model_config")))
             else:
-                config = json.loads(definition.read_text(encoding="utf-8"))
+                config = json.loads(text_of(definition))
             root = weights.get("model_weights", weights)
             stored = {name: _named_arrays(root[name]) for name in _texts(root, "layer_names")}
             return _network(config["config"], config["class_name"], lambda name: stored.get(name, []))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.errors import ConvertorError, ModelError, Origin, Problem
+from cnn_convertor.files.opening import bytes_of
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.frontends.arithmetic import range_of
 from cnn_convertor.frontends.frontend import Model
@@ -171,7 +172,7 @@ def open_session(path: Path, layers: Sequence[str]) -> tuple[str, Session]:
     options.intra_op_num_threads = 1  # the same accumulation order with any number of processors
     folder = str(path.parent.resolve())
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
-    content = with_outputs(path.read_bytes(), layers)
+    content = with_outputs(bytes_of(path), layers)
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     return "onnxruntime", lambda names, inputs: list(session.run(list(names), dict(inputs)))
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from cnn_convertor.files.opening import bytes_of
 from cnn_convertor.files.temporary import temporary_folder
 
 T = TypeVar("T")
@@ -105,7 +106,7 @@ def _renamed(names: Mapping[str, str]) -> Callable[[Any], Any]:
 def read_all(paths: Iterable[Path]) -> dict[str, bytes]:
     """The contents of files, and of all files in folders, by their absolute paths."""
     files = [file for path in paths for file in (path, *sorted(path.rglob("*"))) if file.is_file()]
-    return {str(file.absolute()): file.read_bytes() for file in files}
+    return {str(file.absolute()): bytes_of(file) for file in files}
 
 
 @contextmanager
