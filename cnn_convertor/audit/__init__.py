@@ -7,7 +7,7 @@ from cnn_convertor.audit.command_checks import DEFAULT, AuditedDevice, factor_no
 from cnn_convertor.audit.comments import check_comments
 from cnn_convertor.audit.files_beside import check_manifest, weights_beside
 from cnn_convertor.audit.flow import Flow
-from cnn_convertor.audit.layer_checks import check_layer, name_notes
+from cnn_convertor.audit.layer_checks import check_layer, name_notes, softmax_notes
 from cnn_convertor.audit.listing import listing
 from cnn_convertor.audit.processor import check_processor, read_functions
 from cnn_convertor.audit.sources import read
@@ -50,12 +50,15 @@ def audit(
         findings += check_layer(network, layer, device)
     findings += [*flow.findings, *check_weights(network, functions, weights), *check_processor(network, functions)]
     findings += [*check_comments(source), *check_manifest(source)]
+    notes: list[Problem] = []
+    for layer in network.layers:
+        notes += [*name_notes(layer), *softmax_notes(layer), *factor_notes(layer)]
     return Audit(
         name=network.name,
         layers=len(network.layers),
         commands=sum(layer.is_on_device and layer.command is not None for layer in network.layers),
         findings=tuple(sorted(dict.fromkeys(findings), key=_line)),
-        notes=tuple(note for layer in network.layers for note in (*name_notes(layer), *factor_notes(layer))),
+        notes=tuple(notes),
         listing=listing(network, flow),
     )
 

@@ -193,9 +193,19 @@ def _softmax(layer: SourceLayer) -> Iterator[Problem]:
         message = f"softmax_axis: {axis}, but input_dim[{axis}] is 1: {RUNTIME} makes every value 1"
     if message:
         yield layer.problem("DV663", message, "softmax_axis")
-    if layer.is_f32_output:
-        message = f"is_f32_output: LT_SOFTMAX writes FP16 in {RUNTIME}, and get_final_output reads FP32"
-        yield layer.problem("DV663", message, "is_f32_output")
+    if layer.is_f32_output and layer.has_name:
+        yield _fp32_softmax(layer)
+
+
+def _fp32_softmax(layer: SourceLayer) -> Problem:
+    message = f"is_f32_output: LT_SOFTMAX writes FP16 in {RUNTIME}, and get_final_output reads FP32"
+    return layer.problem("DV663", message, "is_f32_output")
+
+
+def softmax_notes(layer: SourceLayer) -> Iterator[Problem]:
+    """An FP32 softmax without a name: in January 2019 sources named no layer of the CPU, and their runtime wrote FP32."""
+    if layer.type == "LT_SOFTMAX" and layer.is_f32_output and not layer.has_name:
+        yield _fp32_softmax(layer)
 
 
 def _concat(network: SourceNetwork, layer: SourceLayer) -> Iterator[Problem]:

@@ -105,15 +105,23 @@ def test_findings_name_a_layer_without_a_name_by_its_number(tmp_path: Path) -> N
     assert any('do not form such a map: "#0", 8x8x16, "#1", 8x8x12' in message for message in messages)
 
 
-@pytest.mark.parametrize("old", ["softmax_axis = 0", "is_f32_output = false"])
-def test_a_finding_about_a_softmax_names_the_runtime(old: str, tmp_path: Path) -> None:
+def test_a_finding_about_a_softmax_names_the_runtime(tmp_path: Path) -> None:
     """A source may be for an older one, which was not measured."""
-    text = early()
-    start = text.index("LT_SOFTMAX")
-    wrong = {"softmax_axis = 0": "softmax_axis = 3", "is_f32_output = false": "is_f32_output = true"}[old]
-    found = audited(text[:start] + text[start:].replace(old, wrong), tmp_path).findings
-    messages = [finding.message for finding in found if finding.code == "DV663"]
+    start, softmax_layer = early().split("LT_SOFTMAX")
+    wrong = f"{start}LT_SOFTMAX{softmax_layer.replace('softmax_axis = 0', 'softmax_axis = 3')}"
+    messages = [finding.message for finding in audited(wrong, tmp_path).findings if finding.code == "DV663"]
     assert messages and all("runtime of 2019" in message for message in messages)
+
+
+@pytest.mark.parametrize("name", ["", 'layer.name = "prob"; '])
+def test_an_fp32_softmax_is_a_note_only_where_no_name_is_set(name: str, tmp_path: Path) -> None:
+    """The runtime of January 2019 wrote FP32, and the sources of that time name no layer of the CPU."""
+    start, softmax_layer = early().split("layer.type = LT_SOFTMAX;")
+    fp32 = softmax_layer.replace("is_f32_output = false", "is_f32_output = true")
+    fp32 = fp32.replace("output_size = 1536", "output_size = 3072")
+    result = audited(f"{start}{name}layer.type = LT_SOFTMAX;{fp32}", tmp_path)
+    assert [finding.code for finding in result.findings] == ["DV663"] * bool(name)
+    assert ("DV663" in [note.code for note in result.notes]) == (not name)
 
 
 # --- the two blockers of version 0.1.0 ---
