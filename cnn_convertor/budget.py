@@ -14,6 +14,7 @@ SHARES: Final = {
     "constants": 16_800_000,  # what a model's nodes compute without its inputs; more for more than 8 million weights: DV302
     "sides": 20_000_000,  # which layers the CPU takes so that sides change less often: those of the cheapest cut
     "memory": 40_000_000,  # the search for a schedule and a plan: the best so far, not proven smallest
+    "ends": 100_000_000,  # the weights of parts of a refused network, packed to see whether they convert: DV163
     "picture": 40_000_000,  # 40,000 boxes and bends, more than anybody can read: a report without it, DV164
 }
 

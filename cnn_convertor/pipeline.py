@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial as bind
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor import codegen
+from cnn_convertor.budget import Budget
 from cnn_convertor.codegen import RenderOptions
 from cnn_convertor.config import Config
 from cnn_convertor.config.ini_file import outputs_line
@@ -27,13 +29,14 @@ from cnn_convertor.devices.dv700.memory.placement import MemorySchedule, schedul
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.rules import broken_rules, check
 from cnn_convertor.devices.dv700.weights import palettes
-from cnn_convertor.devices.dv700.weights.encoding import Observer
+from cnn_convertor.devices.dv700.weights.encoding import Observer, encode_buffer
 from cnn_convertor.devices.dv700.weights.options import Quantization
-from cnn_convertor.errors import Origin, Problem, UsageError
+from cnn_convertor.errors import ConvertorWarning, Origin, Problem, UnsupportedError, UsageError
 from cnn_convertor.files.replacing import Contents
 from cnn_convertor.frontends.builder import PartialGraph, in_network_order
 from cnn_convertor.frontends.subnetwork import layers_apart, part_of
 from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.ops import MatMul
 from cnn_convertor.passes.contract import PassObserver, run_passes
 from cnn_convertor.progress import Progress, counted, silent
 from cnn_convertor.samples import SAMPLES, Preparation, Samples, samples_of, shapes_of
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from cnn_convertor.palettes.output_budget import AccuracyBudget
 
 _ENDS = 5  # tries to end a network before what is refused; each may find more that is
+_PACKED = 0.1  # steps of the budget for a byte of packed weights
 _NAMED = 6  # layers behind the end in a message
 _VALUES = 256  # of each output, over all random images, if 32 are enough for it
 
@@ -207,8 +211,11 @@ def find_violations(partial: PartialGraph, legalized: Legalized) -> tuple[Proble
 
 
 def end_of_convertible_part(analysis: Analysis) -> tuple[Problem, ...]:
-    """A note that names the layers at which the network can end, if there are some with which it converts."""
-    partial, problems = analysis.partial, analysis.problems
+    """A note that names the layers at which the network can end, if it converts with them and computes something.
+
+    Each end is tried as far as the packed weights, while the budget lasts.
+    """
+    partial, problems, budget = analysis.partial, analysis.problems, Budget.of("ends")
     refused = set[str]()
     for _ in range(_ENDS):
         if not all(problem.where and problem.where.layer for problem in problems):
@@ -219,14 +226,54 @@ def end_of_convertible_part(analysis: Analysis) -> tuple[Problem, ...]:
         line = outputs_line(ends)
         if line is None:
             return ()
-        problems = analyze_graph(part_of(partial, (), ends, where), analysis.options).problems
+        part = part_of(partial, (), ends, where)
+        problems = _problems_of_part(part, analysis.options, budget)
+        if budget.is_spent:
+            return ()
         if not problems:
-            names = [f'"{origin.layer}" ({origin.type})' for origin in rest]
-            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-            message = f"the network converts up to {len(ends)} of its maps; left to the application: "
-            message += ", ".join(names[:_NAMED]) + more
-            return (Problem("DV163", message, where, "write this line into the section [OUTPUT]", line),)
+            return (_end(line, len(ends), rest, where, _multiplications(part.graph), _multiplications(partial.graph)),)
     return ()
+
+
+def _problems_of_part(part: PartialGraph, options: DeviceOptions, budget: Budget) -> tuple[Problem, ...]:
+    """What prevents a conversion of the part, its weights included. None are packed once the budget is spent."""
+    analysis = analyze_graph(part, options)
+    if analysis.problems:
+        return analysis.problems
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvertorWarning)  # of a network that the user may not choose
+            for piece in encode_buffer(analysis.lowered("part")):
+                budget.spend(piece.size * _PACKED)
+                if budget.is_spent:
+                    break
+    except UnsupportedError as error:
+        return error.problems
+    return ()
+
+
+def _multiplications(graph: Graph) -> int:
+    """Those with weights, and those of maps with each other."""
+    count = 0
+    for node in graph.nodes:
+        count += graph.multiplications(node)
+        if isinstance(node.op, MatMul):
+            inner = node.op.left.size_in(graph.shape(node.inputs[0]))[1]
+            count += graph.shape(node.name).size * inner
+    return count
+
+
+def _end(line: str, ends: int, rest: tuple[Origin, ...], where: Origin, kept: int, all_: int) -> Problem:
+    """The note DV163. kept: multiplications before the end, of those in all layers that can be read."""
+    names = [f'"{origin.layer}" ({origin.type})' for origin in rest]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    others = ", ".join(names[:_NAMED]) + more
+    if all_ and not kept:
+        problem = f"no useful part of the network converts: no multiplication lies before {others}"
+        return Problem("DV163", problem, where, "change these layers in the model")
+    share = f", with {kept / all_:.1%} of the multiplications of the layers that are read" if all_ else ""
+    message = f"the network converts up to {ends} of its maps{share}; left to the application: {others}"
+    return Problem("DV163", message, where, "write this line into the section [OUTPUT]", line)
 
 
 # --- program -------------------------------------------------------------------------------------------------------------

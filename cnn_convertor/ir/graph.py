@@ -10,7 +10,7 @@ from functools import cache
 from typing import Protocol, TypeAlias
 
 from cnn_convertor.errors import ModelError, Origin
-from cnn_convertor.ir.ops import Input, Op, PieceStep, Shape, ShapeError, Window
+from cnn_convertor.ir.ops import Conv2d, ConvTranspose2d, Dense, Input, Op, PieceStep, Shape, ShapeError, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +187,20 @@ class Graph:
             else:
                 nodes.append(node if inputs == node.inputs else replace(node, inputs=inputs))
         return Graph(tuple(nodes), tuple(source.get(name, name) for name in self.outputs))
+
+    def multiplications(self, node: Node) -> int:
+        """Multiplications with a weight, for one image."""
+        match node.op:
+            case Conv2d(weight=weight):
+                y = self.shape(node.name)
+                return y.height * y.width * weight.size
+            case ConvTranspose2d(weight=weight):
+                x = self.shape(node.inputs[0])
+                return x.height * x.width * weight.size
+            case Dense(weight=weight):
+                return weight.size
+            case _:
+                return 0
 
     def without_dead(self) -> Graph:
         """Remove nodes that no output needs; keep inputs, since the application fills them."""

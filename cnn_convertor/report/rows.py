@@ -17,7 +17,7 @@ from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.frontends.builder import PartialGraph
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Concat, Conv2d, ConvTranspose2d, Dense, Identity, Input, OnCpu, Op, Reshape, Shape
+from cnn_convertor.ir.ops import Concat, Identity, Input, OnCpu, Op, Reshape, Shape
 from cnn_convertor.report.values import ModelLayer
 
 
@@ -101,7 +101,7 @@ def rows(partial_graph: PartialGraph, work: Mapping[int, Command], problems: Seq
             output_names=tuple(node.own_name for node in outputs) if any(node.own_name for node in outputs) else (),
             guessed=any(node.name in partial_graph.guessed for node in nodes),
             parameters=None if unread else partial_graph.parameters.get(origin, 0),
-            macs=None if unread else sum(_macs(graph, node) for node in nodes),
+            macs=None if unread else sum(map(graph.multiplications, nodes)),
             runs=runs.value,
             how=how,
             steps=() if partial_graph.placeholders else tuple(dict.fromkeys(each.number for each in executed)),
@@ -121,21 +121,6 @@ def _outputs(graph: Graph, nodes: Sequence[Node]) -> list[Node]:
 def plain(shape: Shape) -> tuple[int, int, int]:
     """A shape as a report has it."""
     return shape.height, shape.width, shape.channels
-
-
-def _macs(graph: Graph, node: Node) -> int:
-    """Multiplications with a weight, for one image."""
-    match node.op:
-        case Conv2d(weight=weight):
-            y = graph.shape(node.name)
-            return y.height * y.width * weight.size
-        case ConvTranspose2d(weight=weight):
-            x = graph.shape(node.inputs[0])
-            return x.height * x.width * weight.size
-        case Dense(weight=weight):
-            return weight.size
-        case _:
-            return 0
 
 
 class _LayerShare(NamedTuple):

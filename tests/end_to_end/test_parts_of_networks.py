@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
+from cnn_convertor import budget
 from cnn_convertor.cli.tables import _layer_cells
 from cnn_convertor.config import Config
 from cnn_convertor.conversion.convert import convert
@@ -93,6 +94,52 @@ def test_a_network_can_end_before_a_refused_layer_of_constants(tmp_path: Path) -
     assert note.example == "outputs = relu, gate"
     assert '"random" (Bernoulli)' in note.message
     assert verify(Config(definition=model, outputs=("relu", "gate"), output_folder=tmp_path)).passed
+
+
+def heads(folder: Path, second: float) -> Path:
+    """Three convolutions and a refused layer. second: every weight of the second one."""
+    nodes = [
+        helper.make_node("Conv", ["x", "a"], ["first"]),
+        helper.make_node("Conv", ["first", "b"], ["second"]),
+        helper.make_node("Relu", ["second"], ["relu"]),
+        helper.make_node("Bernoulli", ["relu"], ["random"]),
+        helper.make_node("Conv", ["random", "c"], ["third"]),
+    ]
+    shape = (4, 4, 1, 1)
+    weights = {
+        "a": np.full(shape, 0.5, np.float32),
+        "b": np.full(shape, second, np.float32),
+        "c": np.ones(shape, np.float32),
+    }
+    network = Network(nodes, {"x": np.zeros((1, 4, 8, 8), np.float32)}, weights, opset=15)
+    return network.write(folder / "net.onnx", outputs=["third"])
+
+
+@pytest.mark.parametrize(("second", "line", "share"), [(0.5, "relu", "66.7%"), (1e6, "first", "33.3%")])
+def test_the_line_of_the_note_was_tried_with_the_weights(second: float, line: str, share: str, tmp_path: Path) -> None:
+    model = heads(tmp_path, second)
+    (note,) = find(model).notes
+    assert note.example == f"outputs = {line}"
+    assert f"with {share} of the multiplications" in note.message
+    assert convert(Config(definition=model, outputs=(line,), output_folder=tmp_path)).report.outputs
+
+
+def test_a_part_that_computes_nothing_is_no_advice(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("MaxPool", ["x"], ["pool"], kernel_shape=[2, 2]),
+        helper.make_node("Bernoulli", ["pool"], ["random"]),
+        helper.make_node("Conv", ["random", "w"], ["conv"]),
+    ]
+    weights = {"w": np.ones((4, 4, 1, 1), np.float32)}
+    network = Network(nodes, {"x": np.zeros((1, 4, 8, 8), np.float32)}, weights, opset=15)
+    (note,) = find(network.write(tmp_path / "net.onnx", outputs=["conv"])).notes
+    assert (note.code, note.example) == ("DV163", "")
+    assert note.message.startswith('no useful part of the network converts: no multiplication lies before "random"')
+
+
+def test_a_part_too_large_to_try_is_no_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "SHARES", {**budget.SHARES, "ends": 1})
+    assert find(heads(tmp_path, 0.5)).notes == ()
 
 
 @pytest.mark.parametrize(("inputs", "outputs"), [((), ("relu",)), (("x",), ()), (("relu",), ("gate",))])
