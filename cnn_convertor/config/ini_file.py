@@ -298,6 +298,8 @@ def ini_files(paths: Iterable[Path]) -> tuple[Path, ...]:
     files: list[Path] = []
     for path in paths:
         candidates = [path]
+        if path.is_dir() and (problem := explain(path)):
+            raise UsageError(problem)
         if path.is_dir() or (not path.exists() and glob.has_magic(str(path))):
             candidates = [*_inside(path)]
             if not candidates:

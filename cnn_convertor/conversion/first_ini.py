@@ -12,6 +12,7 @@ from cnn_convertor.config import KEYS, Config, Key, is_model, name_of
 from cnn_convertor.config.request import Request
 from cnn_convertor.errors import Origin, UsageError, near_file
 from cnn_convertor.escaping import visible
+from cnn_convertor.frontends.unsupported_formats import explain
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes.normalization import input_normalizations
 from cnn_convertor.pipeline import read
@@ -36,6 +37,8 @@ def first_ini(model: Path, output: Path | None) -> str:
 
     Raises UsageError when there cannot be one, ModelError when the model cannot be read at all.
     """
+    if problem := explain(model):
+        raise UsageError(problem)
     if not model.is_file() or not is_model(model):
         problem = "this is not a model" if model.exists() else f'there is no file "{model}"{near_file(model)}'
         raise UsageError.of(

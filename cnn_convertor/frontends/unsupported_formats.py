@@ -27,17 +27,28 @@ REBUILD = (
     "build the same network in Keras, copy the weights layer by layer (a convolution's (O, I, H, W) becomes (H, W, I, O)), "
     "and save it: model.save('model.keras')"
 )
+PACKAGES = "pip install torch onnx onnxscript"
 PYTORCH = Format(
     "a PyTorch model",
-    "export it to ONNX. In Python, with your class as in training, and the size of one image:",
+    f"export it to ONNX ({PACKAGES}). In Python, where your class can be imported, with the size of one image; loading runs "
+    "code of the file, so do this only with one that you trust:",
     """import torch
-model = Network()
-model.load_state_dict(torch.load(FILE, map_location="cpu"))
+model = torch.load(FILE, map_location="cpu", weights_only=False)
+if not isinstance(model, torch.nn.Module):  # parameters alone
+    parameters = model
+    model = Network()  # your class, as in training
+    model.load_state_dict(parameters)
 torch.onnx.export(model.eval(), (torch.zeros(1, 3, 224, 224),), "model.onnx")""",
+)
+EXPORTED = Format(
+    "a program that torch.export saved",
+    f"convert it to ONNX ({PACKAGES}). In Python:",
+    """import torch
+torch.onnx.export(torch.export.load(FILE), dynamo=True).save("model.onnx")""",
 )
 TORCHSCRIPT = Format(
     "a TorchScript model",
-    "export it to ONNX. In Python, with the size of one image:",
+    f"export it to ONNX ({PACKAGES}). In Python, with the size of one image:",
     """import torch
 model = torch.jit.load(FILE, map_location="cpu")
 torch.onnx.export(model.eval(), (torch.zeros(1, 3, 224, 224),), "model.onnx", dynamo=False)""",
@@ -52,12 +63,29 @@ CHECKPOINT = Format(
 )
 SAVED_MODEL = Format(
     "a TensorFlow SavedModel folder",
-    f"if Keras saved it: pip install tf_keras, then tf_keras.models.load_model('FOLDER').save('model.h5'); else {SAVE}",
+    f"{SAVE}; or, if tf.keras before TensorFlow 2.16 saved it (pip install tf_keras), in Python:",
+    """import tf_keras
+tf_keras.models.load_model(FILE).save("model.h5")""",
 )
+SOURCE = "give the model that it was made from, as Keras, Caffe or ONNX"
+CORE_ML = Format("a Core ML model", SOURCE)
+NCNN = Format("an ncnn model", SOURCE)
+OPENVINO = Format("an OpenVINO model", SOURCE)
+ORT = Format("an ONNX Runtime model (ORT format)", "give the .onnx file that it was made from")
+PADDLE = Format("a PaddlePaddle model", "export it to ONNX with paddle2onnx")
+TENSORRT = Format("a TensorRT engine, made for one GPU", SOURCE)
+WEIGHTS = Format("a file of weights without a network", REBUILD)
+PICKLE = Format(
+    "a Python pickle",
+    "load it where it was written, and save the model in it: of Keras, model.save('model.keras'); of PyTorch, "
+    "torch.onnx.export(...)",
+)
+_SAVED = ("saved_model.pb", "saved_model.pbtxt")
 HDF5 = b"\x89HDF\r\n\x1a\n"
 FORMATS: Mapping[str, Format] = {
     ".ckpt": CHECKPOINT,
-    ".engine": Format("a TensorRT engine", "it is made for one GPU: go back to the model that it was made from"),
+    ".engine": TENSORRT,
+    ".gguf": WEIGHTS,
     ".index": CHECKPOINT,
     ".meta": CHECKPOINT,
     ".json": Format(
@@ -65,19 +93,41 @@ FORMATS: Mapping[str, Format] = {
         "give what model.to_json() writes, beside the weights; a TensorFlow.js model: save it from Keras, "
         "model.save('model.keras')",
     ),
-    ".mlmodel": Format("a Core ML model", f"export the model that it was made from to ONNX, or {REBUILD}"),
+    ".joblib": PICKLE,
+    ".mlmodel": CORE_ML,
+    ".mlpackage": CORE_ML,
+    ".mnn": Format("an MNN model", SOURCE),
+    ".npz": Format("a NumPy archive of arrays, without a network", REBUILD),
+    ".ort": ORT,
+    ".param": NCNN,
     ".pb": Format(
         "a TensorFlow graph",
         "python -m tf2onnx.convert --graphdef FILE --output model.onnx --inputs NAME --inputs-as-nchw NAME "
         f"--outputs NAME; or {SAVE}",
     ),
-    ".pdmodel": Format("a PaddlePaddle model", "export it to ONNX with paddle2onnx"),
+    ".pdiparams": PADDLE,
+    ".pdmodel": PADDLE,
+    ".pdparams": PADDLE,
+    ".pickle": PICKLE,
+    ".pkl": PICKLE,
+    ".plan": TENSORRT,
     ".pt": PYTORCH,
+    ".pt2": EXPORTED,
     ".pth": PYTORCH,
-    ".safetensors": Format("a file of weights without a network", REBUILD),
+    ".safetensors": WEIGHTS,
     ".tflite": LITE,
     ".torchscript": TORCHSCRIPT,
+    ".trt": TENSORRT,
+    ".xml": OPENVINO,
 }
+_BEGINNINGS = ((0, b"GGUF", WEIGHTS), (0, b"7767517", NCNN), (4, b"TFL3", LITE), (4, b"ORTM", ORT))  # offset in bytes
+_OF_ARCHIVES = {  # how the name of a member ends, or what it contains
+    "archive_format": EXPORTED,
+    "serialized_exported_program.json": EXPORTED,
+    "/code/": TORCHSCRIPT,
+    "/data.pkl": PYTORCH,
+}
+_BESIDE = {".xml": OPENVINO, ".param": NCNN}  # the network to a .bin of weights
 
 
 def explain(path: Path) -> Problem | None:
@@ -85,16 +135,19 @@ def explain(path: Path) -> Problem | None:
     format_ = _format_of(path)
     if format_ is None:
         return None
-    way, example = (text.replace("FILE", json.dumps(path.name)) for text in (format_.way, format_.example))
-    return Problem("DV208", f"this is {format_.what}, which cannot be read", Origin(str(path)), way, example)
+    named = path.parent if path.name in _SAVED else path
+    name = json.dumps(str(named), ensure_ascii=False)
+    problem, example = f"this is {format_.what}, which cannot be read", format_.example.replace("FILE", name)
+    return Problem("DV208", problem, Origin(str(path)), format_.way.replace("FILE", name), example)
 
 
 def _format_of(path: Path) -> Format | None:
     try:
         if path.is_dir():
-            saved = any((path / name).exists() for name in ("saved_model.pb", "saved_model.pbtxt", "keras_metadata.pb"))
-            return SAVED_MODEL if saved else None
-        if path.name in {"saved_model.pb", "saved_model.pbtxt"}:
+            if path.suffix.lower() == ".mlpackage":
+                return CORE_ML
+            return SAVED_MODEL if any((path / name).exists() for name in (*_SAVED, "keras_metadata.pb")) else None
+        if path.name in _SAVED:
             return SAVED_MODEL
         return _by_contents(path)
     except (OSError, ValueError):  # reading the file reports it
@@ -114,13 +167,16 @@ def _by_contents(path: Path) -> Format | None:
         start = file.read(START)
     if start.startswith(HDF5) or (by_name is FORMATS[".json"] and recognize_content(start)):  # may be Keras's
         return None
-    if start[4:8] == b"TFL3":
-        return LITE
+    for offset, magic, format_ in _BEGINNINGS:
+        if start.startswith(magic, offset):
+            return format_
+    if path.suffix.lower() == ".bin":
+        beside = (format_ for suffix, format_ in _BESIDE.items() if path.with_suffix(suffix).is_file())
+        by_name = next(beside, None)
     if start.startswith(b"PK\3\4") and zipfile.is_zipfile(path):
         with suppress(*DAMAGES), zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-            if any("/code/" in name for name in names):
-                return TORCHSCRIPT
-            if any(name.endswith("/data.pkl") for name in names):
-                return PYTORCH
+            members = "\n".join(archive.namelist())
+            for part, format_ in _OF_ARCHIVES.items():
+                if part in members:
+                    return format_
     return by_name

@@ -438,6 +438,6 @@ def test_a_model_of_another_framework_says_how_to_export_it(folder: Path, key: s
     given = f"definition = {name}" if key == "definition" else f"definition = net.h5\ndata = {name}"
     found = problem(folder, SMALLEST.replace("definition = net.h5", given))
     assert found.code == "DV208" and found.where is not None and found.where.file.endswith(name)
-    assert "model.onnx" in found.remedy or ".save('model.h5')" in found.remedy
+    assert "model.onnx" in found.remedy or '.save("model.h5")' in found.remedy
     with pytest.raises(UsageError, match="DV208"):
         Config.read(folder / name)
