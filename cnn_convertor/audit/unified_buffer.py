@@ -1,5 +1,7 @@
 """Computes the unified buffer that a command needs, and the number of strips of a run."""
 
+from typing import NamedTuple
+
 from cnn_convertor.audit.decoding import (
     AVERAGE_POOL,
     MAX_POOL,
@@ -49,28 +51,39 @@ def need(command: SourceCommand) -> int:
     whole_input = _whole(_block(command.map.area * min(command.c, 8)), command.c)
     branches = command.topo.bit_count()
     last_branch = max((meaning.index for meaning in runs[:-1] if meaning.is_external), default=-1)
-    most, offset, size = 0, 0, whole_input
+    most, offset, size, read = 0, 0, whole_input, RegisterPair(command.w, command.h)
     for meaning in runs:
         if meaning.index == 0 or runs[meaning.index - 1].is_external:
-            offset, size = 0, whole_input
-        block = _block(_block_area(meaning) * min(meaning.run.m, 8))
+            offset, size, read = 0, whole_input, RegisterPair(command.w, command.h)
+        result = _result(meaning, read)
+        block = _block(result.held * min(meaning.run.m, 8))
         output = _whole(block, meaning.run.m)
         convolves = meaning.run.conv_enable != 0 or meaning.run.pool_enable == AVERAGE_POOL
         out_offset = offset + (size if convolves or meaning.index <= last_branch else 0)
         units = (size if branches == 1 else out_offset) + (block if meaning.is_external else output)
         most = max(most, units)
-        offset, size = out_offset, output
+        offset, size, read = out_offset, output, result.size
     return UNIT * most
 
 
-def _block_area(meaning: Meaning) -> int:
-    """Positions of a run's result that are held at a time: the convolution's, with a max pool's padding around."""
+class _Result(NamedTuple):
+    """What the driver counts for a run: the positions that are held at a time, and the size that the next run reads."""
+
+    held: int
+    size: RegisterPair
+
+
+def _result(meaning: Meaning, read: RegisterPair) -> _Result:
+    """The convolution's positions are held, with a max pool's padding around. An average pool counts as a square of its width.
+
+    A square that is higher than its map leaves a negative number of rows, of which the next run reads 16 bits.
+    """
     run = meaning.run
     left, right, top, bottom = 0, 0, 0, 0
     stride, spread, p = RegisterPair(1, 1), RegisterPair(1, 1), 0
     if run.pool_enable == AVERAGE_POOL or run.conv_enable:
         pooled = run.pool_enable == AVERAGE_POOL
-        size = pair(run.pool_size) if pooled else kernel(run.p)
+        size = RegisterPair(run.pool_size & 0xFF, run.pool_size & 0xFF) if pooled else kernel(run.p)
         left, right, top, bottom = sides(run.pool_pad if pooled else run.conv_pad)
         stride = pair(run.pool_stride if pooled else run.conv_stride)
         p = max(size) | 1
@@ -81,14 +94,22 @@ def _block_area(meaning: Meaning) -> int:
         more = sides(run.pool_pad)
         left, right = left + more.left * stride.x, right + more.right * stride.x
         top, bottom = top + more.top * stride.y, bottom + more.bottom * stride.y
-    width = left + (meaning.input.width - 1) * spread.x + 1 + right
-    height = top + (meaning.input.height - 1) * spread.y + 1 + bottom
+    width = left + (read.x - 1) * spread.x + 1 + right
+    height = top + (read.y - 1) * spread.y + 1 + bottom
     if p:
-        return ((width - p) // stride.x + 1) * ((height - p) // stride.y + 1)
+        width, height = _steps(width - p, stride.x), _steps(height - p, stride.y)
+    held = width * height
     if run.pool_enable == MAX_POOL:
         size, step = pair(run.pool_size), pair(run.pool_stride)
-        return ((width - size.x) // step.x + 1) * ((height - size.y) // step.y + 1)
-    return width * height * (4 if run.pool_enable == UPSAMPLE else 1)
+        width, height = _steps(width - size.x, step.x), _steps(height - size.y, step.y)
+    if run.pool_enable == UPSAMPLE:
+        width, height = 2 * width, 2 * height
+    return _Result(held if p else width * height, RegisterPair(width % 65536, height % 65536))
+
+
+def _steps(room: int, stride: int) -> int:
+    """Positions of a window with so much room to move, with the division of C."""
+    return 1 + (room // stride if room >= 0 else -(-room // stride))
 
 
 def _block(elements: int) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from cnn_convertor.audit.decoding import Meaning, meanings
 from cnn_convertor.audit.source_network import SourceBuffer, SourceCommand, SourceHeader, SourceRun
@@ -74,8 +75,9 @@ def test_a_strip_may_fill_the_buffer_to_its_last_byte() -> None:
     assert least % 16 == 0 and strips(made, least) == 1 and strips(made, least - 1) == 2
 
 
-def test_need_of_several_runs(shared: Path) -> None:
-    for case in json.loads((shared / "vectors/dv700/unified_buffer.json").read_text(encoding="utf-8")):
+@pytest.mark.parametrize("name", ["unified_buffer", "unified_buffer_average_pools"])
+def test_need_of_several_runs(shared: Path, name: str) -> None:
+    for case in json.loads((shared / f"vectors/dv700/{name}.json").read_text(encoding="utf-8")):
         assert need(command(case, case["topo"], case["runs"])) == case["need_bytes"], case
 
 

@@ -280,8 +280,9 @@ def test_strips_equal_the_vendors(device: Device, shared: Path) -> None:
         assert device.needs(shapes_of(case), case["ub_size"])[1] == case["tiles"], case
 
 
-def test_unified_buffer_needs_equal_the_vendors(device: Device, shared: Path) -> None:
-    cases = json.loads((shared / "vectors" / "dv700" / "unified_buffer.json").read_text())
+@pytest.mark.parametrize("name", ["unified_buffer", "unified_buffer_average_pools"])
+def test_unified_buffer_needs_equal_the_vendors(device: Device, shared: Path, name: str) -> None:
+    cases = json.loads((shared / "vectors" / "dv700" / f"{name}.json").read_text())
     assert len(cases) == 400
     for case in cases:
         runs = [Run(weight_fmt=1, **run) for run in case["runs"]]

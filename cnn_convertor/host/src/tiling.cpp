@@ -36,19 +36,22 @@ Extent convolve(const Run &run, int64_t width, Extent kernel) {
   return slide({pad.left + width + pad.right, pad.top + height + pad.bottom}, kernel, stride);
 }
 
-// What a run takes and gives, in 16-byte units.
+// What a run gives, in 16-byte units, and the size that the next run reads.
 struct Need {
   int64_t output_block, output;
+  Extent size;
 };
 
-Need need_of(const Run &run) {
+// The driver takes an average pool for a square of its width. One that is higher than its map leaves rows below 0, and the
+// next run reads 16 bits of them.
+Need need_of(const Run &run, Extent input) {
   Extent window{1, 1};
   Pair stride;
   Sides pad;
-  Extent input{run.input.width, run.input.height};
   const bool average = run.pool == Pool::kAverage;
   if (run.convolves || average) {
-    const Window &from = average ? run.window : run.conv;
+    Window from = average ? run.window : run.conv;
+    if (average) from.size.y = from.size.x;
     const int p = std::max(from.size.x, from.size.y) | 1;
     window = {p, p};
     stride = from.stride;
@@ -68,12 +71,13 @@ Need need_of(const Run &run) {
   }
   const Extent padded{pad.left + input.width + pad.right, pad.top + input.height + pad.bottom};
   const bool windowed = run.convolves || average;
-  Extent kept = windowed ? slide(padded, window, stride) : padded;
-  if (!windowed && run.pool == Pool::kMax)
-    kept = slide(kept, {run.window.size.x, run.window.size.y}, run.window.stride);
-  if (!windowed && run.pool == Pool::kUpsample) kept = {2 * kept.width, 2 * kept.height};
+  const Extent convolved = windowed ? slide(padded, window, stride) : padded;
+  Extent pooled = convolved;
+  if (run.pool == Pool::kMax) pooled = slide(pooled, {run.window.size.x, run.window.size.y}, run.window.stride);
+  if (run.pool == Pool::kUpsample) pooled = {2 * pooled.width, 2 * pooled.height};
+  const Extent kept = windowed ? convolved : pooled;
   const int64_t block = block_units(kept.width * kept.height * std::min(run.output.channels, 8));
-  return {block, whole_units(block, run.output.channels)};
+  return {block, whole_units(block, run.output.channels), {pooled.width & 0xFFFF, pooled.height & 0xFFFF}};
 }
 
 // What the strips of a convolution add to their own columns, plus one; and the same for rows.
@@ -120,16 +124,19 @@ int64_t unified_buffer_need(const Command &command) {
     ++external_runs;
     if (i + 1 < command.runs.size()) last_branch = i + 1;
   }
+  const Extent whole{shape.width, shape.height};
+  Extent read = whole;
   int64_t most = 0, place = 0, size = input_units;
   for (std::size_t i = 0; i < command.runs.size(); ++i) {
     const Run &run = command.runs[i];
-    const Need need = need_of(run);
+    const Need need = need_of(run, read);
     const bool reuses_input = i >= last_branch && !run.convolves && run.pool != Pool::kAverage;
     const int64_t output_place = place + (reuses_input ? 0 : size);
     const int64_t start = external_runs == 1 ? size : output_place;
     most = std::max(most, start + (run.external ? need.output_block : need.output));
     place = run.external ? 0 : output_place;
     size = run.external ? input_units : need.output;
+    read = run.external ? whole : need.size;
   }
   return 16 * most;
 }

@@ -91,8 +91,9 @@ def unified_buffer_need(shape: Shape, runs: Sequence[RunGeometry]) -> int:
 
     shape: the command's input. Each run must need one tile only.
 
-    From 400 expected results: an average pool counts as a convolution, also for the place of a run's output. No expected result
-    has a stride, a depthwise convolution or an upsampling: it is an assumption that these follow the same rule.
+    From 800 expected results: an average pool counts as a convolution with a square kernel of its width, also for the place of a
+    run's output. Where that is higher than the map, there are fewer rows than none, and the next run takes them for 16 bits
+    without a sign.
     """
     assert runs[-1].external, "the last run of a command writes to external memory"
     ends = [index for index, run in enumerate(runs) if run.external]
@@ -110,18 +111,19 @@ def unified_buffer_need(shape: Shape, runs: Sequence[RunGeometry]) -> int:
         output_place = place + (0 if in_place else input_size)
         start = input_size if len(ends) == 1 else output_place
         need = max(need, start + (block if run.external else output))
-        size, place, input_size = pooled, output_place, output
+        size, place, input_size = Pair(pooled.height & 0xFFFF, pooled.width & 0xFFFF), output_place, output
         if run.external:
             size, place, input_size = Pair(shape.height, shape.width), 0, command_input
     return need * _UNIT
 
 
 def _effective_window(run: RunGeometry) -> Window | None:
-    """The window of a convolution or of an average pool, which counts as one."""
+    """The window of a convolution or of an average pool, which counts as one with a square kernel of its width."""
     if run.convolution is not None:
         return run.convolution
     if run.pool is not None and run.pool.kind is PoolKind.AVERAGE:
-        return run.pool.window
+        window = run.pool.window
+        return window._replace(kernel=Pair(window.kernel.width, window.kernel.width))
     return None
 
 
@@ -148,18 +150,16 @@ def _run_outputs(size: Pair, run: RunGeometry) -> tuple[Pair, Pair]:
 
 
 def _slide(size: Pair, window: Window, deconvolution: bool) -> Pair:
-    """Output size of a window without dilation; 0 if the padded input is smaller than the kernel."""
+    """Output size of a window without dilation, which the driver rounds toward 1 if the padded input is smaller than the kernel."""
     kernel, stride, _, padding = window
     rows, columns = padding.top + padding.bottom, padding.left + padding.right
     if deconvolution:
         spread = Pair((size.height - 1) * stride.height + 1, (size.width - 1) * stride.width + 1)
-        output = Pair(spread.height + rows - kernel.height + 1, spread.width + columns - kernel.width + 1)
-    else:
-        output = Pair(
-            (size.height + rows - kernel.height) // stride.height + 1,
-            (size.width + columns - kernel.width) // stride.width + 1,
-        )
-    return Pair(max(output.height, 0), max(output.width, 0))
+        return Pair(spread.height + rows - kernel.height + 1, spread.width + columns - kernel.width + 1)
+    return Pair(
+        _towards_zero(size.height + rows - kernel.height, stride.height) + 1,
+        _towards_zero(size.width + columns - kernel.width, stride.width) + 1,
+    )
 
 
 def _square(kernel: Pair) -> Pair:
@@ -177,6 +177,10 @@ def _block(elements: int) -> int:
 def _whole(block: int, channels: int) -> int:
     """Units of all blocks of a map: rounded up to a multiple of 16."""
     return _ceil(block * _ceil(channels, 8), 16) * 16
+
+
+def _towards_zero(a: int, b: int) -> int:
+    return -(-a // b) if a < 0 else a // b
 
 
 def _ceil(a: int, b: int) -> int:
