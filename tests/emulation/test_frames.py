@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,9 @@ def draw(folder: Path, frame: NDArray[np.uint8], pixels: int) -> tuple[bytes, ND
     (folder / "frame.bin").write_bytes(frame.tobytes())
     sizes = [str(size) for size in frame.shape[:2]]
     command = ["./application", *sizes, str(pixels)]
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    checks = {**os.environ, "DMP_DV_STRICT": "1", "DMP_DV_CHECK_UNINITIALIZED": "1"}
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, env=checks)
+    assert result.stderr == ""
     return (folder / "input.bin").read_bytes(), np.fromfile(folder / "output.bin", "<f4"), result.stdout.strip()
 
 

@@ -59,7 +59,14 @@ void Memory::check_mapped() {
   if (!mapped_) throw Error("the memory is not mapped");
 }
 
+void Memory::end_writing() {
+  if (cpu_writes_ && !declares_writes_)
+    std::replace(content_.begin(), content_.end(), Content::kNothing, Content::kHalf);
+  cpu_writes_ = false;
+}
+
 void Memory::begin_execution() {
+  declare_own_writes();
   if (!content_.empty()) std::memset(content_.data(), static_cast<int>(Content::kNothing), content_.size());
 }
 
@@ -211,15 +218,17 @@ void dmp_dv_mem_unmap(dmp_dv_mem mem) {
 
 int dmp_dv_mem_sync_start(dmp_dv_mem mem, int rd, int wr) {
   return guarded(EINVAL, [&] {
-    memories().get(mem)->check_mapped();
+    const auto memory = memories().get(mem);
+    memory->check_mapped();
     if (!rd && !wr) throw Error("rd = 0 and wr = 0: the CPU reads, writes, or does both");
+    if (wr) memory->start_writing();
     return 0;
   });
 }
 
 int dmp_dv_mem_sync_end(dmp_dv_mem mem) {
   return guarded(-1, [&] {
-    memories().get(mem);
+    memories().get(mem)->end_writing();
     return 0;
   });
 }
@@ -260,6 +269,7 @@ int dmp_dv_host_declare_written(dmp_dv_mem mem, uint64_t offs, uint64_t size) {
   return guarded(-1, [&] {
     const auto memory = memories().get(mem);
     memory->check_range(offs, size, "declare_written");
+    memory->declare_own_writes();
     memory->declare_written(offs, size);
     return 0;
   });
@@ -293,6 +303,7 @@ int dmp_dv_host_write(dmp_dv_mem mem, uint64_t offs, uint64_t count, const float
     const auto memory = memories().get(mem);
     if (offs % 2 != 0) throw Error("write: offs = " + std::to_string(offs) + " is odd");
     memory->check_range(offs, bytes_of(count), "write");
+    memory->declare_own_writes();
     memory->write(offs, count, values);
     memory->mark(offs, 2 * count, dv::Content::kHalf);
     return 0;

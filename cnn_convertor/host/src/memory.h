@@ -39,6 +39,11 @@ class Memory {
   void unmap();
   // Throws when the CPU has no address of the memory.
   void check_mapped();
+  // The CPU may write from start_writing to the device's turn. Then all that it may have written counts as written, unless
+  // someone else says what is: a network, or the application (declare_own_writes).
+  void start_writing() { cpu_writes_ = true; }
+  void end_writing();
+  void declare_own_writes() { declares_writes_ = true; }
 
   void begin_execution();
   // Bytes that the CPU wrote.
@@ -80,7 +85,7 @@ class Memory {
   std::size_t size_;
   uint8_t *data_;
   std::mutex mutex_;
-  bool mapped_ = false;
+  bool mapped_ = false, cpu_writes_ = false, declares_writes_ = false;
   std::vector<Content> content_;  // of two bytes each; empty unless it is checked
   std::vector<float> exact_;      // one value for two bytes; empty unless in exact mode
 };
