@@ -15,8 +15,9 @@ from numpy.typing import DTypeLike
 from cnn_convertor.errors import ConvertorWarning, ModelError, UsageError
 from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.frontend import Model
+from cnn_convertor.frontends.onnx.model import read_model
 from cnn_convertor.samples import Preparation, prepared, random_samples, samples_of, shapes_of
-from cnn_convertor.verification import framework_maps, frameworks, onnx_runner
+from cnn_convertor.verification import framework_maps, frameworks, onnx_float32, onnx_runner
 from cnn_convertor.verification.onnx_runner import open_session
 from frontends.onnx.networks import Network, helper, load, onnx, results_of, with_open_sizes
 
@@ -160,8 +161,12 @@ def of_type(type: int, path: Path, *, casts: bool = False) -> Path:
 
 
 @pytest.mark.parametrize("casts", [False, True], ids=["whole", "between casts"])
-@pytest.mark.parametrize("type", [onnx.TensorProto.BFLOAT16, onnx.TensorProto.DOUBLE], ids=["bfloat16", "float64"])
-def test_types_that_onnxruntime_refuses_run_as_float32(type: int, casts: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "type",
+    [onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16, onnx.TensorProto.DOUBLE],
+    ids=["float16", "bfloat16", "float64"],
+)
+def test_types_that_onnxruntime_rounds_or_refuses_run_as_float32(type: int, casts: bool, tmp_path: Path) -> None:
     path = of_type(type, tmp_path / "net.onnx", casts=casts)
     frontend, graph = recognize(path), load(path)
     assert frontend is not None
@@ -174,8 +179,9 @@ def test_types_that_onnxruntime_refuses_run_as_float32(type: int, casts: bool, t
         np.testing.assert_allclose(found.outputs[0][at], expected, rtol=1e-4, atol=1e-4)
 
 
-def test_weights_that_are_only_stored_in_bfloat16_need_no_copy(tmp_path: Path) -> None:
-    weight = helper.make_tensor("w", onnx.TensorProto.BFLOAT16, (3, 4, 3, 3), RANDOM.standard_normal(108).tolist())
+@pytest.mark.parametrize("type", [onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16], ids=["float16", "bfloat16"])
+def test_weights_that_are_only_stored_in_16_bits_need_no_copy(type: int, tmp_path: Path) -> None:
+    weight = helper.make_tensor("w", type, (3, 4, 3, 3), RANDOM.standard_normal(108).tolist())
     nodes = [helper.make_node("Cast", ["w"], ["wide"], to=1), helper.make_node("Conv", ["x", "wide"], ["y"])]
     path = Network(nodes, {"x": SAMPLES[:1].transpose(0, 3, 1, 2)}, {}).write(tmp_path / "net.onnx")
     model = onnx.load(path)
@@ -184,8 +190,51 @@ def test_weights_that_are_only_stored_in_bfloat16_need_no_copy(tmp_path: Path) -
     frontend, graph = recognize(path), load(path)
     assert frontend is not None
     found = frameworks.run(Model(frontend, path, path), graph, {"x": SAMPLES})
+    assert found.framework == "onnxruntime"
     (expected,) = results_of(graph, {"x": SAMPLES[:1].transpose(0, 3, 1, 2)})
     np.testing.assert_allclose(found.outputs[0][0], expected, rtol=1e-4, atol=1e-4)
+
+
+FLOAT16 = onnx.TensorProto.FLOAT16
+HALF = helper.make_tensor("half", FLOAT16, (), [2.0])
+BRANCH = helper.make_graph(
+    [helper.make_node("Cast", ["x"], ["inner"], to=FLOAT16)], "branch", [], [helper.make_tensor_value_info("inner", FLOAT16, None)]
+)  # fmt: skip
+# Where a file may say that a network computes in float16.
+PLACES = {
+    "the type of a Cast": [helper.make_node("Cast", ["x"], ["h"], to=FLOAT16)],
+    "a CastLike": [helper.make_node("CastLike", ["x", "half"], ["h"])],
+    "a constant": [
+        helper.make_node("Constant", [], ["c"], value=HALF),
+        helper.make_node("CastLike", ["x", "c"], ["h"]),
+    ],
+    "a filled array": [
+        helper.make_node("Constant", [], ["shape"], value_ints=[1]),
+        helper.make_node("ConstantOfShape", ["shape"], ["c"], value=helper.make_tensor("v", FLOAT16, (1,), [2.0])),
+        helper.make_node("CastLike", ["x", "c"], ["h"]),
+    ],
+    "random numbers": [helper.make_node("RandomNormalLike", ["x"], ["h"], dtype=FLOAT16)],
+    "a branch": [helper.make_node("If", ["b"], ["h"], then_branch=BRANCH, else_branch=BRANCH)],
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_float16_is_found_in_every_place_and_copied_as_float32(place: str, tmp_path: Path) -> None:
+    path, copy = tmp_path / "net.onnx", tmp_path / "copy.onnx"
+    ends = [helper.make_tensor_value_info("x", 1, (1, 4))], [helper.make_tensor_value_info("y", 1, None)]
+    nodes = [*PLACES[place], helper.make_node("Cast", ["h"], ["y"], to=1)]
+    condition = helper.make_tensor("b", onnx.TensorProto.BOOL, (), [True])
+    graph = helper.make_graph(
+        nodes, "net", *ends, [HALF, condition], value_info=[helper.make_tensor_value_info("h", FLOAT16, None)]
+    )
+    function = helper.make_function(
+        "mine", "F", ["a"], ["r"], PLACES["the type of a Cast"], [helper.make_opsetid("", 20)]
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], functions=[function]), path)
+    assert onnx_float32.computes_bfloat16(read_model(path))
+    assert onnx_float32.float32_copy(path, copy)
+    assert "FLOAT16" not in str(onnx.printer.to_text(onnx.load(copy))).upper()
+    assert not onnx_float32.computes_bfloat16(read_model(copy))
 
 
 def test_a_copy_in_float32_needs_the_onnx_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
