@@ -78,17 +78,20 @@ class Console:
 
     def judge_outcome(self, outcome: Outcome[Any]) -> None:
         """Print the warnings and the problems of an outcome."""
-        for problem in outcome.warnings:
-            self.complain("warning", problem)
+        self._complain_of_all("warning", outcome.warnings)
         if self._debugging:
             for text in (*outcome.python_warnings, outcome.trace):
                 _print(escape_controls(text), err=True)
-        for problem in outcome.problems:
-            self.complain("error", problem)
+        self._complain_of_all("error", outcome.problems)
         for problem in outcome.notes:
             self.complain("note", problem)
         if outcome.problems:
             self.code = max(self.code, MISUSED if outcome.is_misuse else FAILED)
+
+    def _complain_of_all(self, kind: str, many: Sequence[Problem]) -> None:
+        """Print problems; for a reader, each cause once."""
+        for problem in many if self.is_for_programs else problems.by_cause(many):
+            self.complain(kind, problem)
 
     def complain(self, kind: str, problem: Problem) -> None:
         """Print a problem; commands in its hint call the program as this one was called."""
@@ -191,8 +194,9 @@ class Console:
         """
         from cnn_convertor.report.summary import summary
 
-        for problem in problems:
-            self.find(problem)
+        self._complain_of_all("error", problems)
+        if problems:
+            self.fail()
         for problem in notes:
             self.complain("note", problem)
         rows = [*(summary(findings) if findings.steps else ()), *(("files", str(path)) for path in files)]
@@ -239,10 +243,8 @@ class Console:
     def inspection(self, result: Report, problems: Sequence[Problem], notes: Sequence[Problem]) -> None:
         """Print an inspection, the problems that do not belong to one layer, and the notes."""
         self.lines(tables.inspection(result, verbose=self._level > 0))
-        shown = {layer.name for layer in result.layers}
-        for problem in problems:
-            if problem.where is None or problem.where.layer not in shown or self._level < 0:
-                self.complain("error", problem)
+        shown = {layer.name for layer in result.layers} if self._level >= 0 else set()
+        self._complain_of_all("error", [p for p in problems if p.where is None or p.where.layer not in shown])
         for problem in notes:
             self.complain("note", problem)
 

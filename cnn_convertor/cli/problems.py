@@ -1,9 +1,10 @@
-"""Problems for other programs: JSON, annotations of GitHub Actions, and SARIF."""
+"""Problems: by their causes for a reader; each for other programs, as JSON, annotations of GitHub Actions, and SARIF."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -17,6 +18,8 @@ from cnn_convertor.files.codes import Entry, entries
 TEXT, GITHUB, JSON, SARIF = "text", "github", "json", "sarif"
 FORMATS: Final = (TEXT, GITHUB, JSON, SARIF)
 DOCUMENTS: Final = (JSON, SARIF)  # which have all problems of a command, in place of its other output
+_MANY: Final = 3  # layers with one problem, which is then shown once
+_NAMED: Final = 5  # of these layers
 _SARIF_VERSION: Final = "2.1.0"
 _SARIF_SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -33,6 +36,35 @@ class Complaint(NamedTuple):
 
     kind: str
     problem: Problem
+
+
+def by_cause(problems: Sequence[Problem]) -> list[Problem]:
+    """The problems for a reader: what many layers of a file share, once, at the place of the first, with their number."""
+    layers: dict[Problem, list[str]] = {}
+    for problem in problems:
+        layers.setdefault(_cause(problem), []).append(_layer_and_type(problem.where))
+    shown: dict[Problem, Problem] = {}
+    for problem in problems:
+        cause = _cause(problem)
+        names = list(dict.fromkeys(layers[cause]))
+        if problem.where is None or not problem.where.layer or len(names) < _MANY:
+            shown[problem] = problem
+        elif cause not in shown:
+            place = f"{problem.where.file}: {len(names)} layers: {', '.join(names[:_NAMED])}"
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            shown[cause] = replace(problem, where=Origin(place + more))
+    return list(shown.values())
+
+
+def _cause(problem: Problem) -> Problem:
+    """The problem without its layer."""
+    return replace(problem, where=Origin(problem.where.file if problem.where else ""))
+
+
+def _layer_and_type(where: Origin | None) -> str:
+    if where is None:
+        return ""
+    return f'"{where.layer}" ({where.type})' if where.type else f'"{where.layer}"'
 
 
 def as_document(kind: str, complaints: Sequence[Complaint]) -> str:

@@ -1,4 +1,4 @@
-"""Problems for other programs are well-formed for messages with any characters."""
+"""Problems are well-formed for other programs, for messages with any characters, and short for a reader."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from cnn_convertor import cli
-from cnn_convertor.cli.problems import Complaint, as_annotation, as_document
-from cnn_convertor.errors import Origin, Problem
+from cnn_convertor.cli.console import Console
+from cnn_convertor.cli.problems import Complaint, as_annotation, as_document, by_cause
+from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from report.networks import board_verification, report, verification
 
 URI_CHARACTERS = r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})*"  # RFC 3986
@@ -229,3 +230,38 @@ def test_without_a_known_format_a_wrong_command_line_is_text(
 ) -> None:
     assert cli.main(["convert", "--colour", *given]) == 2
     assert capsys.readouterr().err.startswith("error DV100")
+
+
+def _refused(layer: str, message: str = "it is random") -> Problem:
+    return Problem("DV301", message, Origin("net.onnx", layer, "Bernoulli"), "export it for inference")
+
+
+def test_a_reader_sees_what_many_layers_share_once() -> None:
+    problems = [
+        _refused("first", "it is large"),
+        *(_refused(f"layer{n}") for n in range(7)),
+        _refused("last", "it is large"),
+    ]
+    alone, grouped, other = by_cause(problems)
+    assert (alone, other) == (problems[0], problems[-1]), "two are no crowd"
+    assert (grouped.code, grouped.message, grouped.hint) == ("DV301", "it is random", "export it for inference")
+    names = ", ".join(f'"layer{n}" (Bernoulli)' for n in range(5))
+    assert str(grouped.where) == f"net.onnx: 7 layers: {names} and 2 more"
+
+
+def test_what_has_no_layer_is_shown_as_it_is() -> None:
+    problems = [Problem("DV201", "damaged"), *(Problem("DV112", "unknown", Origin("a.ini", line=n)) for n in range(9))]
+    assert by_cause(problems) == problems
+
+
+@pytest.mark.parametrize(("form", "count"), [("text", 1), ("json", 4)])
+def test_other_programs_are_given_the_problem_of_each_layer(
+    form: str, count: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    console = Console(0, form=form)
+    with console.attempt():
+        raise UnsupportedError(_refused(f"layer{n}") for n in range(4))
+    console.close()
+    output = capsys.readouterr()
+    assert (output.out + output.err).count("it is random") == count
+    assert console.code == 1
