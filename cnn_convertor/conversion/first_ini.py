@@ -37,8 +37,8 @@ def first_ini(model: Path, output: Path | None) -> str:
 
     Raises UsageError when there cannot be one, ModelError when the model cannot be read at all.
     """
-    if problem := explain(model):
-        raise UsageError(problem)
+    if unsupported := explain(model):
+        raise UsageError(unsupported)
     if not model.is_file() or not is_model(model):
         problem = "this is not a model" if model.exists() else f'there is no file "{model}"{near_file(model)}'
         raise UsageError.of(
