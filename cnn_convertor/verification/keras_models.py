@@ -6,7 +6,7 @@ import os
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from importlib import import_module
@@ -107,9 +107,11 @@ def _load(
             if COUNTED_TWICE in open_model(data).contents.groups:
                 model = _of_keras_2_13(keras, opened, data, known)
             else:
-                whole = write_whole_model(opened, data, folder) if opened.is_json else opened.path
+                skipped = {layer.name for layer in custom if layer.shape is None}
+                is_written = opened.is_json or bool(skipped)
+                whole = write_whole_model(_without_code(opened, skipped), data, folder) if is_written else opened.path
                 model = keras.models.load_model(whole, custom_objects=known, compile=False)
-                if data != opened.path and not opened.is_json:
+                if data != opened.path and not is_written:
                     model.load_weights(data)
         if size is not None:
             model = _resized(keras, model, size)
@@ -293,15 +295,47 @@ def _layers_of_packages(keras: ModuleType) -> dict[str, Tensor]:
 
 
 class CustomLayer(NamedTuple):
-    """A layer whose code is the firmware's. name, type: as in the model file."""
+    """A layer whose code Keras does not have. name, type: as in the model file.
+
+    shape: of what the firmware's code gives; None for a layer behind the end of the part that is compared.
+    """
 
     name: str
     type: str
-    shape: Shape
+    shape: Shape | None
+
+
+def behind_the_end(opened: OpenedModel, kept: Collection[str]) -> list[CustomLayer]:
+    """The layers of a model whose code Keras does not load, but for those that are kept."""
+    keras = import_keras()
+    layers = opened.config["config"]["layers"] if isinstance(opened.config, dict) else []
+    own = ((layer["config"].get("name", ""), layer["class_name"]) for layer in layers)
+    return [
+        CustomLayer(name, kind, None)
+        for name, kind in own
+        if name not in kept and (kind == "Lambda" or not hasattr(keras.layers, kind))
+    ]
+
+
+def _without_code(opened: OpenedModel, skipped: Collection[str]) -> OpenedModel:
+    """The model with some of its layers as layers of the user's, so that Keras takes their placeholders."""
+    if not skipped:
+        return opened
+    layers = []
+    for layer in opened.config["config"]["layers"]:
+        name, kind = layer["config"].get("name"), layer["class_name"]
+        if name in skipped:
+            layer = {**layer, "module": None, "registered_name": f"Custom>{kind}", "config": {"name": name}}
+        layers.append(layer)
+    config = {**opened.config, "config": {**opened.config["config"], "layers": layers}}
+    return replace(opened, config=config)
 
 
 def _placeholders(keras: ModuleType, custom: Sequence[CustomLayer]) -> dict[str, Tensor]:
-    """Layers that give zeros of the right shape in place of custom layers: registered name -> class."""
+    """Layers that give zeros of the right shape in place of custom layers: registered name -> class.
+
+    Without a shape, they give what they read.
+    """
     import tensorflow as tf
 
     shapes = {layer.name: layer.shape for layer in custom}
@@ -318,6 +352,8 @@ def _placeholders(keras: ModuleType, custom: Sequence[CustomLayer]) -> dict[str,
         def call(self, inputs: Tensor, *_: Tensor, **__: Tensor) -> Tensor:
             first = tf.nest.flatten(inputs)[0]
             shape = shapes[self.name]
+            if shape is None:
+                return tf.identity(first)
             is_vector = shape.is_vector and len(first.shape) == 2
             return tf.zeros([tf.shape(first)[0], *(shape[2:] if is_vector else shape)])
 

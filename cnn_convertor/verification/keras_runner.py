@@ -26,6 +26,7 @@ from cnn_convertor.verification.keras_formulas import Blob
 from cnn_convertor.verification.keras_models import (
     CustomLayer,
     Tensor,
+    behind_the_end,
     is_placeholder,
     load_model,
     reason_of,
@@ -48,6 +49,8 @@ def opened(file: OpenedModel, model: Model, graph: Graph) -> Callable[[Model, Ma
         for node in graph.nodes
         if isinstance(node.op, Custom)
     ]
+    if model.outputs:
+        custom += behind_the_end(file, {layer_of(graph, node.name).partition("/")[0] for node in graph.nodes})
     title, keras, loaded = load_model(file, model.data, model.options.size, custom)
     if model.inputs or model.outputs:
         loaded = _part(keras, loaded, model, graph)

@@ -17,6 +17,7 @@ from cnn_convertor.conversion.convert import convert
 from cnn_convertor.conversion.inspection import find
 from cnn_convertor.errors import ConvertorError, UnsupportedError, UsageError
 from cnn_convertor.trials.verify import verify
+from cnn_convertor.verification.keras_models import import_keras
 from frontends.onnx.networks import Network
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -78,6 +79,19 @@ def test_a_refused_network_converts_with_the_line_of_its_note(tmp_path: Path) ->
     assert [output.name for output in convert(Config.read(ini)).report.outputs] == ["pool", "gate", "early"]
     assert verify(Config.read(ini)).passed
     assert [message.example for message in find(model).notes] == [note.example]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("suffix", [".keras", ".h5"])
+def test_a_keras_network_that_ends_before_a_lambda_is_verified(suffix: str, tmp_path: Path) -> None:
+    """Keras loads no code, so that it refuses the whole file."""
+    keras = import_keras()
+    x = keras.Input((6, 5, 4), name="x")
+    y = keras.layers.Conv2D(8, 3, name="c")(x)
+    path = tmp_path / f"net{suffix}"
+    keras.Model(x, keras.layers.Lambda(lambda each: each * 2, name="end")(y)).save(path)
+    assert verify(Config.of(path, outputs=("c",), output_folder=tmp_path)).passed
 
 
 def test_a_network_can_end_before_a_refused_layer_of_constants(tmp_path: Path) -> None:
