@@ -335,7 +335,8 @@ class Cache(NamedTuple):
         remove_abandoned(self.folder, prefix=_DRAFT)
 
     def _files(self, part: str) -> list[Path]:
-        return [path for path in (self.folder / part).rglob("*") if path.is_file()]
+        folder = self.folder / part
+        return [] if folder.is_symlink() else [path for path in folder.rglob("*") if path.is_file()]
 
     def _stated(self, part: str) -> list[tuple[Path, os.stat_result]]:
         """The files with their status, without those that another process has just removed."""

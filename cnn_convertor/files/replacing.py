@@ -89,7 +89,7 @@ def write(path: Path, contents: Contents) -> None:
 
 def _opened_for_writing(path: Path) -> FileIO:
     """A file without a buffer, so that closing it has nothing left to fail with. Raises OSError for a pipe without a reader."""
-    _require_own_link(path)
+    _require_own_links(path)
     if not path.is_fifo():
         return path.open("wb", 0)
     end = time.monotonic() + _READER
@@ -111,9 +111,10 @@ def _pipe(path: Path) -> int | None:
         raise
 
 
-def _require_own_link(path: Path) -> None:
-    if owners.is_planted(path):
-        raise OSError(ELOOP, "another user made this link")
+def _require_own_links(path: Path) -> None:
+    for each in (path, *path.parents):
+        if owners.is_planted(each):
+            raise OSError(ELOOP, f"another user made the link {each}")
 
 
 def check_file(path: Path) -> None:
@@ -212,8 +213,8 @@ def _prepared(folder: Path, block: uninterrupted) -> Iterator[Path]:
         stack.callback(_remove_empty, created)
         with _writing(folder):
             created += [parent for parent in (folder, *folder.parents) if not parent.exists()]
+            _require_own_links(folder)
             folder.mkdir(parents=True, exist_ok=True)
-            _require_own_link(folder)
             folder = folder.resolve()
             if not os.access(folder, os.W_OK | os.X_OK):
                 raise PermissionError(EACCES, os.strerror(EACCES))

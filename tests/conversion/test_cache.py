@@ -388,3 +388,13 @@ def test_an_entry_under_the_name_of_another_is_not_used(net: Path, folder: Path)
     shutil.copy(entry, others)
     with pytest.warns(ConvertorWarning, match="DV125"):
         assert not is_known(other, folder)
+
+
+def test_what_clears_a_cache_follows_no_link(net: Path, folder: Path, tmp_path: Path) -> None:
+    cache.convert(Config.of(net), folder=folder)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").touch()
+    shutil.rmtree(folder / "entries")
+    (folder / "entries").symlink_to(tmp_path / "mine")
+    Cache(folder).clear()
+    assert (tmp_path / "mine" / "file").exists()

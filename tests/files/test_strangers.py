@@ -148,8 +148,9 @@ def test_a_link_that_another_user_planted_is_not_written_to(tmp_path: Path) -> N
     for write in (
         lambda: replacing.write(folder / "report.json", "new"),
         lambda: replacing.replace_all(folder / "out", {"file": "new"}),
+        lambda: replacing.replace_all(folder / "out" / "net", {"file": "new"}),
     ):
-        with pytest.raises(UsageError, match=r"DV110: .*another user made this link"):
+        with pytest.raises(UsageError, match=r"DV110: .*another user made the link"):
             write()
     assert tree(tmp_path / "mine") == {"file": b"mine"}
 

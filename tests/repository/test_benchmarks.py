@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from development.benchmarks import cluster, startup
+from development.benchmarks import cluster, startup, strangers
 from development.benchmarks.loopback import Running
 
 INI = Path(__file__).resolve().parents[2] / "examples" / "digits_keras" / "net.ini"
@@ -45,3 +47,11 @@ def test_a_cluster(seconds: float, python: float, code: int, monkeypatch: pytest
     monkeypatch.setattr(cluster, "verified", verified)
     monkeypatch.setattr(cluster, "verified_in_python", in_python)
     assert CliRunner().invoke(cluster.main, ["--networks", "0", "--samples", "1"]).exit_code == code
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("g++") is None, reason="needs root and g++")
+def test_what_another_user_places_does_no_harm() -> None:
+    """In 40 of the places, kinds of files and commands; `python -m development.benchmarks.strangers` takes 2,000."""
+    _, wrong = strangers.run(40)
+    assert not wrong
