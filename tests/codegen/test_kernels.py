@@ -11,6 +11,7 @@ import pytest
 
 from cnn_convertor.codegen import kernels
 from cnn_convertor.codegen.kernels import all_kernels, bundle
+from cnn_convertor.codegen.rendering import render_text
 from cnn_convertor.emulation.build import INCLUDE
 
 FOLDER = Path(kernels.__file__).parent
@@ -86,3 +87,43 @@ def test_a_call_has_the_name_of_its_header_and_each_struct_that_its_template_tak
 def test_nothing_is_copied_without_need() -> None:
     assert bundle([]) == ((), ())
     assert not any("Window" in body for body in bundle(["Crop"]).bodies)
+
+
+FUSED = re.compile(r"^[0-9a-f]+ <(.*)>:|\t(?:fn?madd|fn?msub|fmla|fmls)\t", re.MULTILINE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("compiler", ["aarch64-linux-gnu-g++", "clang++ --target=aarch64-linux-gnu"])
+def test_no_compiler_fuses_products_with_sums(compiler: str, tmp_path: Path) -> None:
+    """Of the functions. GCC compiles the application's own code as it is asked to."""
+    command = compiler.split()
+    if not (shutil.which(command[0]) and shutil.which("aarch64-linux-gnu-g++")):
+        pytest.skip(f"needs {command[0]} and the C++ library and objdump of aarch64-linux-gnu-g++")
+    kernels = all_kernels()
+    values = {
+        "class_name": "Cnet",
+        "name": "net",
+        "transposed": True,
+        "kernels": kernels.bundle,
+        "layers": [],
+        "threads": 1,
+    }
+    (tmp_path / "net_cpu.h").write_text(render_text("network_cpu.h.j2", "a test", values), encoding="utf-8")
+    calls = [f"{function}<{struct}>" if struct else function for function, struct in kernels.calls]
+    addresses = [f"extern const auto call_{i} = &{call};" for i, call in enumerate(calls)]
+    own = "float application(float a, float b, float c) { return a * b + c; }"
+    source = ['#include "net_cpu.h"', "using namespace Cnet_cpu;", *addresses, own]
+    (tmp_path / "net.cpp").write_text("\n".join(source), encoding="utf-8")
+    flags = ["-std=c++11", "-O3", "-Wall", "-Wno-unused-function", "-Werror", f"-I{INCLUDE}"]
+    subprocess.run([*command, *flags, "-c", "net.cpp", "-o", "net.o"], cwd=tmp_path, check=True)
+    disassembly = ["aarch64-linux-gnu-objdump", "-d", "-C", "net.o"]
+    text = subprocess.run(disassembly, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    functions, fusing, function = 0, set(), ""
+    for match in FUSED.finditer(text):
+        if match[1] is None:
+            fusing.add(function)
+        else:
+            function = match[1]
+            functions += "Cnet_cpu" in function
+    assert functions > len(calls)
+    assert fusing == (set() if "clang" in compiler else {"application(float, float, float)"})
