@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Callable
+from enum import IntEnum
 from pathlib import Path
 from typing import NamedTuple
 
@@ -174,10 +175,15 @@ def _softmax(text: str, _: Path) -> str:
     return text.lower()
 
 
+class Threads(IntEnum):
+    """In place of a number of threads. A number 0 would not survive its own check."""
+
+    AUTO = 0
+
+
 def _threads(text: str, _: Path) -> int:
-    """0 stands for auto, which has no other spelling."""
     if text.lower() == "auto":
-        return 0
+        return Threads.AUTO
     threads = int(text)
     if threads not in range(1, MOST_THREADS + 1):
         raise ValueError

@@ -45,7 +45,7 @@ class DeviceOptions(NamedTuple):
             config.transpose_weight,
             config.softmax == "sdk",
             PaletteTargets(everywhere, exceptions),
-            config.cpu_threads,
+            int(config.cpu_threads),
         )
 
     @property

@@ -2,15 +2,21 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cnn_convertor.config import KEYS, LONGEST_NAME, SECTIONS, Config
+from cnn_convertor.config.keys import Key
+from cnn_convertor.config.kinds import FLAG
+from cnn_convertor.config.python_values import field_value
+from cnn_convertor.config.request import DeviceOptions
+from cnn_convertor.devices.dv700 import device_file
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.weights.options import Quantization
-from cnn_convertor.errors import UsageError
+from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.frontends.caffe import CAFFE
 from cnn_convertor.frontends.frontend import Frontend
 from cnn_convertor.frontends.keras import KERAS
@@ -441,3 +447,53 @@ def test_a_model_of_another_framework_says_how_to_export_it(folder: Path, key: s
     assert "model.onnx" in found.remedy or '.save("model.h5")' in found.remedy
     with pytest.raises(UsageError, match="DV208"):
         Config.read(folder / name)
+
+
+# Of each key, every value that docs/net-ini.md names, and one of each form that it describes.
+DOCUMENTED = {
+    "name": "net 3_nets class",
+    "definition": "net.h5",
+    "data": "net.h5 weights.h5",
+    "origin": "KERAS keras",
+    "custom_layer": "layers.py",
+    "inputs": "conv conv,other",
+    "width_override": "-1 64",
+    "height_override": "-1 64",
+    "mean": "127.5 104,117,123",
+    "scale": "1/127.5 0.5 1,2,3",
+    "std": "58.4 1,2,3",
+    "channel_order": "RGB BGR rgb",
+    "stage": "deploy deploy,fast",
+    "level": "0 -1 3",
+    "output_folder": "out /tmp .",
+    "outputs": "dense dense,other",
+    "input": "fp16 u8 u8_rgb u8_bgr",
+    "quantization": "0 1 auto AUTO",
+    "quantization_threshold": "40 -3.5",
+    "quantization_output_sqnr": "30",
+    "cpu_threads": "auto 1 64 Auto",
+    "python_module": "net_module",
+    "device": "dv700 zia-c2 zia-c3 dv740 board.toml",
+    "fusion": "proven documented full none conservative",
+    "softmax": "cpu sdk",
+    "graphviz_path": "/usr/bin",
+}
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
+def test_every_documented_value_is_read_and_read_again(key: Key, folder: Path) -> None:
+    """A value of the ini file is also one of the field, which checks what it gets each time that a configuration changes."""
+    for name in ("weights.h5", "layers.py"):
+        (folder / name).touch()
+    device = Path(device_file.__file__).with_name("boards") / "dv740.toml"
+    (folder / "board.toml").write_text(device.read_text())
+    texts = DOCUMENTED[key.name].split() if key.kind is not FLAG else ["0", "1"]
+    for text in texts:
+        value = key.kind.parse(text, folder)
+        assert field_value(key, value, Origin("net.ini")) == value, (key.name, text)
+        assert type(field_value(key, value, Origin("net.ini"))) is type(value)
+
+
+def test_as_many_threads_as_cores_is_a_setting_of_the_ini_file(folder: Path) -> None:
+    config = read(folder, SMALLEST + "cpu_threads = auto\n")
+    assert DeviceOptions.of(replace(config, report=True)).cpu_threads == 0
