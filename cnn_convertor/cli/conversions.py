@@ -71,6 +71,9 @@ def convert(
 
     A folder or a pattern stands for the ini files in it. A model without an ini file is converted with all defaults.
     """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts its threads when it loads; conversions use none
+    from cnn_convertor.conversion.convert import check_outputs  # here, so that --help stays fast
+
     inis = ini_files(paths)
     _check_cluster(on, cache, depfile)
     if depfile is not None and len(inis) > 1:
@@ -85,6 +88,7 @@ def convert(
             with console.attempt():
                 config = Config.of(ini, **options)
                 _check_apart(config, ini, taken)
+                check_outputs(config)
                 configs.append((ini, config))
         converted = _convert(configs, console, on=on, cache=cache)
     if depfile is not None and console.code == DONE:
@@ -113,7 +117,6 @@ def _convert(
     configs: Sequence[tuple[Path, Config]], console: Console, *, on: Workers, cache: Path | None
 ) -> list[Converted]:
     """Convert, and print the outcomes in the order of the networks; returns those that succeed."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts its threads when it loads; conversions use none
     from cnn_convertor.conversion import bulk  # here, so that --help stays fast
 
     tasks = [bulk.ConversionJob(config, cache, console.strict) for _, config in configs]
@@ -170,11 +173,13 @@ def check(console: Console, inis: tuple[Path, ...], update: bool, **device: Any)
     """
     from cnn_convertor.conversion.checking import check, unknown_files
     from cnn_convertor.conversion.convert import convert
+    from cnn_convertor.files.dependencies import unrecorded
 
     for ini in ini_files(inis):
         with console.attempt():
             config = Config.read(ini, **device)
-            with console.progress(config.name, verbose=config.verbose) as progress:
+            # The outputs are compared with new ones, which may replace them.
+            with console.progress(config.name, verbose=config.verbose) as progress, unrecorded():
                 differences = check(config, progress)
             if strangers := unknown_files(config):
                 console.note(f"{ini}: no conversion writes these files of the output folder: {', '.join(strangers)}")

@@ -19,6 +19,7 @@ from cnn_convertor.cli.console import DONE, ENDED, FAILED, Console, called
 from cnn_convertor.cli.shared_options import outputs_apart
 from cnn_convertor.cli.spellings import EARLIER_COMMANDS, current
 from cnn_convertor.errors import Problem, did_you_mean
+from cnn_convertor.files.dependencies import inputs_kept
 from cnn_convertor.files.interruption import Ended
 from cnn_convertor.files.package_files import folder_of
 from cnn_convertor.workers.outcomes import Outcome, problems_of
@@ -107,7 +108,7 @@ def with_console(command: Callable[..., None]) -> Callable[..., int]:
             raise click.UsageError("use either -v or -q")
         written = outputs_apart(click.get_current_context())
         console = Console(-1 if quiet or form in problems.DOCUMENTS else verbose, strict=strict, form=form)
-        with console.attempt(), console.notes():
+        with console.attempt(), console.notes(), inputs_kept(*written):
             _check(written)
             command(console=console, **others)
         console.close()

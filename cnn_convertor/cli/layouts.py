@@ -165,7 +165,7 @@ def _moves(name: str, text: str, **plain: str) -> None:
     )
     @with_element
     @click.argument("source", metavar="IN", type=FILE)
-    @click.argument("target", metavar="OUT", type=FILE)
+    @click.argument("target", metavar="OUT", type=OUTPUT)
     @with_console
     def move(
         console: Console,

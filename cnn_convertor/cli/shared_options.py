@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from cnn_convertor.cli.problems import FORMATS, TEXT
+from cnn_convertor.files.dependencies import identity_of
 from cnn_convertor.workers.cluster import Cluster
 from cnn_convertor.workers.pool import limited
 from cnn_convertor.workers.processes import Processes
@@ -110,7 +111,7 @@ def outputs_apart(context: click.Context) -> list[Path]:
 
     Raises click.UsageError when it would write two files to one place, or one over a file that it reads.
     """
-    named: dict[str, str] = {}
+    named: dict[tuple[int, int] | str, str] = {}
     outputs = []
     for parameter in sorted(context.command.params, key=lambda each: isinstance(each.type, Output)):
         values = context.params.get(str(parameter.name))
@@ -119,7 +120,8 @@ def outputs_apart(context: click.Context) -> list[Path]:
             if not isinstance(path, Path):
                 continue
             is_device = path.exists() and not path.is_file()  # it takes any number of files
-            other = name if is_device else named.setdefault(os.path.realpath(path), name)
+            identity = identity_of(path) or os.path.realpath(path)
+            other = name if is_device else named.setdefault(identity, name)
             if isinstance(parameter.type, Output):
                 outputs.append(path)
                 if other != name:

@@ -221,6 +221,7 @@ def _verify_board(
     """Compare the results of a kit. options: of the command, most of which do not go with --board."""
     from cnn_convertor.board.board_comparison import verify_board
     from cnn_convertor.board.board_times import read_board_file, with_times
+    from cnn_convertor.files.dependencies import unrecorded
 
     if on != HERE or any(options[name] for name in ("labels", "layers", "attribute", "sensitivity", "disk")):
         problem = (
@@ -230,7 +231,8 @@ def _verify_board(
         raise UsageError.of("DV100", problem)
     if times is not None and not (times.suffix.lower() == ".json" and times.is_file()):
         raise UsageError.of("DV100", "--times takes a board.json, as a probe writes it", Origin(str(times)))
-    probed = None if times is None else read_board_file(times)
+    with unrecorded():  # it is written again
+        probed = None if times is None else read_board_file(times)
     with console.progress(config.name, verbose=config.verbose) as progress:
         kept = {name: options[name] for name in ("inputs", "min_sqnr", "sources")}
         verification = verify_board(config, board, **kept, progress=progress)

@@ -55,7 +55,7 @@ class Config:
     transpose_weight: bool = _DEFAULTS["transpose_weight"]
     quantization_threshold: float = _DEFAULTS["quantization_threshold"]  # dB
     quantization_output_sqnr: float | None = _DEFAULTS["quantization_output_sqnr"]  # dB
-    cpu_threads: int = _DEFAULTS["cpu_threads"]  # 0: as many as there are cores
+    cpu_threads: int = _DEFAULTS["cpu_threads"]  # Threads.AUTO: as many as there are cores
     report: bool = _DEFAULTS["report"]
     selftest: bool = _DEFAULTS["selftest"]
     python_module: str = _DEFAULTS["python_module"]
@@ -116,6 +116,13 @@ class Config:
         size = None if height is None or width is None else (height, width)
         options = ReadOptions(size, self.custom_layer, self.stage, self.level)
         return Model(self.origin, self.definition, self.data, options, self.inputs, self.outputs, self.lines)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that it names, and its ini file."""
+        inis = {Path(line.file) for line in self.lines.values()}
+        named = (self.definition, self.data, self.custom_layer, self.calibrate)
+        return (*inis, *(path for path in named if path is not None))
 
     @property
     def folder(self) -> Path:

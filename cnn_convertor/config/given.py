@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from cnn_convertor.config.config import Config, checked_options, name_of
 from cnn_convertor.errors import ConvertorError, Origin, Problem, UsageError
+from cnn_convertor.files.dependencies import inputs_kept
 from cnn_convertor.files.temporary import temporary_folder
 
 
@@ -52,6 +53,7 @@ def configured(network: Network, options: Mapping[str, Any] = {}) -> Iterator[Co
     """
     present = checked_options(options, _OPTIONS)
     with ExitStack() as stack:
+        stack.enter_context(inputs_kept())
         if not isinstance(samples := present.get("calibrate", ""), str | os.PathLike):
             present["calibrate"] = _stored(samples, stack.enter_context(temporary_folder()) / "samples.npz")
         match network:

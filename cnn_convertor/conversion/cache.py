@@ -84,6 +84,7 @@ def convert(
     """
     if folder is None or config.custom_layer is not None:
         return single.convert(config, progress, on)
+    single.check_outputs(config)
     store = Cache(folder)
     store.prepare()
     if reason := store.doubt:
@@ -110,7 +111,7 @@ def _taken(store: Cache, entry: CachedConversion, config: Config) -> tuple[Path,
     """Install the files of an entry, unless they are installed already. Raises FileNotFoundError and _DamagedError."""
     folder = config.folder
     replacing.recover(folder)
-    with suppress(OSError):
+    with suppress(OSError), dependencies.unrecorded():
         if all(content_of(c.name, folder / c.name) == c for c in entry.contents):
             return tuple(folder / c.name for c in entry.contents)
     return install(config, {c.name: _pieces(store.file_of(c.sha256), c) for c in entry.contents})
@@ -118,7 +119,7 @@ def _taken(store: Cache, entry: CachedConversion, config: Config) -> tuple[Path,
 
 def _converted(store: Cache, key: str, config: Config, progress: Progress, on: Workers) -> ConvertedNetwork:
     """Convert in a folder of the cache, and store the outputs unless an input changes during the conversion."""
-    replacing.check_writable(config.folder)
+    single.check_outputs(config)
     begin = time.time() - _CLOCKS
     with store.work_folder() as work:
         with dependencies.recorded() as read, captured_warnings() as warned:

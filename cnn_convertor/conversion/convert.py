@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
-from cnn_convertor.conversion.manifest import earlier_files, manifest
+from cnn_convertor.conversion.manifest import earlier_files, manifest, names_of
 from cnn_convertor.errors import captured_warnings
 from cnn_convertor.files import replacing
 from cnn_convertor.files.codec import to_json
+from cnn_convertor.files.dependencies import inputs_kept, require_kept
 from cnn_convertor.files.replacing import Digest
 from cnn_convertor.pipeline import NO_OBSERVERS, transform
 from cnn_convertor.progress import Progress, silent
@@ -40,9 +41,9 @@ def convert(config: Config, progress: Progress = silent, on: Workers = HERE) -> 
     Raises ConvertorError (one of its kinds, with every reason); earlier outputs then stay as they are.
     """
     request = Request.of(config)
-    replacing.check_writable(request.folder)
+    check_outputs(config)
     recorder = ReportRecorder.new() if request.report else None
-    with captured_warnings() as warned:
+    with captured_warnings() as warned, inputs_kept():
         conversion = transform(request, progress, on, recorder.observers if recorder else NO_OBSERVERS)
         quantized = conversion.quantized
         report = report_of(quantized.program, request, calibration=quantized.calibration, budget=quantized.budget)
@@ -66,6 +67,13 @@ def convert(config: Config, progress: Progress = silent, on: Workers = HERE) -> 
             obsolete=lambda: earlier_files(request.folder, request.name),
         )
     return ConvertedNetwork(written, finished())
+
+
+def check_outputs(config: Config) -> None:
+    """Raises UsageError, before the work, where the outputs cannot be written, or would replace what is read."""
+    names = [*names_of(config.name), f"{config.python_module}.cpp"]
+    require_kept([config.folder / name for name in names], config.files)
+    replacing.check_writable(config.folder)
 
 
 def _pages(report: Report) -> dict[str, str]:

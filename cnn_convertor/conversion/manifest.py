@@ -7,6 +7,7 @@ from typing import Any, Final
 from cnn_convertor.devices.dv700.limits import BoardLimits
 from cnn_convertor.files import json_files
 from cnn_convertor.files.codec import FormError, as_text, from_values, to_values
+from cnn_convertor.files.hashing import opened
 from cnn_convertor.files.replacing import Digest, is_inside
 from cnn_convertor.report import values
 
@@ -65,16 +66,42 @@ def _command(step: values.Step) -> dict[str, Any]:
 
 
 _LEFT_OUT: Final = {"compute_usec", "memory_usec", "command_usec"}
+_ENDS: Final = (
+    *(".json", ".dot", ".html", "_report.json"),
+    *("_gen.h", "_gen.cpp", "_cpu.h", "_frame.h", "_weights.bin", "_selftest.cpp", "_selftest.bin"),
+)
+_MADE_BY: Final = b"// made by cnn-convertor "
+
+
+def names_of(name: str) -> tuple[str, ...]:
+    """The files that a conversion of a network may write, but the source of a Python module, which has a name of its own."""
+    return (*(f"{name}{end}" for end in _ENDS), "doc/Doxyfile", "doc/pages.dox")
+
+
+def _is_own(folder: Path, name: str, file: str) -> bool:
+    """Whether a conversion of the network writes files of that name: a manifest of any origin may list others."""
+    return file in names_of(name) or (
+        is_inside(folder, file) and file.endswith(".cpp") and _is_generated(folder / file)
+    )
+
+
+def _is_generated(path: Path) -> bool:
+    try:
+        with opened(path) as stream:
+            return stream.read(len(_MADE_BY)) == _MADE_BY
+    except OSError:
+        return False
 
 
 def earlier_files(folder: Path, name: str) -> tuple[str, ...]:
     """The files that the manifest of an earlier conversion lists, itself included; none if there is no such manifest.
 
-    A file that has another size than the manifest says is the user's by now, and is left out.
+    A file that has another size than the manifest says, or a name that no conversion writes, is the user's, and is left out.
     """
     values = _read(folder / f"{name}.json")
     listed = ((str(file), digest.get("bytes")) for file, digest in values["files"].items()) if values else ()
-    files = tuple(file for file, size in listed if is_inside(folder, file) and _size(folder / file) == size is not None)
+    own = [(file, size) for file, size in listed if is_inside(folder, file) and _is_own(folder, name, file)]
+    files = tuple(file for file, size in own if _size(folder / file) == size is not None)
     return (f"{name}.json", *files) if values else ()
 
 

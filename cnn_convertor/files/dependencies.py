@@ -1,9 +1,10 @@
-"""Which files a conversion reads, as a dependency file for Make and Ninja."""
+"""Which files a command reads: kept from being replaced by its outputs, and as a dependency file for Make and Ninja."""
 
 from __future__ import annotations
 
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,17 +28,95 @@ def recorded(*others: Path | None) -> Iterator[set[Path]]:
     Without those of this package and of the Python installation. A compiled module stands for its source.
     others: files, and folders of files, that libraries open by themselves, like images; None stands for nothing.
     """
-    opened: set[str] = set()
-    recordings = _recordings()
-    recordings.append(opened)
     files: set[Path] = set()
+    opened: set[str] = set()
     try:
-        yield files
+        with _recording(opened):
+            yield files
     finally:
-        recordings[:] = [names for names in recordings if names is not opened]
         files.update(path for path in map(_source, opened) if _is_input(path))
         for other in filter(None, others):
             files.update(path for path in (other, *other.rglob("*")) if path.is_file())
+
+
+@contextmanager
+def inputs_kept(*outputs: Path) -> Iterator[None]:
+    """Let nothing that is written in the block replace a file that the block reads.
+
+    outputs: files that the block writes at its end; what it writes earlier waits until none of them is an input.
+    """
+    with _recording(set()):
+        _outputs().append(outputs)
+        try:
+            yield
+        finally:
+            _outputs().pop()
+
+
+@contextmanager
+def unrecorded() -> Iterator[None]:
+    """What is read in the block may be replaced: it is an earlier output."""
+    recordings = _recordings()
+    paused = recordings[:]
+    recordings.clear()
+    try:
+        yield
+    finally:
+        recordings[:] = paused
+
+
+def require_kept(written: Iterable[Path], read: Iterable[Path] = ()) -> None:
+    """Raises UsageError for a file that is to be written and that the command has read, by whatever name or link.
+
+    read: files that libraries open by themselves, or that are read later.
+    """
+    inputs = _inputs(read)
+    for path in (*written, *(path for paths in _outputs() for path in paths)):
+        name = inputs.get(identity_of(path))
+        if name is not None:
+            problem = f'this output would replace "{name}", which the command reads'
+            hint = "name another file for the output; for files of a conversion, another name or output_folder"
+            raise UsageError.of("DV100", problem, Origin(str(path)), hint)
+
+
+def without_inputs(paths: Iterable[Path]) -> list[Path]:
+    """The files that the command has not read."""
+    inputs = _inputs()
+    return [path for path in paths if identity_of(path) not in inputs]
+
+
+def _inputs(others: Iterable[Path] = ()) -> dict[tuple[int, int] | None, str]:
+    """The identity of each file that the command has read -> a name of it."""
+    inputs: dict[tuple[int, int] | None, str] = {}
+    for name in sorted({*map(str, others)}.union(*_recordings())):
+        inputs.setdefault(identity_of(Path(name)), name)
+    inputs.pop(None, None)
+    return inputs
+
+
+def identity_of(path: Path) -> tuple[int, int] | None:
+    """The same for all names of a file, also hard links; None unless it is a regular file. A device keeps what it is."""
+    with suppress(OSError, ValueError):
+        status = path.stat()
+        if stat.S_ISREG(status.st_mode):
+            return status.st_dev, status.st_ino
+    return None
+
+
+@contextmanager
+def _recording(opened: set[str]) -> Iterator[None]:
+    recordings = _recordings()
+    recordings.append(opened)
+    try:
+        yield
+    finally:
+        recordings[:] = [names for names in recordings if names is not opened]
+
+
+@cache
+def _outputs() -> list[tuple[Path, ...]]:
+    """The files that each block is to write at its end."""
+    return []
 
 
 @cache

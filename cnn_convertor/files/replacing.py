@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files import json_files, locks, owners
+from cnn_convertor.files.dependencies import require_kept, unrecorded, without_inputs
 from cnn_convertor.files.interruption import require_no_end, uninterrupted
 
 Contents: TypeAlias = str | Iterable[NDArray[np.uint8]]
@@ -60,7 +61,8 @@ def replace_all(
     later: give more files, one after the other, once those before them are written, from their digests.
     obsolete: gives the files of the earlier set, which the new set replaces: they are removed. It is called while the folder is
         locked, since another process may have replaced the set in the meantime.
-    Raises UsageError when the folder cannot be written; on any error the earlier files stay as they are.
+    Raises UsageError when the folder cannot be written, or when the command has read a file that would be replaced; on any error
+    the earlier files stay as they are.
     """
     with uninterrupted() as block, _prepared(folder, block) as staging:
         with block.interruptible():
@@ -69,8 +71,11 @@ def replace_all(
             for more in later:
                 digests |= {file: _write(folder, new / file, text) for file, text in more(digests).items()}
             require_no_end()
+        require_kept(folder / file for file in digests)
         with _writing(folder), _locked(folder.resolve().parent, block):
-            removed = [file for file in obsolete() if file not in digests and (folder / file).is_file()]
+            with unrecorded():
+                earlier = [folder / file for file in obsolete() if file not in digests]
+            removed = [file.relative_to(folder).as_posix() for file in without_inputs(earlier) if file.is_file()]
             _replace(folder.resolve(), staging, digests, removed)
     return tuple(folder / file for file in digests)
 
@@ -80,6 +85,7 @@ def write(path: Path, contents: Contents) -> None:
 
     Links and special files such as /dev/stdout are not replaced: the contents go to their target.
     """
+    require_kept([path])
     with _naming(path):
         if _is_replaced(path):
             replace_all(path.parent, {path.name: contents})

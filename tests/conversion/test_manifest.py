@@ -137,13 +137,27 @@ def test_what_cannot_be_a_file_is_not_listed(name: str, size: int | None, tmp_pa
 def test_a_manifest_never_lists_files_outside_of_its_folder(tmp_path: Path) -> None:
     folder = tmp_path / "digits"
     (folder / "doc").mkdir(parents=True)
-    for place in (tmp_path, folder, folder / "doc"):
-        (place / "a.h").write_text("a")
-    (folder / "link.h").symlink_to(tmp_path / "a.h")
+    header, page = "digits_gen.h", "doc/pages.dox"
+    for path in (tmp_path / header, folder / header, folder / page):
+        path.write_text("a")
+    (folder / "digits_cpu.h").symlink_to(tmp_path / header)
     (folder / "up").symlink_to(tmp_path)
-    listed: dict[str, Any] = {
-        name: {"bytes": 1}
-        for name in ("../a.h", str(tmp_path / "a.h"), "doc/../../a.h", "link.h", "up/a.h", "a.h", "doc/a.h", "..", "")
-    }
+    outside = (f"../{header}", str(tmp_path / header), f"doc/../../{header}", "digits_cpu.h", f"up/{header}", "..", "")
+    listed: dict[str, Any] = {name: {"bytes": 1} for name in (*outside, header, page)}
     (folder / "digits.json").write_text(json.dumps({"network": "digits", "schema": 1, "files": listed}))
-    assert earlier_files(folder, "digits") == ("digits.json", "a.h", "doc/a.h")
+    assert earlier_files(folder, "digits") == ("digits.json", header, page)
+
+
+def test_a_manifest_lists_only_what_a_conversion_writes(config: Config, tmp_path: Path) -> None:
+    """Whoever writes a manifest must not be able to name files of the user's, which the next conversion would remove."""
+    sizes = {"mine.txt": 4, "digits_notes.txt": 4, "mine.cpp": 4, "earlier.cpp": 25, "digits.dot": 4}
+    folder = tmp_path / "digits"
+    folder.mkdir()
+    for name, size in sizes.items():
+        text = "// made by cnn-convertor " if name == "earlier.cpp" else "mine"
+        (folder / name).write_text(text)
+        assert len(text) == size
+    listed = {name: {"bytes": size} for name, size in sizes.items()}
+    (folder / "digits.json").write_text(json.dumps({"network": "digits", "schema": 1, "files": listed}))
+    convert(replace(config, output_folder=tmp_path, generate_dot=False))
+    assert {name for name in sizes if (folder / name).exists()} == {"mine.txt", "digits_notes.txt", "mine.cpp"}

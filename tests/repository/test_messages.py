@@ -46,6 +46,7 @@ ROOMS = {
 }
 # Codes with one meaning that several rooms meet.
 SHARED = {
+    "DV100": {"cli", "files"},  # options contradict each other, or what is read and written does
     "DV106": {"config", "pipeline"},
     "DV707": {"samples", "trials", "verification"},
     "DV711": {"samples", "verification"},
