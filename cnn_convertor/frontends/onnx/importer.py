@@ -305,14 +305,16 @@ class _Importer:
             raise reading.unsupported(
                 "arithmetic of integers cannot be converted", "cast the input to floating point first"
             )
-        if any(tensor.quantized for tensor in tensors) and node.type != "DequantizeLinear":
+        if any(tensor.quantized for tensor in tensors) and node.type not in ("Cast", "DequantizeLinear"):
             raise reading.unsupported("arithmetic of quantized numbers cannot be converted", HINTS["QLinearConv"])
         result = reader.read(reading)
-        results = [result] if isinstance(result, OnnxTensor) else list(result)
+        results = [result] if isinstance(result, OnnxTensor | Stored) else list(result)
         reading.check_all_is_used()
         if quantized is not None:
             integers = range_of(quantized.type)
-            return [value._replace(integers=integers, quantized=quantized) for value in results]
+            for at, value in enumerate(results):
+                if isinstance(value, OnnxTensor):
+                    results[at] = value._replace(integers=integers, quantized=quantized)
         return results
 
     def _branch(self, node: OnnxNode, condition: Stored) -> list[Value]:

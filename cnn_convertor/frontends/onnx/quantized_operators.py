@@ -56,6 +56,9 @@ class _Spelling:
 
     def of(self, node: OnnxNode) -> Iterator[OnnxNode]:
         domain = "" if node.domain in DOMAINS else node.domain
+        if not node.outputs or not all(node.outputs):
+            yield node
+            return
         if (domain, node.type) in _OF_ARRAYS:
             type, count = _OF_ARRAYS[domain, node.type]
             if len(node.inputs) in (3 * count + 1, 3 * count + 2) and not node.attributes.get("channels_last"):
@@ -122,7 +125,7 @@ class _Spelling:
 
     def _is_dynamic(self, node: OnnxNode) -> bool:
         """Whether the node multiplies numbers that are not rounded by weights of the file with one zero point, or none."""
-        _, weight, zero, *others = (*node.inputs, "", "")[:4]
+        _, weight, zero, *others = (*node.inputs, "", "", "", "")[:4]
         zeros = self.model.initializers.get(others[0]) if others[0] else None
         is_single = not others[0] or (zeros is not None and zeros.size == 1)
         return zero in self.dynamic and weight in self.model.initializers and is_single

@@ -136,3 +136,67 @@ def test_casts_that_cut_integers_are_refused(name: str, tmp_path: Path) -> None:
         return
     with pytest.raises(ConvertorError, match="a cast of integers"):
         load(network.write(tmp_path / "net.onnx"))
+
+
+@pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
+@pytest.mark.parametrize("types", [[np.int8], [np.int32, np.int8]], ids=["the same", "wider and back"])
+def test_a_cast_that_holds_all_quantized_numbers_changes_nothing(types: list[Any], tmp_path: Path) -> None:
+    nodes = [make("QuantizeLinear", ["x", "s", "z"], ["c0"])]
+    for at, type in enumerate(types):
+        nodes.append(make("Cast", [f"c{at}"], [f"c{at + 1}"], to=helper.np_dtype_to_tensor_dtype(np.dtype(type))))
+    nodes.append(make("DequantizeLinear", [f"c{len(types)}", "s", "z"], ["y"]))
+    constants: Mapping[str, Any] = {"s": np.float32(0.02), "z": np.int8(0)}
+    agreeing(Network(nodes, {"x": X / 4}, constants), tmp_path / "net.onnx", tolerance=0.011)
+
+
+@pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
+@pytest.mark.parametrize("to", [1, onnx.TensorProto.BOOL, onnx.TensorProto.UINT8], ids=["float32", "bool", "uint8"])
+def test_other_casts_of_quantized_numbers_are_refused(to: int, tmp_path: Path) -> None:
+    nodes = [
+        make("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        make("Cast", ["q"], ["c"], to=to),
+        make("Cast", ["c"], ["y"], to=1),
+    ]
+    constants: Mapping[str, Any] = {"s": np.float32(0.02), "z": np.int8(0)}
+    with pytest.raises(ConvertorError, match=r"DV302.*(quantized numbers|a cast of integers)"):
+        load(Network(nodes, {"x": X}, constants).write(tmp_path / "net.onnx"))
+
+
+SCALES: Mapping[str, tuple[Any, Any, int]] = {
+    "one": (0.05, np.uint8(7), 1),
+    "no zero point": (0.05, None, 1),
+    "of each channel": (np.array([0.05, 0.1, 0.2]), np.array([0, 7, 255], np.uint8), 1),
+    "of each column": (np.linspace(0.01, 0.1, 5), None, 3),
+}
+
+
+@pytest.mark.parametrize("name", SCALES)
+def test_an_input_of_quantized_numbers_is_scaled(name: str, tmp_path: Path) -> None:
+    scale, zero, axis = SCALES[name]
+    names = ["s"] if zero is None else ["s", "z"]
+    nodes = [make("DequantizeLinear", ["x", *names], ["d"], axis=axis), make("Relu", ["d"], ["y"])]
+    constants = {"s": np.asarray(scale, np.float32), "z": zero}
+    pixels = RANDOM.integers(0, 256, (1, 3, 4, 5), np.uint8)
+    network = Network(nodes, {"x": pixels}, {key: constants[key] for key in names})
+    agreeing(network, tmp_path / "net.onnx")
+
+
+REWRITTEN = ["QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger", "DynamicQuantizeLinear"]
+CONTRIBUTED = ["QGemm", "QLinearAdd", "QLinearSigmoid", "QLinearConcat", "QLinearGlobalAveragePool"]
+
+
+@pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
+@pytest.mark.parametrize("type", [*REWRITTEN, *CONTRIBUTED])
+def test_operators_on_quantized_numbers_without_inputs_or_outputs_are_no_crash(type: str, tmp_path: Path) -> None:
+    domain = "com.microsoft" if type in CONTRIBUTED else ""
+    constants: Mapping[str, Any] = {"s": np.float32(0.1), "z": np.uint8(0), "w": np.ones((3, 3, 1, 1), np.uint8)}
+    for count in range(10):
+        inputs = ["x", "s", "z", "w", "s", "z", "s", "z", "s"][:count]
+        for outputs in ([], [""], ["q"]):
+            nodes = [make(type, inputs, outputs, domain=domain), make("Relu", ["q" if "q" in outputs else "x"], ["y"])]
+            path = Network(nodes, {"x": X}, constants).write(tmp_path / "net.onnx")
+            if "q" in outputs:
+                with pytest.raises(ConvertorError, match=r"DV30[12]|DV206"):
+                    load(path)
+            else:
+                assert [node.name for node in load(path).nodes] == ["x", "y"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -207,7 +208,10 @@ LARGEST_FP16 = 65504
     limits="between types of floating point, to truth values, or from integers; no cast that cuts integers",
 )  # fmt: skip
 def read_cast(reading: OnnxReading) -> OnnxTensor:
-    to, integers = reading.integer("to", 1), reading.input.integers
+    to, integers, quantized = reading.integer("to", 1), reading.input.integers, reading.input.quantized
+    if quantized is not None and (to not in TYPES or TYPES[to].kind not in "iu"):
+        hint = "convert the model from before its quantization, in FP32"
+        raise reading.unsupported("arithmetic of quantized numbers cannot be converted", hint)
     if to in FLOATS:
         return _passed(reading)._replace(integers=None)
     if to == BOOL:
@@ -218,4 +222,6 @@ def read_cast(reading: OnnxReading) -> OnnxTensor:
     if lowest > max(integers[0], -LARGEST_FP16) or min(integers[1], LARGEST_FP16) > largest:
         low, high = integers
         raise reading.unsupported(f"a cast of integers of {low:,} to {high:,} to {TYPES[to]} cannot be converted")
-    return _passed(reading)
+    if quantized is not None:
+        quantized = replace(quantized, type=TYPES[to])
+    return _passed(reading)._replace(quantized=quantized)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from cnn_convertor.errors import Problem, warn
@@ -29,27 +31,37 @@ def read_quantize(reading: OnnxReading) -> OnnxTensor:
 
 
 @onnx.reads(
-    "DequantizeLinear", settings="axis block_size", ignores="output_dtype", makes=[ops.Identity], limits="no blocks"
+    "DequantizeLinear",
+    settings="axis block_size",
+    ignores="output_dtype",
+    makes=[ops.Identity, ops.Scale],
+    limits="no blocks",
 )
 def read_dequantize(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
     if x.quantized is None:
-        raise reading.unsupported(
-            "an input of integers with a scale cannot be converted", "scale it in the application"
-        )
-    if not _quant_params(reading, x.quantized).is_same(x.quantized):
+        params = _quant_params(reading, _type_of_zero(reading))
+        return scaled(reading, x, params.scale, -params.zero * params.scale)
+    if not _quant_params(reading, x.quantized.type).is_same(x.quantized):
         raise reading.unsupported(
             "the scales of QuantizeLinear and DequantizeLinear differ", "multiply by a constant instead"
         )
     return reading.add(ops.Identity(), x, dims=x.dims)
 
 
-def _quant_params(reading: OnnxReading, like: QuantParams | None = None) -> QuantParams:
-    names = ("axis", "block_size", *(["output_dtype"] if like is None else []))
+def _type_of_zero(reading: OnnxReading) -> np.dtype[Any]:
+    """Of the integers that an input of the network holds; the type makes no difference where no zero point is given."""
+    zero = reading.numbers(2, "the zero point")
+    return np.dtype(np.uint8) if zero is None else zero.dtype
+
+
+def _quant_params(reading: OnnxReading, type: np.dtype[Any] | None = None) -> QuantParams:
+    """type: of the integers of a DequantizeLinear."""
+    names = ("axis", "block_size", *(["output_dtype"] if type is None else []))
     attributes = {name: reading.take(name) for name in names if name in reading.attributes}
     scale, zero = reading.numbers(1, "the scale"), reading.numbers(2, "the zero point")
     try:
-        return quant_params_of(reading.input.dims, scale, zero, attributes, None if like is None else like.type)
+        return quant_params_of(reading.input.dims, scale, zero, attributes, type)
     except ValueError as error:
         raise reading.unsupported(f"the quantization cannot be converted: {error}") from None
 
