@@ -266,6 +266,10 @@ class OnnxReading:
         """The same elements with other axes."""
         return self.add(chw_nodes.reshape(self.shape(x), dims), x, part=part, dims=dims, integers=x.integers)
 
+    def empty(self, dims: Dims) -> Stored:
+        """A part of length 0, which depends on no input."""
+        return Stored.of(np.zeros(dims, np.int64 if self.input.integers else np.float32))
+
     def permute(self, x: OnnxTensor, split: Dims, axes: Sequence[int], dims: Dims, *, part: str = "") -> OnnxTensor:
         """x seen as an array of the lengths `split`, its axes permuted as in numpy, and seen again as dims."""
         op = chw_nodes.permute(self.shape(x), split, axes, dims)
@@ -310,7 +314,7 @@ class OnnxReading:
         return ModelError.of("DV206", message, self.node.where, hint)
 
 
-Reader: TypeAlias = Callable[[OnnxReading], OnnxTensor | Sequence[OnnxTensor]]
+Reader: TypeAlias = Callable[[OnnxReading], Value | Sequence[Value]]
 
 onnx: Registry[Reader] = Registry()
 

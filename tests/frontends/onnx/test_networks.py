@@ -403,3 +403,36 @@ def test_a_damaged_file_is_read_or_refused(tmp_path: Path) -> None:
         except ConvertorError:
             refused += 1
     assert 100 < refused < 300
+
+
+NOTHING = np.zeros((1, 4, 0, 5), np.float32)
+# Parts of length 0 on the axis 2 of x, named "none".
+EMPTY: dict[str, tuple[list[Any], dict[str, Any]]] = {
+    "a constant": ([], {"none": NOTHING}),
+    "ConstantOfShape": ([make("ConstantOfShape", ["shape"], ["none"])], {"shape": np.array([1, 4, 0, 5])}),
+    "Slice": ([make("Slice", ["x", "a", "a", "two"], ["none"])], {"a": np.array([3]), "two": np.array([2])}),
+    "a Slice backward": (
+        [make("Slice", ["x", "a", "b", "two", "step"], ["none"])],
+        {"a": np.array([1]), "b": np.array([3]), "two": np.array([2]), "step": np.array([-1])},
+    ),
+    "Split": ([make("Split", ["x", "sizes"], ["none", "whole"], axis=2)], {"sizes": np.array([0, 6])}),
+    "Gather": ([make("Gather", ["x", "indices"], ["none"], axis=2)], {"indices": np.zeros(0, np.int64)}),
+    "Pad": ([make("Pad", ["x", "pads"], ["none"])], {"pads": np.array([0, 0, -2, 0, 0, 0, -4, 0])}),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_a_part_of_length_0_joins_nothing(name: str, tmp_path: Path) -> None:
+    nodes, constants = EMPTY[name]
+    joined = [
+        *nodes,
+        make("Concat", ["none", "x", "none", "x"], ["two_maps"], axis=2),
+        make("Relu", ["two_maps"], ["y"]),
+    ]
+    agreeing(Network(joined, {"x": normal(1, 4, 6, 5)}, constants), tmp_path / "net.onnx")
+
+
+def test_a_part_of_length_0_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    network = Network([make("Concat", ["x", "none"], ["y"], axis=2)], {"x": normal(1, 3, 6, 5)}, {"none": NOTHING})
+    with pytest.raises(ConvertorError, match="cannot be joined on axis 2"):
+        load(network.write(tmp_path / "net.onnx"))

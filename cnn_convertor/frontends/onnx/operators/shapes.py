@@ -10,10 +10,11 @@ import numpy as np
 
 from cnn_convertor.frontends import nchw
 from cnn_convertor.frontends.arithmetic import crop
+from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.onnx.folding import flattened, reshaped, slice_of, split_sizes
 from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, expanded, scaled, widened
 from cnn_convertor.frontends.onnx.operators.indexing import MOST_INDICES
-from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, as_float, onnx, whole_numbers
+from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, Value, as_float, onnx, whole_numbers
 from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.frontends.onnx.versions import is_known
 from cnn_convertor.ir import ops
@@ -150,7 +151,7 @@ def part_of(
 
 
 @onnx.reads("Slice", settings="starts ends axes", makes=[ops.Crop, ops.Gather, ops.Identity], limits="constant bounds")
-def read_slice(reading: OnnxReading) -> OnnxTensor:
+def read_slice(reading: OnnxReading) -> Value:
     x = reading.input
     starts, ends = reading.integers_of("starts", 1), reading.integers_of("ends", 2)
     if starts is None or ends is None:
@@ -162,21 +163,23 @@ def read_slice(reading: OnnxReading) -> OnnxTensor:
     if not len(starts) == len(ends) == len(axes) == len(all_steps):
         raise reading.wrong("the bounds are not for as many axes")
     cuts = []
+    backward: list[tuple[int, range]] = []
+    lengths = list(x.dims)
     for start, end, at, step in zip(starts, ends, axes, all_steps, strict=True):
         axis = reading.axis_in(x.dims, at)
-        bounds = slice_of(start, end, step or 1, x.dims[axis])
-        if step < 1:
-            indices = list(range(x.dims[axis])[bounds])
-            if not indices or step == 0:
-                raise reading.unsupported(f"a slice with the step {step} that leaves nothing cannot be converted")
-            x = picked(reading, x, axis, indices, f"backward{axis}")
-            continue
-        if bounds.start >= (bounds.stop or 0):
-            raise reading.unsupported(
-                f"a slice without elements cannot be converted: {start} to {end}, of {x.dims[axis]}"
-            )
-        if (bounds.start, bounds.stop, step) != (0, x.dims[axis], 1):
+        if step == 0:
+            raise reading.wrong("a step is 0")
+        bounds = slice_of(start, end, step, x.dims[axis])
+        indices = range(x.dims[axis])[bounds]
+        lengths[axis] = len(indices)
+        if step < 0:
+            backward.append((axis, indices))
+        elif (bounds.start, bounds.stop, step) != (0, x.dims[axis], 1):
             cuts.append((axis, bounds.start, bounds.stop, step))
+    if 0 in lengths:
+        return reading.empty(tuple(lengths))
+    for axis, indices in backward:
+        x = picked(reading, x, axis, indices, f"backward{axis}")
     if not cuts:
         return reading.add(ops.Identity(), x, dims=x.dims, integers=x.integers)
     if all(nchw.axis_of(x.dims, axis) is not None for axis, *_ in cuts):
@@ -199,7 +202,7 @@ def _cut_at_once(reading: OnnxReading, x: OnnxTensor, cuts: Sequence[tuple[int, 
 
 
 @onnx.reads("Split", settings="axis split num_outputs", makes=[ops.Crop])
-def read_split(reading: OnnxReading) -> list[OnnxTensor]:
+def read_split(reading: OnnxReading) -> list[Value]:
     x, names = reading.input, reading.node.outputs
     axis = reading.axis_in(x.dims, reading.integer("axis", 0))
     reading.take("num_outputs")
@@ -207,28 +210,33 @@ def read_split(reading: OnnxReading) -> list[OnnxTensor]:
         sizes = split_sizes(reading.integers_of("split", 1), x.dims[axis], len(names))
     except ValueError as error:
         raise reading.wrong(str(error)) from None
-    if sum(sizes) != x.dims[axis] or len(sizes) != len(names) or min(sizes) < 1:
+    if sum(sizes) != x.dims[axis] or len(sizes) != len(names) or min(sizes) < 0:
         raise reading.wrong(f"{x.dims[axis]} elements do not make parts of {sizes}")
-    return [
-        part_of(reading, x, axis, start, stop, name=name)
-        if needed
-        else OnnxTensor("", (*x.dims[:axis], stop - start, *x.dims[axis + 1 :]))
-        for name, needed, (start, stop) in zip(
-            names, reading.needed, pairwise(accumulate(sizes, initial=0)), strict=True
-        )
-    ]
+    parts: list[Value] = []
+    bounds = pairwise(accumulate(sizes, initial=0))
+    for name, needed, (start, stop) in zip(names, reading.needed, bounds, strict=True):
+        dims = (*x.dims[:axis], stop - start, *x.dims[axis + 1 :])
+        if start == stop:
+            parts.append(reading.empty(dims))
+        elif needed:
+            parts.append(part_of(reading, x, axis, start, stop, name=name))
+        else:
+            parts.append(OnnxTensor("", dims))
+    return parts
 
 
 @onnx.reads("Gather", settings="axis", makes=[ops.Crop, ops.Gather], limits="constant indices")
-def read_gather(reading: OnnxReading) -> OnnxTensor:
+def read_gather(reading: OnnxReading) -> Value:
     x, shape = reading.input, reading.needed_stored(1, "the indices").dims
     indices = reading.integers_at(1, "the indices")
     axis = reading.axis_in(x.dims, reading.integer("axis", 0))
     size = x.dims[axis]
-    if not indices or min(indices) < -size or max(indices) >= size:
+    dims = (*x.dims[:axis], *shape, *x.dims[axis + 1 :])
+    if not indices:
+        return reading.empty(dims)
+    if min(indices) < -size or max(indices) >= size:
         raise reading.wrong(f"the indices do not exist: the axis has {size} elements")
-    taken = picked(reading, x, axis, [n % size for n in indices], "taken")
-    return reading.reshape(taken, (*x.dims[:axis], *shape, *x.dims[axis + 1 :]))
+    return reading.reshape(picked(reading, x, axis, [n % size for n in indices], "taken"), dims)
 
 
 def picked(reading: OnnxReading, x: OnnxTensor, axis: int, indices: Sequence[int], part: str) -> OnnxTensor:
@@ -257,14 +265,21 @@ def gathered(
 
 @onnx.reads("Concat", settings="axis", makes=[ops.Concat, ops.Identity, ops.Crop, ops.Upsample, ops.Scale])
 def read_concat(reading: OnnxReading) -> OnnxTensor:
+    """Parts of length 0 join nothing."""
     like = next(value for value in reading.all_inputs() if isinstance(value, OnnxTensor))
-    tensors = [
-        constant_tensor(reading, like, value, f"constant{at}") if isinstance(value, Stored) else reading.tensor(at)
-        for at, value in enumerate(reading.inputs)
-    ]
-    axis = reading.axis_in(tensors[0].dims, reading.integer("axis", 1))
-    if len({(*x.dims[:axis], *x.dims[axis + 1 :]) for x in tensors}) != 1 or len({x.rank for x in tensors}) != 1:
-        sizes = ", ".join(nchw.text_of(x.dims) for x in tensors)
+    axis = reading.axis_in(like.dims, reading.integer("axis", 1))
+    tensors: list[OnnxTensor] = []
+    lengths: list[Dims] = []
+    for at, value in enumerate(reading.inputs):
+        is_empty = isinstance(value, Stored) and value.size == 0
+        if isinstance(value, Stored) and not is_empty:
+            tensors.append(constant_tensor(reading, like, value, f"constant{at}"))
+        elif not is_empty:
+            tensors.append(reading.tensor(at))
+        if value is not None:
+            lengths.append(value.dims)
+    if len({(*dims[:axis], *dims[axis + 1 :]) for dims in lengths}) != 1 or len({*map(len, lengths)}) != 1:
+        sizes = ", ".join(map(nchw.text_of, lengths))
         raise reading.wrong(f"{sizes} cannot be joined on axis {axis}", "check the sizes of the node's inputs")
     return joined(reading, tensors, axis, "")
 
@@ -326,10 +341,16 @@ def read_tile(reading: OnnxReading) -> OnnxTensor:
     "Pad", settings="mode pads value", makes=[ops.Pad, ops.Crop, ops.Gather],
     limits="constant pads",
 )  # fmt: skip
-def read_pad(reading: OnnxReading) -> OnnxTensor:
+def read_pad(reading: OnnxReading) -> Value:
     """Constant, reflect, edge or wrap; numbers below zero crop."""
     x, mode = reading.input, reading.text("mode", "constant")
     pads = _pads(reading, x)
+    lengths = list(x.dims)
+    for axis, sides in pads.items():
+        lengths[axis] += sum(sides)
+    if 0 in lengths and all(max(sides) <= 0 for sides in pads.values()):
+        _padding_value(reading)
+        return reading.empty(tuple(lengths))
     for axis, sides in pads.items():
         if min(sides) < 0:
             cut = [max(-side, 0) for side in sides]
