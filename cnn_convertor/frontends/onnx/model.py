@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,6 +104,25 @@ def _what_it_is(data: wire.Data) -> str:
     return "the file is cut short or damaged; export or download it again"
 
 
+def _sorted(nodes: Sequence[OnnxNode]) -> tuple[OnnxNode, ...]:
+    """Each node behind those whose results it reads, else in the file's order. In a circle, one stays before another."""
+    makers = {name: node for node in nodes for name in node.outputs if name}
+    in_order: dict[int, OnnxNode] = {}
+    entered: set[int] = set()
+    for node in nodes:
+        path = [node]
+        while path:
+            last = path[-1]
+            if id(last) not in entered:
+                entered.add(id(last))
+                before = (makers[name] for name in reversed(last.inputs) if name in makers)
+                path += [maker for maker in before if id(maker) not in entered]
+            else:
+                in_order.setdefault(id(last), last)
+                path.pop()
+    return tuple(in_order.values())
+
+
 class _Reader:
     """Reads messages. The numbers are those of the fields in onnx.proto."""
 
@@ -157,7 +176,7 @@ class _Reader:
                         "DV201", problem, Origin(str(self._path)), "export the model with dense weights"
                     )
         inputs, outputs = map(tuple, infos.values())
-        return OnnxModel(self._path, self._opset, tuple(nodes), initializers, inputs, outputs, self._functions)
+        return OnnxModel(self._path, self._opset, _sorted(nodes), initializers, inputs, outputs, self._functions)
 
     def _body(self, graph: Field) -> OnnxModel:
         if self._depth == DEEPEST:

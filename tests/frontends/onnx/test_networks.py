@@ -436,3 +436,22 @@ def test_a_part_of_length_0_that_does_not_fit_is_refused(tmp_path: Path) -> None
     network = Network([make("Concat", ["x", "none"], ["y"], axis=2)], {"x": normal(1, 3, 6, 5)}, {"none": NOTHING})
     with pytest.raises(ConvertorError, match="cannot be joined on axis 2"):
         load(network.write(tmp_path / "net.onnx"))
+
+
+def test_nodes_may_come_in_any_order(tmp_path: Path) -> None:
+    nodes = [
+        make("Relu", ["x"], ["a"]),
+        make("Neg", ["a"], ["b"]),
+        make("Add", ["a", "b"], ["c"]),
+        make("Abs", ["c"], ["y"]),
+    ]
+    inputs = {"x": normal(1, 4, 6, 5)}
+    for order in (nodes, nodes[::-1], [nodes[2], nodes[0], nodes[3], nodes[1]]):
+        graph = load(Network(order, inputs, {}).write(tmp_path / "net.onnx", ["y"]))
+        assert [node.name for node in graph.nodes] == ["x", "a", "b", "c", "y"]
+
+
+def test_nodes_in_a_circle_are_refused(tmp_path: Path) -> None:
+    nodes = [make("Add", ["x", "b"], ["a"]), make("Relu", ["a"], ["b"])]
+    with pytest.raises(ConvertorError, match="DV212"):
+        load(Network(nodes, {"x": normal(1, 4, 6, 5)}, {}).write(tmp_path / "net.onnx"))
