@@ -46,14 +46,21 @@ _FOREIGN: Final = {"torch": "an ONNX file: torch.onnx.export(model, sample, 'mod
 
 @contextmanager
 def configured(network: Network, options: Mapping[str, Any] = {}) -> Iterator[Config]:
-    """The configuration of a network for a block. options: fields of Config that win over the ini file's.
+    """The configuration of a network for a block, whose outputs replace none of its inputs.
 
-    The files of a model in memory exist as long as the block; its outputs go into the current folder unless output_folder is
-    given. Raises TypeError for anything but a network and for unknown options, UsageError for wrong values.
+    options: fields of Config that win over the ini file's. The files of a model in memory exist as long as the block; its outputs
+    go into the current folder unless output_folder is given. Raises TypeError for anything but a network and for unknown options,
+    UsageError for wrong values.
     """
+    with inputs_kept(), _files_kept(network, options) as config:
+        yield config
+
+
+@contextmanager
+def _files_kept(network: Network, options: Mapping[str, Any]) -> Iterator[Config]:
+    """The configuration of a network. The files of a model in memory exist as long as the block."""
     present = checked_options(options, _OPTIONS)
     with ExitStack() as stack:
-        stack.enter_context(inputs_kept())
         if not isinstance(samples := present.get("calibrate", ""), str | os.PathLike):
             present["calibrate"] = _stored(samples, stack.enter_context(temporary_folder()) / "samples.npz")
         match network:
@@ -89,7 +96,7 @@ def _within(problem: Problem, folder: Path) -> Problem:
 
 def kept(network: Network, options: Mapping[str, Any]) -> Config:
     """The configuration of a network. The files of a model in memory exist as long as this process."""
-    return _KEPT.enter_context(configured(network, options))
+    return _KEPT.enter_context(_files_kept(network, options))
 
 
 def _written(network: object) -> tuple[Callable[[Path], object], str, str]:
