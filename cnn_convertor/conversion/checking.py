@@ -22,7 +22,7 @@ from cnn_convertor.conversion.convert import convert
 from cnn_convertor.conversion.manifest import earlier_files, listed_digests, manifest
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.files.integrity import damage, digest_of
-from cnn_convertor.files.opening import open_file, text_of
+from cnn_convertor.files.opening import bytes_of, open_file, text_of
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.pipeline import Quantized, render_options
 from cnn_convertor.progress import Progress, silent
@@ -115,7 +115,7 @@ def _is_same_code(path: Path, fresh: Path) -> bool:
         return filecmp.cmp(path, fresh, shallow=False)
     codes_of_both = []
     for each in (path, fresh):
-        lines = each.read_bytes().splitlines()
+        lines = bytes_of(each).splitlines()
         codes_of_both.append([line for line in lines if not line.lstrip().startswith(b"//")])
     return codes_of_both[0] == codes_of_both[1]
 

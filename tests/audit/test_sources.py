@@ -423,7 +423,8 @@ def test_weights_that_are_missing_are_a_finding(tmp_path: Path) -> None:
     assert finding.code == "DV680"
 
 
-def test_a_source_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cnn_convertor.audit.sources._LARGEST_SOURCE", 1000)
+    (tmp_path / "long.cpp").write_bytes(bytes(1001))
     with pytest.raises(ModelError, match="DV600: this is not a generated source: it has more than 1,000 bytes"):
-        audit("/dev/zero")
+        audit(tmp_path / "long.cpp")

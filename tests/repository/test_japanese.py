@@ -13,7 +13,7 @@ BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 # Page in docs/ja -> a hash of the English text, without blocks of code, when the page was last brought up to date.
 TRANSLATED = {
     "start.md": "5d596138ffce5b8c2e355eacf765951766ed6f1db20afa6a48dc5c8c0d30c709",
-    "usage.md": "10e334904a0a3fded79a5080909b5e97f6948df139a2b44677b91ae54c4ff836",
+    "usage.md": "0799ceaa6e9aa7129982a3a2ec148a1ab056d9f1e60cf9a218a85b669ba8930c",
 }
 
 
