@@ -69,14 +69,6 @@ def crop(shape: Shape, bounds: Mapping[Axis, tuple[int, int]]) -> Crop:
     return Crop(Shape(*(start for start, _ in ends)), Shape(*(stop for _, stop in ends)))
 
 
-def outputs_first(weight: Constant, groups: int) -> Constant:
-    """Weights of a transposed convolution, from (I, O / groups, h, w) to (O, I / groups, h, w)."""
-    inputs, per_group, *kernel = weight.shape
-    split = (groups, inputs // groups, per_group, *kernel)
-    shape = (groups * per_group, inputs // groups, *kernel)
-    return Constant(shape, lambda rows: weight.load().reshape(split).swapaxes(1, 2).reshape(shape)[rows])
-
-
 def whole_map(reduction: Reduction, shape: Shape, axes: tuple[Axis, ...] = (Axis.HEIGHT, Axis.WIDTH)) -> Op:
     """A reduction; as a pool of the whole map where possible, since devices run pools."""
     if {axis for axis in (Axis.HEIGHT, Axis.WIDTH) if shape[axis] > 1} <= {*axes} and Axis.CHANNELS not in axes:

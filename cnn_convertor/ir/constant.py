@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
+from typing import Any, Final, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +16,32 @@ from numpy.typing import NDArray
 Array = NDArray[np.float32]
 Wide = NDArray[np.float64]
 ALL = slice(None)
+T = TypeVar("T")
+PIECE: Final = 1 << 24  # bytes of weights that are in memory where single rows lie apart in their file
+_BLOCK: Final = 1 << 20  # bytes that are read at a time
+_GAP: Final = 1 << 14  # bytes that take as long to read as to skip
 _GOLDEN = (5**0.5 - 1) / 2  # the fractional parts of its multiples all differ
 _ABSENT = count()  # numbers the absent constants
+
+
+class LastResult(Generic[T]):
+    """One result of a slow function, until another is asked for or its owner goes."""
+
+    def __init__(self) -> None:
+        self._results: WeakKeyDictionary[Any, tuple[object, T]] = WeakKeyDictionary()
+
+    def get(self, owner: Any, key: object, function: Callable[[], T]) -> T:
+        """What the function gives for the key of an owner, which can have weak references."""
+        key_of_result, result = self._results.get(owner, (None, None))
+        if result is None or key_of_result != key:
+            self._results.clear()
+            result = function()
+            self._results.clear()  # the function may have kept another one here
+            self._results[owner] = key, result
+        return result
+
+
+_PIECES: Final[LastResult[Array]] = LastResult()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +66,11 @@ class Constant:
     def wide(values: Wide) -> Constant:
         """A constant of computed values in memory, in FP64."""
         return Constant(values.shape, lambda rows: values[rows])
+
+    @staticmethod
+    def in_order(shape: tuple[int, ...], numbers: Callable[[int, int], NDArray[Any]]) -> Constant:
+        """A constant whose numbers lie one after the other. numbers: (start, stop) -> these."""
+        return Constant(shape, _InOrder(shape[1:], numbers))
 
     @staticmethod
     def absent(shape: tuple[int, ...]) -> Constant:
@@ -90,13 +122,52 @@ class Constant:
             lambda rows: function(self.load(rows), rows),
         )
 
+    def in_pieces(self) -> Constant:
+        """The same values, for which many rows are read at once: the rows lie apart in their file."""
+        row_bytes = 4 * math.prod(self.shape[1:])
+        return Constant(self.shape, _InPieces(self, max(1, PIECE // max(1, row_bytes))))
+
+    def swap_axes(self, groups: int = 1) -> Constant:
+        """The first two axes swapped within each group of rows: (groups * a, b, ...) becomes (groups * b, a, ...)."""
+        rows, columns, *kernel = self.shape
+        shape = (groups * columns, rows // groups, *kernel)
+        return Constant(shape, lambda part: self._swapped(part, shape)).in_pieces()
+
+    def _swapped(self, rows: slice, shape: tuple[int, ...]) -> Array:
+        """The given rows of the constant of this shape whose first two axes are swapped."""
+        per_group, columns = shape[1], self.shape[1]
+        swapped = np.empty((rows.stop - rows.start, *shape[1:]), np.float32)
+        for group in range(rows.start // columns, -(-rows.stop // columns)):
+            first, last = max(rows.start, group * columns), min(rows.stop, (group + 1) * columns)
+            part = slice(first - group * columns, last - group * columns)
+            result = swapped[first - rows.start : last - rows.start]
+            for at, values in self._columns(group * per_group, (group + 1) * per_group, part):
+                result[:, at : at + len(values)] = values.swapaxes(0, 1)
+        return swapped
+
+    def _columns(self, start: int, stop: int, part: slice) -> Iterator[tuple[int, Array]]:
+        """A part of the second axis of the rows from start to stop, some rows at a time: (their distance from start, values)."""
+        inner = math.prod(self.shape[2:])
+        width = self.shape[1] * inner
+        if isinstance(self.read, _InOrder) and 4 * (width - (part.stop - part.start) * inner) > _GAP:
+            for row in range(start, stop):
+                numbers = self.read.numbers(row * width + part.start * inner, row * width + part.stop * inner)
+                yield row - start, numbers.reshape(1, -1, *self.shape[2:])
+            return
+        at_a_time = max(1, _BLOCK // max(1, 4 * width))
+        for first in range(start, stop, at_a_time):
+            yield first - start, self.load(slice(first, min(first + at_a_time, stop)))[:, part]
+
     def take_rows(self, index: NDArray[np.intp]) -> Constant:
         """Select or reorder rows: row i of the result is row index[i]."""
 
         def read(rows: slice) -> Array | Wide:
             rows_of_file = index[rows]
             first = int(rows_of_file.min(initial=self.shape[0]))
-            return self._load(slice(first, int(rows_of_file.max(initial=first)) + 1))[rows_of_file - first]
+            last = int(rows_of_file.max(initial=first))
+            if last - first > 4 * len(rows_of_file):  # one by one, rather than all that lies between
+                return np.concatenate([self._load(slice(row, row + 1)) for row in rows_of_file.tolist()])
+            return self._load(slice(first, last + 1))[rows_of_file - first]
 
         return Constant((len(index), *self.shape[1:]), read)
 
@@ -124,6 +195,37 @@ class Constant:
 
     def __repr__(self) -> str:
         return f"Constant({'x'.join(map(str, self.shape))})"
+
+
+@dataclass(frozen=True, slots=True)
+class _InOrder:
+    """Reads rows of an array that lies in row-major order. numbers: (start, stop) -> these elements."""
+
+    row: tuple[int, ...]
+    numbers: Callable[[int, int], NDArray[Any]]
+
+    def __call__(self, rows: slice) -> Array:
+        size = math.prod(self.row)
+        values = self.numbers(rows.start * size, rows.stop * size).astype(np.float32, copy=False)
+        return values.reshape(rows.stop - rows.start, *self.row)
+
+
+@dataclass(frozen=True, eq=False)
+class _InPieces:
+    """Reads so many rows of a constant at a time, and keeps the last ones that were read of any constant."""
+
+    constant: Constant
+    at_a_time: int
+
+    def __call__(self, rows: slice) -> Array:
+        step, parts = self.at_a_time, []
+        for start in range(rows.start - rows.start % step, max(rows.stop, rows.start + 1), step):
+            piece = _PIECES.get(self, start, partial(self._piece, start))
+            parts.append(piece[max(rows.start - start, 0) : max(rows.stop - start, 0)])
+        return parts[0].copy() if len(parts) == 1 else np.concatenate(parts)
+
+    def _piece(self, start: int) -> Array:
+        return self.constant.load(slice(start, start + self.at_a_time))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,15 @@ from cnn_convertor.memory import plan, table
 from development.fuzz import targets
 from development.fuzz.file_seeds import board_results, sources
 from development.fuzz.mutation import SEPARATOR, message
-from development.growth.networks import NETWORKS, blocks, chain, refusals
+from development.growth.networks import (
+    NETWORKS,
+    blocks,
+    chain,
+    matrix_weights,
+    refusals,
+    transposed_convolution_weights,
+    turned_weights,
+)
 
 Run = Callable[[int], object]
 
@@ -279,6 +287,10 @@ def _header(count: int) -> bytes:
 
 
 READERS: Final[Mapping[str, Run]] = {
+    **{
+        f"weights: {make.__name__}": _command(make, "convert", "{folder}/net.ini")
+        for make in (matrix_weights, turned_weights, transposed_convolution_weights)
+    },
     **{
         f"{name}: {part}": _reads(form.target, partial(_written, form, part))
         for name, form in _FORMS.items()

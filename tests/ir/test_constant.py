@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import weakref
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
 
 from cnn_convertor.devices.dv700.encode.half import to_half
-from cnn_convertor.ir.constant import Array, Constant, Wide
+from cnn_convertor.ir import constant as module
+from cnn_convertor.ir.constant import Array, Constant, LastResult, Wide
 
 VALUES = np.arange(60, dtype=np.float32).reshape(10, 3, 2)
 
@@ -33,6 +37,9 @@ DERIVATIONS: dict[str, tuple[Callable[[Constant], Constant], Callable[[Array], A
     "numbered": (lambda c: c.map_rows_with(lambda v, r: v + np.arange(r.start, r.stop, dtype=np.float32)[:, None, None]),
                  lambda v: v + np.arange(10)[:, None, None]),
     "reversed": (lambda c: c.take_rows(np.arange(10)[::-1]), lambda v: v[::-1]),
+    "axes swapped": (lambda c: c.swap_axes(), lambda v: v.swapaxes(0, 1)),
+    "axes swapped in groups": (lambda c: c.swap_axes(5), lambda v: v.reshape(5, 2, 3, 2).swapaxes(1, 2).reshape(15, 2, 2)),
+    "read in pieces": (lambda c: c.in_pieces(), lambda v: v),
     "columns taken": (lambda c: c.take_columns(lambda: np.array([2, 0, 1])), lambda v: v[:, [2, 0, 1]]),
     "columns taken, scaled": (
         lambda c: c.take_columns(lambda: np.array([2, 0, 1])).scale_rows(np.arange(10.0)),
@@ -56,13 +63,17 @@ def test_derived_constants_have_the_computed_values(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DERIVATIONS)
+@pytest.mark.parametrize("piece", [1, 64, 1 << 24])
 @pytest.mark.parametrize("rows", [slice(0, 3), slice(3, 8), slice(9, 10), slice(8, 99), slice(4, 4)])
-def test_a_range_of_rows_is_that_part_of_the_whole(name: str, rows: slice) -> None:
+def test_a_range_of_rows_is_that_part_of_the_whole(
+    name: str, rows: slice, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PIECE", piece)
     derive, expected = DERIVATIONS[name]
     np.testing.assert_array_equal(derive(Constant.of(VALUES)).load(rows), expected(VALUES)[rows])
 
 
-@pytest.mark.parametrize("name", [name for name in DERIVATIONS if "reversed" not in name])
+@pytest.mark.parametrize("name", [name for name in DERIVATIONS if not re.search("reversed|swapped|pieces", name)])
 def test_reading_rows_never_loads_others(name: str) -> None:
     file = File()
     derived = DERIVATIONS[name][0](file.constant)
@@ -79,6 +90,58 @@ def test_reading_rows_in_another_order_loads_no_more_than_their_span() -> None:
     assert file.rows == [(2, 3)]
     np.testing.assert_array_equal(derived.load(), VALUES[[7, 2, 2, 9, 3]])
     assert file.rows[1:] == [(2, 10)]
+
+
+def test_rows_that_lie_far_apart_are_read_one_by_one() -> None:
+    file = File()
+    np.testing.assert_array_equal(file.constant.take_rows(np.array([9, 0])).load(), VALUES[[9, 0]])
+    assert file.rows == [(9, 10), (0, 1)]
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many numbers each reading of MATRIX takes, with limits as small as the matrix."""
+    monkeypatch.setattr(module, "PIECE", 4 * 64 * 1024)
+    monkeypatch.setattr(module, "_GAP", 256)
+    monkeypatch.setattr(module, "_BLOCK", 4 * 4096)
+    return []
+
+
+MATRIX = np.arange(1024 * 256, dtype=np.float32).reshape(1024, 256)
+
+
+def test_a_transposed_matrix_is_read_once_a_piece_at_a_time(reads: list[int]) -> None:
+    def numbers(start: int, stop: int) -> Array:
+        reads.append(stop - start)
+        return MATRIX.reshape(-1)[start:stop]
+
+    transposed = Constant.in_order(MATRIX.shape, numbers).swap_axes()
+    rows = [transposed.load(slice(at, at + 16)) for at in range(0, 256, 16)]
+    np.testing.assert_array_equal(np.concatenate(rows), MATRIX.T)
+    assert sum(reads) == MATRIX.size
+    assert max(reads) <= 4096
+
+
+def test_what_is_kept_goes_with_its_owner_or_for_another() -> None:
+    kept: LastResult[Array] = LastResult()
+    calls = []
+
+    def owner(key: int) -> Array:
+        calls.append(key)
+        return np.zeros(key, np.float32)
+
+    def other() -> Array:
+        return np.zeros(4, np.float32)
+
+    for key in (1, 1, 2, 1):
+        assert len(kept.get(owner, key, partial(owner, key))) == key
+    assert calls == [1, 2, 1]
+    first = weakref.ref(kept.get(owner, 1, lambda: owner(1)))
+    second = weakref.ref(kept.get(other, 1, other))
+    assert first() is None, "one result at most is in memory"
+    assert second() is not None
+    del other
+    assert second() is None
 
 
 def test_columns_can_be_taken_later() -> None:

@@ -1,6 +1,5 @@
 """What the reader of a layer works with: the layer's settings, inputs and weights, and the graph under construction."""
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
@@ -205,8 +204,7 @@ class CaffeReading:
 
     def _constant(self, index: int, blob: Blob, shape: tuple[int, ...]) -> Constant:
         if blobs.is_regrouped(blob.shape, shape):  # old files have four axes for everything, or join axes
-            row = math.prod(shape[1:])
-            return Constant(shape, lambda rows: blob.numbers(rows.start * row, rows.stop * row).reshape(-1, *shape[1:]))
+            return Constant.in_order(shape, blob.numbers)
         if not any(self.builder.is_guessed(value.node) for value in self.inputs):
             assert self.weights is not None
             sizes = f"{blobs.text_of(blob.shape)} in {self.weights.file.path.name}, but the definition needs {blobs.text_of(shape)}"

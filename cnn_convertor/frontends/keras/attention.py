@@ -239,4 +239,6 @@ def _projected(
     if reading.flag("use_bias", True):
         numbers = reading.variable(f"{part}/bias", outputs)
         bias = Constant((count,), lambda selected: numbers.read((slice(None),) * len(outputs)).reshape(-1)[selected])
-    return reading.add(ops.Conv2d(Constant((count, channels, 1, 1), read), bias, Window(ONE)), rows.node, part=part)
+    return reading.add(
+        ops.Conv2d(Constant((count, channels, 1, 1), read).in_pieces(), bias, Window(ONE)), rows.node, part=part
+    )

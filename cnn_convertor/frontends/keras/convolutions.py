@@ -233,7 +233,7 @@ def depthwise_kernel(kernel: Variable) -> Constant:
         values = values[..., rows.start - first * multiplier : rows.stop - first * multiplier]
         return np.ascontiguousarray(values.transpose(2, 0, 1)[:, None])
 
-    return Constant((inputs * multiplier, 1, height, width), read)
+    return Constant((inputs * multiplier, 1, height, width), read).in_pieces()
 
 
 def turned(matrix: Array) -> Array:

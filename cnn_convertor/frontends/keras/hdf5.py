@@ -36,6 +36,7 @@ _SECONDS: Final = 5  # of processor time for a file's structure; the largest rea
 _SLOWEST: Final = 2_000_000  # bytes that a decompression gives in a second at least
 _MEMORY: Final = 300 << 20  # bytes, beside a multiple of the file's size
 BLOCK = 1 << 20  # bytes that are read at a time
+GAP: Final = 1 << 14  # bytes that take as long to read as to skip
 LOCAL_HEADER_SIZE = 30  # of a zip member, before its name and extra field
 
 
@@ -127,19 +128,24 @@ class Hdf5Data:
         offset += self.start
         if not shape or not math.prod(shape):
             return file.numbers(dtype, math.prod(shape), offset).reshape(shape)[index]
-        width = math.prod(shape[1:])
-        first, last, _ = index[0].indices(shape[0]) if index else (0, shape[0], 1)
-        at_a_time = max(1, BLOCK // (width * dtype.itemsize))
-        pieces = [
-            file.numbers(dtype, count * width, offset + start * width * dtype.itemsize).reshape(count, *shape[1:])[
-                (slice(None), *index[1:])
-            ]
-            for start in range(first, last, at_a_time)
-            for count in [min(at_a_time, last - start)]
-        ]
-        if len(pieces) == 1:
-            return pieces[0]
-        return np.concatenate([np.empty((0, *shape[1:]), dtype)[(slice(None), *index[1:])], *pieces])
+        parts = [part.indices(size) for part, size in zip(index, shape, strict=False)]
+        cut = max((axis for axis, (start, stop, _) in enumerate(parts) if stop - start < shape[axis]), default=0)
+        start, stop, _ = parts[cut] if parts else (0, shape[0], 1)
+        inner = math.prod(shape[cut + 1 :])
+        width, first, count = shape[cut] * inner, start * inner, max(stop - start, 0) * inner
+        outer = math.prod(shape[:cut])
+        assert all(part[:2] == (0, size) for part, size in zip(parts[:cut], shape, strict=False)), "one axis is cut"
+        values = np.empty((outer, count), dtype)
+        if outer == 1 or (width - count) * dtype.itemsize > GAP:
+            for row in range(outer):
+                values[row] = file.numbers(dtype, count, offset + (row * width + first) * dtype.itemsize)
+        else:
+            at_a_time = max(1, BLOCK // (width * dtype.itemsize))
+            for row in range(0, outer, at_a_time):
+                rows = min(at_a_time, outer - row)
+                block = file.numbers(dtype, rows * width, offset + row * width * dtype.itemsize)
+                values[row : row + rows] = block.reshape(rows, width)[:, first : first + count]
+        return values.reshape(*shape[:cut], count // inner, *shape[cut + 1 :])
 
 
 def require_unchanged(path: Path, version: Version) -> None:

@@ -322,7 +322,7 @@ def constant(
     shape: tuple[int, ...], variable: Variable, index: Callable[[slice], Index], turn: Callable[[Array], Array]
 ) -> Constant:
     """An array of a file as a constant. index: rows -> what to read; turn: what was read -> (rows, *shape[1:])."""
-    return Constant(shape, lambda rows: turn(variable.read(index(rows))))
+    return Constant(shape, lambda rows: turn(variable.read(index(rows)))).in_pieces()
 
 
 def _absent(role: str, shape: tuple[int, ...]) -> Variable:

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.frontends.nchw import Dims
-from cnn_convertor.ir.constant import Array, Constant
+from cnn_convertor.ir.constant import Constant, LastResult
 
 Numbers: TypeAlias = NDArray[Any]
 
+_COMPUTED: LastResult[Numbers] = LastResult()
 SMALL = 1 << 14  # elements of arrays that stay in memory, far less than the weights of a layer
 
 
@@ -39,14 +40,22 @@ class Stored:
 
     @staticmethod
     def computed(function: Callable[[], Numbers], values: Numbers | None = None, cost: float = 0) -> Stored:
-        """What the function gives. A large result is computed again for each use, so that memory holds one at a time.
+        """What the function gives. Memory holds one large result at a time: another is computed again when it is used.
 
         values: the result, where it is known. cost: steps of the budget that it takes.
         """
         values = function() if values is None else values
         if values.size <= SMALL:
             return Stored.of(values)
-        return Stored(values.shape, values.dtype, lambda start, stop: function().reshape(-1)[start:stop], cost)
+        first = values.flat[:1]  # whoever asks for it wants to know whether the array can be read
+
+        def in_order() -> Numbers:
+            return np.ascontiguousarray(function()).reshape(-1)
+
+        def read(start: int, stop: int) -> Numbers:
+            return first[start:stop] if stop <= 1 else _COMPUTED.get(in_order, None, in_order)[start:stop]
+
+        return Stored(values.shape, values.dtype, read, cost)
 
     @property
     def size(self) -> int:
@@ -64,10 +73,4 @@ class Stored:
     def as_constant(self, shape: Dims) -> Constant:
         """The same elements as an FP32 constant of another shape. One axis at least."""
         assert math.prod(shape) == self.size
-        row = math.prod(shape[1:])
-
-        def read(rows: slice) -> Array:
-            values = self.read(rows.start * row, rows.stop * row)
-            return values.astype(np.float32, copy=False).reshape(-1, *shape[1:])
-
-        return Constant(shape, read)
+        return Constant.in_order(shape, self.read)

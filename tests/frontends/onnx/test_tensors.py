@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.errors import ConvertorError, ModelError
+from cnn_convertor.frontends.onnx.stored import SMALL, Numbers, Stored
 from cnn_convertor.ir import ops
 from frontends.onnx.networks import Network, agreeing, helper, load, numpy_helper, onnx
 from frontends.onnx.test_networks import RANDOM, X, integers, make, normal
@@ -97,6 +98,19 @@ def test_weights_stay_in_the_file(form: str, tmp_path: Path) -> None:
     assert held < 1 << 20
     (dense,) = (node.op for node in graph.nodes if isinstance(node.op, ops.Dense))
     assert np.all(dense.weight.load(slice(1000, 1024)) == 0.5)
+
+
+def test_a_large_result_is_computed_once_for_all_its_parts() -> None:
+    calls = []
+
+    def function() -> Numbers:
+        calls.append(1)
+        return np.arange(2 * SMALL, dtype=np.float32).reshape(2, -1).T
+
+    stored = Stored.computed(function)
+    parts = [stored.read(at, at + 64) for at in range(0, 2 * SMALL, 64)]
+    np.testing.assert_array_equal(np.concatenate(parts).reshape(stored.dims), function())
+    assert len(calls) == 3, "to know its size, for the parts, and here"
 
 
 def test_weights_in_a_file_beside_the_model(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def _matrix(reading: CaffeReading, inputs: int, outputs: int) -> tuple[Constant,
     if not reading.take("transpose"):
         return reading.weight_and_bias((outputs, inputs), outputs)
     matrix, bias = reading.weight_and_bias((inputs, outputs), outputs)
-    return Constant((outputs, inputs), lambda rows: matrix.load().T[rows]), bias
+    return matrix.swap_axes(), bias
 
 
 # --- a number for each channel ---------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cnn_convertor.errors import Problem, warn
-from cnn_convertor.frontends.arithmetic import filled, outputs_first, pooling_reach
+from cnn_convertor.frontends.arithmetic import filled, pooling_reach
 from cnn_convertor.frontends.caffe.reading import CaffeBlob, CaffeReading, Mask, caffe
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -69,7 +69,7 @@ def read_deconvolution(reading: CaffeReading) -> CaffeBlob:
     channels, outputs = _channels_in_groups(reading, x, group)
     shape = (channels, outputs // group, *window.kernel)
     weight, bias = _bilinear(reading, shape) or reading.weight_and_bias(shape, outputs)
-    return reading.add(ops.ConvTranspose2d(outputs_first(weight, group), bias, window, groups=group), x)
+    return reading.add(ops.ConvTranspose2d(weight.swap_axes(group), bias, window, groups=group), x)
 
 
 def _bilinear(reading: CaffeReading, shape: tuple[int, ...]) -> tuple[Constant, Constant | None] | None:

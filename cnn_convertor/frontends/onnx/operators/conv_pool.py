@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cnn_convertor.frontends.arithmetic import outputs_first, same_padding, whole_map
+from cnn_convertor.frontends.arithmetic import same_padding, whole_map
 from cnn_convertor.frontends.onnx.operators.batches import for_each_image, images_as_channels, planes_as_images
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
 from cnn_convertor.ir import ops
@@ -50,7 +50,7 @@ def read_conv_transpose(reading: OnnxReading) -> OnnxTensor:
     window = _window(reading, x, kernel, transposed=True)
     extra = _pair(reading, "output_padding", x, 0)
     window, extra = _with_output_size(reading, x, window, extra)
-    weight = outputs_first(reading.constant(stored, (inputs, per_group, *window.kernel)), group)
+    weight = reading.constant(stored, (inputs, per_group, *window.kernel)).swap_axes(group)
     weight, bias = for_each_image(reading, weight), _bias(reading, per_group * group)
     return reading.add(ops.ConvTranspose2d(weight, bias, window, extra, groups=group * reading.images), x)
 

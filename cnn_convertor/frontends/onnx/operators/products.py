@@ -169,7 +169,7 @@ def _matrix(reading: OnnxReading, stored: Stored, *, outputs_are_rows: bool) -> 
     """The weights (outputs, inputs)."""
     rows, columns = stored.dims[-2:]
     matrix = reading.constant(stored, (rows, columns))
-    return matrix if outputs_are_rows else Constant((columns, rows), lambda rows: matrix.load().T[rows])
+    return matrix if outputs_are_rows else matrix.swap_axes()
 
 
 def _bias(reading: OnnxReading, stored: Stored, columns: int, beta: float) -> Constant:
