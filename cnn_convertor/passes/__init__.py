@@ -4,6 +4,7 @@ from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import BatchNorm, Identity, Input
 from cnn_convertor.passes import canonicalize
 from cnn_convertor.passes.average_products import average_products
+from cnn_convertor.passes.clamp_shifts import clamp_shifts
 from cnn_convertor.passes.contract import Pass, each_node, for_no_node, run_passes, settled, settling
 from cnn_convertor.passes.drop_channels import drop_channels
 from cnn_convertor.passes.fold_activations import fold_activations
@@ -58,6 +59,13 @@ PASSES: tuple[Pass, ...] = (
         canonicalize.batch_norms_to_scales,
         "scales are the only affine maps from here on",
         (NO_BATCH_NORMS,),
+    ),
+    settling(
+        "clamp-shifts",
+        clamp_shifts,
+        "no shift that only has to saturate a function exceeds FP16",
+        "while each scale is a node: weights that absorb it, or pools above, do not tell whose number it was",
+        requires=(NO_BATCH_NORMS,),
     ),
     settling(
         "differences-to-sums",

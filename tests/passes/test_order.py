@@ -18,7 +18,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Axis, Op, Order, Pair, Shape, Window
 from cnn_convertor.passes import NO_DEAD_NODES, NO_IDENTITIES, PASSES, optimize
 from cnn_convertor.passes.contract import CHECK, Condition, Pass, changed, run_passes
-from passes.graphs import ALL_SIDES, PAD, RELU, chain, conv, scale, some
+from passes.graphs import ALL_SIDES, PAD, RELU, SIGMOID, chain, conv, scale, some
 from passes.test_fuse_hard_swish import hard_swish
 
 X = Shape(16, 16, 3)
@@ -41,6 +41,10 @@ def part(channel: int) -> Op:
 
 def norm(channels: int = 3) -> Op:
     return ops.BatchNorm(some(channels), Constant.of(np.ones(channels)), None, some(channels), 1e-3)
+
+
+def added(shift: float) -> Op:
+    return ops.Scale(Constant.of(np.ones(3)), Constant.of(np.full(3, shift)))
 
 
 def net(outputs: str, *nodes: tuple[str, Op, str]) -> Graph:
@@ -73,6 +77,11 @@ PLACES = [
     ),
     Place("fuse-hard-swish", "last", hard_swish("x * (gate / 6)"), "Conv2d Unary"),
     Place("batch-norms-to-scales", "last", line(conv(), norm(), RELU), "Conv2d+Relu"),
+    Place(
+        "clamp-shifts", "last",
+        net("e", ("s", added(1e9), "x"), ("p", SIGMOID, "s"), ("t", added(np.inf), "x"), ("q", SIGMOID, "t"), ("e", ops.Add(), "p q")),
+        "Scale+Sigmoid Add",
+    ),
     Place(
         "differences-to-sums", "last",
         net("d", ("a", conv(), "x"), ("b", conv(), "x"), ("d", ops.Binary(ops.BinaryOp.SUBTRACT), "a b")), "Conv2d Conv2d Add",

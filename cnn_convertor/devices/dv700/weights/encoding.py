@@ -25,6 +25,8 @@ _SMALLEST_NORMAL = 2.0**-14
 _GOOD_SQNR = 60.0  # dB: rounding normal FP16 numbers alone leaves 66 or more
 _SMALL_SHARE = 1e-4  # of a layer's weights: of a million, some always lie that close to 0
 _LARGE_SHARE = 0.1  # of a layer's weights: without so many, its results may well change
+_BOUNDED = "train again with a bound on the weights, and look for batch norm variances that are zero or negative"
+_REPLACED = "if it is a number that the model adds, such as a mask, write one from -60000 to 60000 in its place"
 
 
 def encode_buffer(program: Program, *, observe: Observer | None = None) -> Iterator[NDArray[np.uint8]]:
@@ -42,7 +44,7 @@ def encode_buffer(program: Program, *, observe: Observer | None = None) -> Itera
 def _encode_array(array: StoredArray) -> NDArray[np.uint8]:
     values = array.values.load().reshape(-1)
     if array.type is ElementType.HALF:
-        return halved(values, "weight", array.where)[0].astype("<f2", copy=False).view(np.uint8)
+        return halved(values, "constant", array.where)[0].astype("<f2", copy=False).view(np.uint8)
     return values.astype("<f4", copy=False).view(np.uint8)
 
 
@@ -173,7 +175,7 @@ def halved(values: NDArray[np.float32], what: str, where: Origin | None) -> tupl
                 "DV501",
                 f"a {what} {flaw} after folding; {lost.overflowed.size} such values",
                 where,
-                "train again with a bound on the weights, and look for batch norm variances that are zero or negative",
+                f"{_REPLACED}; otherwise {_BOUNDED}" if what in ("bias", "constant") else _BOUNDED,
             )
         )
     return half, lost

@@ -15,7 +15,7 @@ from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Program, Weights
-from cnn_convertor.devices.dv700.weights.encoding import encode_all
+from cnn_convertor.devices.dv700.weights.encoding import encode_all, encode_buffer
 from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions, choose
 from cnn_convertor.errors import ConvertorWarning, Origin, UnsupportedError
@@ -221,6 +221,27 @@ def test_biases_and_slopes_must_fit_as_well() -> None:
     ]:
         with pytest.raises(UnsupportedError, match=f"DV501: a {what} of 70000 does not fit"):
             list(encode_all([weights], transposed=False))
+
+
+FLAT = ops.Reshape(Shape(1, 1, 512), ops.Order.CHW)  # the CPU does this, and what follows
+ADDED: dict[str, tuple[list[Op], int, str]] = {
+    "by the device": ([], 8, "a bias of 1e+09"),
+    "by the CPU": ([FLAT], 512, "a constant of 1e+09"),
+}
+
+
+@pytest.mark.parametrize("name", ADDED)
+def test_a_number_that_the_model_adds_is_named_with_one_to_write_in_its_place(name: str) -> None:
+    before, channels, told = ADDED[name]
+
+    def encoded(number: float) -> list[NDArray[np.uint8]]:
+        added = ops.Scale(Constant.of(np.ones(channels)), Constant.of(np.full(channels, number)))
+        return list(encode_buffer(program(chain(*before, added, shape=Shape(8, 8, 8)))))
+
+    with pytest.raises(UnsupportedError, match=re.escape(told)) as caught:
+        encoded(1e9)
+    assert "write one from -60000 to 60000 in its place" in caught.value.problems[0].hint
+    assert encoded(60_000)
 
 
 def test_all_layers_with_numbers_that_do_not_fit_are_told_at_once() -> None:
