@@ -147,7 +147,7 @@ class Builder:
             if not self._behind_unknown.isdisjoint(inputs):
                 problems = tuple(problem for problem in problems if problem.code == _UNKNOWN_TYPE)
             self._problems.extend(problems)
-            origins = dict.fromkeys(problem.where for problem in problems if problem.where)
+            origins = dict.fromkeys(problem.where for problem in problems if problem.where and problem.where.layer)
         except ModelError as error:
             if isinstance(error, SettingsError) or not any(name in self._guessed for name in inputs):
                 self.report(error)

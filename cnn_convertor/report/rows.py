@@ -90,7 +90,7 @@ def rows(partial_graph: PartialGraph, work: Mapping[int, Command], problems: Seq
         if its_problems:
             runs, how = Runs.REFUSED, "; ".join(f"{p.code} {p.message}" for p in its_problems)
         elif unread:
-            runs, how = Runs.UNKNOWN, "its inputs are guesses, since a layer before it cannot be read"
+            runs, how = Runs.UNKNOWN, "it cannot be read, or its inputs are guesses since a layer before it cannot be"
         else:
             runs, how = _runs_and_how(origin, nodes, executed)
         outputs = _outputs(graph, nodes)

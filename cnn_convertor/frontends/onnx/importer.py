@@ -43,6 +43,21 @@ HINTS = {
     ),
     **dict.fromkeys(("NonMaxSuppression", "TopK", "NonZero", "RoiAlign"), BOXES),
 }
+ORIGINAL = (
+    "give the original file, or let onnxruntime write it again from the original one with "
+    "SessionOptions.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_BASIC"
+)
+# Domain -> what onnxruntime's optimizer writes there, at levels above ORT_ENABLE_BASIC, and exporters do not; None: everything.
+_OPTIMIZED: Mapping[str, frozenset[str] | None] = {
+    "com.microsoft": frozenset(
+        ["Attention", "BiasAdd", "BiasGelu", "BiasSoftmax", "BiasSplitGelu", "ConvTransposeWithDynamicPads", "DynamicQuantizeMatMul",
+         "EmbedLayerNormalization", "FastGelu", "FusedConv", "FusedGemm", "FusedMatMul", "FusedMatMulActivation", "Gelu", "GemmFastGelu",
+         "GroupNorm", "MatMulIntegerToFloat", "MultiHeadAttention", "NhwcConv", "NhwcFusedConv", "NhwcMaxPool", "QAttention",
+         "QLinearConv", "QuickGelu", "SkipGroupNorm", "SkipLayerNormalization", "TransposeMatMul"]
+    ),
+    "com.microsoft.nchwc": None,
+    "com.ms.internal.nhwc": None,
+}  # fmt: skip
 MAP_AXES = 4  # batch, channels, height, width
 AXES = (1, 2, 3, 4)  # how many an input may have
 # Types whose first axis is the batch. Others do the same to any axis, or have an input without a batch.
@@ -78,6 +93,7 @@ class _Importer:
         self._values: dict[str, Value] = dict(model.initializers)
         self._budget = ComputeBudget.for_arrays(model.held())
         self._uncomputed: dict[str, ConvertorError] = {}  # constants, and why they cannot be computed
+        self._optimized: UnsupportedError | None = None  # what is wrong with all nodes of onnxruntime's optimizer
         self._names = frozenset(name for node in model.nodes for name in node.outputs)
         self._softmax_axes = _softmax_axes(model)
 
@@ -86,6 +102,8 @@ class _Importer:
         self._model = with_channels_first(self._model, self._channels_last)
         for info in self._model.inputs:
             if info.name not in self._model.initializers:
+                if info.dims and len(info.dims) == MAP_AXES and info.dims[0] > 1:
+                    raise self._batch(info.name, info.dims)  # alone: nodes that mix the images have further problems
                 self._values[info.name] = self._input(info)
         self._check_size()
         self._check_batch(self._read_nodes())
@@ -153,8 +171,6 @@ class _Importer:
         dims = list(info.dims)
         if len(dims) > 1:
             dims[0] = dims[0] or 1
-            if dims[0] != 1 and len(dims) >= MAP_AXES:
-                raise self._batch(info.name, dims)
         sizes = (*dims[:2], *(self._size or (0, 0)), *dims[4:])[: len(dims)]
         dims = [n or size for n, size in zip(dims, sizes, strict=True)]
         if 0 in dims:
@@ -192,7 +208,7 @@ class _Importer:
             "DV302",
             f"the input is a batch of {dims[0]}",
             Origin(str(self._model.path), name, "Input"),
-            "export it for one, as below; the application runs the network once for each",
+            "export it for one, as below; the application runs the network once for each. Layers that combine several, as over time, cannot be converted",
             f"torch.onnx.export(model, torch.zeros({sizes}), {self._model.path.name!a})",
         )
         return UnsupportedError(problem)
@@ -341,10 +357,24 @@ class _Importer:
 
     def _unknown(self, node: OnnxNode) -> UnsupportedError:
         type = node.type if node.domain in DOMAINS else f"{node.domain}.{node.type}"
+        if _is_optimized(node):
+            problem = f"onnxruntime's optimizer wrote nodes that cannot be converted, such as {type}"
+            self._optimized = self._optimized or UnsupportedError.of(
+                "DV301", problem, Origin(node.where.file), ORIGINAL
+            )
+            return self._optimized
         hint = HINTS.get(node.type, HINT)
         if node.type in self._model.functions:
             hint = "inline the model's functions: onnx.inliner.inline_local_functions(model)"
         return UnsupportedError.of("DV301", f"nodes of the type {type} cannot be converted", node.where, hint)
+
+
+def _is_optimized(node: OnnxNode) -> bool:
+    """Whether onnxruntime's optimizer wrote the node."""
+    if node.domain not in _OPTIMIZED:
+        return False
+    types = _OPTIMIZED[node.domain]
+    return types is None or node.type in types
 
 
 def _softmax_axes(model: OnnxModel) -> Mapping[str, tuple[int, ...]]:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from cnn_convertor.errors import ModelError, SettingsError, UnsupportedError
+from cnn_convertor.errors import ModelError, Origin, SettingsError, UnsupportedError
 from cnn_convertor.frontends import chw_nodes, nchw
 from cnn_convertor.frontends.builder import Builder
 from cnn_convertor.frontends.nchw import Dims
@@ -304,6 +304,16 @@ class OnnxReading:
     def unsupported(self, message: str, hint: str = "") -> UnsupportedError:
         """This form of the node cannot be converted."""
         return UnsupportedError.of("DV302", message, self.node.where, hint)
+
+    def in_training(self) -> UnsupportedError:
+        """The node computes as in training. That is one problem of the whole file, which reads the same for each such node."""
+        problem = "the model is in training mode, in which dropouts are random and batch normalizations compute their statistics"
+        return UnsupportedError.of(
+            "DV302",
+            problem,
+            Origin(self.node.where.file),
+            "export it for inference (PyTorch: model.eval() before the export)",
+        )
 
     def contradiction(self, message: str, hint: str = _AGAIN) -> SettingsError:
         """The node's attributes make no sense with any inputs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cnn_convertor.errors import ConvertorError
+from cnn_convertor.errors import ConvertorError, Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes import optimize
@@ -378,6 +379,62 @@ def test_what_cannot_be_converted_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(ConvertorError) as raised:
         load(Network(nodes, {"x": X}, constants).write(tmp_path / "net.onnx"))
     assert code in {problem.code for problem in raised.value.problems}
+
+
+def test_a_model_in_training_mode_is_one_problem(tmp_path: Path) -> None:
+    nodes = [
+        make("BatchNormalization", ["x", "c", "c", "c", "c"], ["a", "m1", "v1"], training_mode=1),
+        make("BatchNormalization", ["a", "c", "c", "c", "c"], ["b", "m2", "v2"], training_mode=1),
+        make("Dropout", ["b", "", "yes"], ["y"]),
+    ]
+    network = Network(nodes, {"x": X}, {"c": np.abs(normal(4)), "yes": np.array(True)})
+    with pytest.raises(ConvertorError) as refusal:
+        load(network.write(tmp_path / "net.onnx"))
+    (problem,) = refusal.value.problems
+    assert problem.where == Origin(str(tmp_path / "net.onnx"))
+    assert "training mode" in problem.message and "export it for inference" in problem.hint
+    for norm in nodes[:2]:
+        del norm.attribute[:], norm.output[1:]
+    assert load(Network(nodes[:2], network.inputs, network.constants).write(tmp_path / "net.onnx"))
+
+
+@pytest.mark.parametrize("level", ["ORT_ENABLE_EXTENDED", "ORT_ENABLE_ALL"])
+def test_a_file_of_an_optimizer_is_one_problem_and_its_advice_helps(level: str, tmp_path: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    nodes = [
+        make("Conv", ["x", "w"], ["a"]), make("Relu", ["a"], ["b"]), make("Conv", ["b", "k"], ["c"]), make("Relu", ["c"], ["d"]),
+        make("Sigmoid", ["d"], ["s"]), make("Mul", ["d", "s"], ["y"]),
+    ]  # fmt: skip
+    constants = {"w": normal(16, 4, 3, 3), "k": normal(16, 16, 3, 3)}
+    original = Network(nodes, {"x": X}, constants).write(tmp_path / "net.onnx")
+
+    def optimized(level: str) -> Path:
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
+        options.optimized_model_filepath = str(tmp_path / f"{level}.onnx")
+        options.log_severity_level = 3
+        onnxruntime.InferenceSession(str(original), options, providers=["CPUExecutionProvider"])
+        return tmp_path / f"{level}.onnx"
+
+    with pytest.raises(ConvertorError) as refusal:
+        load(optimized(level))
+    (problem,) = refusal.value.problems
+    assert (problem.code, problem.where) == ("DV301", Origin(str(tmp_path / f"{level}.onnx")))
+    assert "onnxruntime's optimizer wrote nodes that cannot be converted, such as com.microsoft." in problem.message
+    (basic,) = re.findall("ORT_ENABLE_[A-Z]+", problem.hint)
+    assert load(original) and load(optimized(basic))
+
+
+def test_a_batch_that_is_time_is_one_problem(tmp_path: Path) -> None:
+    """Its layers mix the images of the batch, which says nothing about a network for one."""
+    nodes = [
+        make("Reshape", ["x", "five"], ["t"]), make("Gather", ["t", "second"], ["g"], axis=1), make("Bernoulli", ["g"], ["y"]),
+    ]  # fmt: skip
+    constants = {"five": integers(1, 8, 3, 6, 8), "second": integers(1)}
+    with pytest.raises(ConvertorError) as refusal:
+        load(Network(nodes, {"x": normal(8, 3, 6, 8)}, constants).write(tmp_path / "net.onnx"))
+    (problem,) = refusal.value.problems
+    assert problem.message == "the input is a batch of 8" and "combine several" in problem.hint
 
 
 @pytest.mark.parametrize("opset", [8, 9])

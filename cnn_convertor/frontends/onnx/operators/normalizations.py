@@ -29,7 +29,7 @@ def read_batch_normalization(reading: OnnxReading) -> OnnxTensor:
         raise reading.unsupported("statistics for each pixel cannot be converted")
     gives_statistics = reading.opset < 14 and any(reading.node.outputs[1:])
     if reading.integer("training_mode", 0) or gives_statistics:
-        raise reading.unsupported("a normalization in training mode cannot be converted", "export it for inference")
+        raise reading.in_training()
     scale, shift, mean, variance = (_vector(reading, at, x.dims[1]) for at in range(1, 5))
     epsilon = reading.number("epsilon", 1e-5)
     return on_channels(reading, x, 1, lambda: ops.BatchNorm(mean, variance, scale, shift, epsilon))
