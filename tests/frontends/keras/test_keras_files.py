@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.errors import ConvertorError, ModelError
+from cnn_convertor.files.opening import Version
 from cnn_convertor.frontends.keras import hdf5
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -429,7 +430,7 @@ def test_a_part_of_one_axis_is_read_from_contiguous_numbers(
     values = np.arange(3 * 5 * 4 * 6, dtype=np.float32).reshape(3, 5, 4, 6)
     path = tmp_path / "numbers"
     path.write_bytes(bytes(8) + values.tobytes())
-    data = hdf5.Hdf5Data("numbers", path, 8, values.nbytes)
+    data = hdf5.Hdf5Data("numbers", path, 8, values.nbytes, Version.of(path.stat()))
     for start, stop in ((0, 1), (1, 3), (0, values.shape[axis]), (2, 2)):
         index = (*(slice(None),) * axis, slice(start, stop), *(slice(None),) * (3 - axis))
         np.testing.assert_array_equal(data.contiguous(values.dtype, 0, values.shape, index), values[index])
