@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from cnn_convertor.audit.decoding import command_output, meanings, operand_of
-from cnn_convertor.audit.layer_checks import RUNTIME, overlap
+from cnn_convertor.audit.layer_checks import RUNTIME, earlier_sources, overlap
 from cnn_convertor.audit.memory import Memory, Segment, Written
 from cnn_convertor.audit.processor import SourceFunction
 from cnn_convertor.audit.source_network import Map, SourceCommand, SourceLayer, SourceNetwork
@@ -59,8 +59,10 @@ class Flow:
         self._perhaps_read: set[Written] = set()  # what was there when an unknown callback ran
         self._memory = Memory()
         self._parts: dict[int, set[int]] = {}  # a layer -> the layers that wrote its output
+        order = _execution_order(network)
+        self._steps = {layer.index: step for step, layer in enumerate(order)}
         self._inputs()
-        for layer in network.layers:
+        for layer in order:
             self._layer(layer)
         self._outputs()
         self._unread()
@@ -124,7 +126,8 @@ class Flow:
         start, output, element = _target(layer)
         if output is not None:
             order = self._written_order(layer, contents)
-            self._write(Written(layer.index, layer.name, start, output, element, order, layer.batch), layer.index)
+            written = Written(layer.index, layer.name, start, output, element, order, layer.batch)
+            self._write(written, self._steps[layer.index])
             self._parts[layer.index] = {layer.index}
         for copy in self._copies(layer) if layer.type == "LT_COPY_CONCAT" else ():
             if copy.is_in_place:
@@ -158,12 +161,9 @@ class Flow:
     def _sources(self, layer: SourceLayer) -> Iterator[Read]:
         """The inputs of a concatenation. Channels are copied as FP16, of any element type."""
         copies_channels = layer.type == "LT_COPY_CONCAT" and layer.output_dim_size == 3
-        for source in self._earlier_sources(layer):
+        for source in earlier_sources(self._network, layer):
             element = 4 if source.is_f32_output and not copies_channels else 2
             yield from _read_if("input_layers", source.output_offs, source.output_map, element, source.index)
-
-    def _earlier_sources(self, layer: SourceLayer) -> list[SourceLayer]:
-        return [self._network.layers[i] for i in layer.sources if i is not None and i < layer.index]
 
     def _holds_floats(self, start: int) -> bool:
         content = self._memory.read(start, 1)[0].content
@@ -176,7 +176,7 @@ class Flow:
         segments = self._memory.read(read.start, read.nbytes)
         contents = list(dict.fromkeys(s.content for s in segments if s.content is not None))
         for written in contents:
-            self.dies[written] = max(self.dies[written], layer.index)
+            self.dies[written] = max(self.dies[written], self._steps[layer.index])
         wrong = _wrong(read, segments, contents) or self._wrong_writer(layer, read, contents)
         if wrong is not None:
             self._report(layer, wrong[0], f"{read}: {wrong[1]}", read.field)
@@ -194,7 +194,7 @@ class Flow:
 
     def _copies(self, layer: SourceLayer) -> Iterator[Copy]:
         """What an LT_COPY_CONCAT copies. In which order the runtime does so is not known."""
-        sources, output = self._earlier_sources(layer), layer.output_map
+        sources, output = earlier_sources(self._network, layer), layer.output_map
         if layer.output_dim_size != 3 or output is None or output.area == 1:
             at = layer.output_offs
             for source in sources:
@@ -240,7 +240,7 @@ class Flow:
                 self._report(layer, "DV663", f"{start} exchanges width and height", "is_input_hw_layout")
         rest = Written(layer.index, layer.name, layer.input_offs, layer.input_map, 2, frozenset({RESIDUE}))
         self._memory.write(rest)
-        self.dies[rest] = layer.index
+        self.dies[rest] = self._steps[layer.index]
 
     def _join(self, layer: SourceLayer, contents: list[Written]) -> None:
         """A concatenation in place does nothing: its inputs must be where its output is."""
@@ -325,6 +325,31 @@ class Flow:
 
     def _report(self, layer: SourceLayer, code: str, message: str, field: str) -> None:
         self.findings.append(layer.problem(code, message, field))
+
+
+def _execution_order(network: SourceNetwork) -> list[SourceLayer]:
+    """The layers, with each LT_CONCAT right behind the last of its inputs: the runtime does nothing in its own place."""
+    readers: dict[int | None, list[SourceLayer]] = {}
+    missing: dict[int, int] = {}
+    for layer in network.layers:
+        if layer.type == "LT_CONCAT":
+            sources = dict.fromkeys(layer.sources)
+            missing[layer.index] = len(sources)
+            for source in sources:
+                readers.setdefault(source, []).append(layer)
+    order: dict[int, SourceLayer] = {}
+    for layer in network.layers:
+        ready = [layer]
+        while ready:
+            placed = ready.pop()
+            if placed.index in order:
+                continue
+            order[placed.index] = placed
+            for reader in readers.get(placed.index, ()):
+                missing[reader.index] -= 1
+                if missing[reader.index] == 0:
+                    ready.append(reader)
+    return list(order.values())
 
 
 def _named(written: Written) -> str:

@@ -208,9 +208,21 @@ def softmax_notes(layer: SourceLayer) -> Iterator[Problem]:
         yield _fp32_softmax(layer)
 
 
+def earlier_sources(network: SourceNetwork, layer: SourceLayer) -> list[SourceLayer]:
+    """The inputs of a concatenation that are complete before it: an LT_CONCAT that is copied does nothing, so it may come later."""
+    sources = []
+    for index in layer.sources:
+        if index is None or index >= len(network.layers):
+            continue
+        source = network.layers[index]
+        if index < layer.index or (layer.type == "LT_COPY_CONCAT" and source.type == "LT_CONCAT"):
+            sources.append(source)
+    return sources
+
+
 def _concat(network: SourceNetwork, layer: SourceLayer) -> Iterator[Problem]:
     """The inputs are earlier layers with the output's width and height, and together have its channels."""
-    sources = [network.layers[index] for index in layer.sources if index is not None and index < layer.index]
+    sources = earlier_sources(network, layer)
     if layer.source_count < 1 or len(sources) != layer.source_count:
         message = f"input_layers: {len(sources)} earlier layers of input_layer_num = {layer.source_count}"
         yield layer.problem("DV661", message, "input_layers")

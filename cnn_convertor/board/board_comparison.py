@@ -21,7 +21,15 @@ from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.program import ElementType, Layer, Program
 from cnn_convertor.devices.dv700.weights.palettes import has_palettes
 from cnn_convertor.devices.intervals import Interval, total
-from cnn_convertor.emulation.feature_maps import Maps, Outputs, Traffic, given_memory, input_bytes, outputs_of
+from cnn_convertor.emulation.feature_maps import (
+    Maps,
+    Outputs,
+    Traffic,
+    given_memory,
+    in_program_order,
+    input_bytes,
+    outputs_of,
+)
 from cnn_convertor.emulation.network import EmulatedNetwork, install
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files.hashing import sha256_of
@@ -112,7 +120,7 @@ def _compared(
         whole=results.whole,
         cpu_usec=results.cpu_usec,
         between_usec=results.between_usec,
-        functions=function_times(program, [layer.usec for layer in results.layers]),
+        functions=function_times(program, [layer.usec for layer in in_program_order(program, results.layers)]),
         cache_bytes_per_second=cache_rate(
             changes(program, request.profile).pairs, program.io_bytes, results.between_usec
         ),
@@ -127,7 +135,8 @@ def _layers(
 ) -> tuple[BoardLayer, ...]:
     """Each layer of the board against the emulated device. follows: the emulated device's results for the inputs of the board's layers."""
     compared = []
-    rows = zip(program.layers, board, follows.layers, follows.traffic, results.layers, strict=True)
+    times = in_program_order(program, results.layers)
+    rows = zip(program.layers, board, follows.layers, follows.traffic, times, strict=True)
     for layer, mine, theirs, traffic, measured in rows:
         comparison = compare(layer.name, mine, theirs)
         is_close = layer.output.type is not ElementType.BYTE and _is_close(comparison, len(layer.runs))

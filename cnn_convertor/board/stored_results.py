@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cnn_convertor.devices.dv700.program import ElementType, Program
-from cnn_convertor.emulation.feature_maps import Maps
+from cnn_convertor.emulation.feature_maps import Maps, in_program_order
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files import json_files
 from cnn_convertor.files.opening import bytes_of
@@ -25,8 +25,8 @@ _AGAIN = "run the kit again, and name its folder of results"
 class BoardResults:
     """network, inputs: hashes of what ran. seed: of random inputs, or kit.GIVEN. device: figures, None where unknown.
 
-    cpu_usec: of the layers on the CPU. between_usec: of the changes between it and the device. layers: of each layer of the
-    program. memory: the outputs of all layers as they lie in memory, sample after sample. outputs: FP32, (N, size of all).
+    cpu_usec: of the layers on the CPU. between_usec: of the changes between it and the device. layers: of each layer, in
+    the order of the generated network. memory: the outputs of all layers as they lie in memory, sample after sample. outputs: FP32, (N, size of all).
     """
 
     folder: Path
@@ -55,13 +55,15 @@ class BoardResults:
 
     def maps(self, program: Program) -> tuple[Maps, ...]:
         """The output of each layer of the program, (N, size)."""
-        sizes = [layer.output.nbytes for layer in program.layers]
+        layers = [program.layers[index] for index in program.order]
+        sizes = [layer.output.nbytes for layer in layers]
         flat = np.frombuffer(self.memory, np.uint8).reshape(self.samples, -1)
         outputs = np.split(flat, np.cumsum(sizes)[:-1], axis=1)
-        return tuple(
+        maps = [
             np.ascontiguousarray(output).view(_ELEMENTS[layer.output.type]).astype(np.float32)
-            for output, layer in zip(outputs, program.layers, strict=True)
-        )
+            for output, layer in zip(outputs, layers, strict=True)
+        ]
+        return in_program_order(program, maps)
 
 
 def read_results(folder: Path) -> BoardResults:

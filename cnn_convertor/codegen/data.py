@@ -16,7 +16,7 @@ def program_data(program: Program, *, unrounded: bool = False) -> bytes:
 
     unrounded: with the factors and slopes in registers as they are before they are rounded to FP16, for exact mode.
     """
-    return "\n".join(_statements(program, unrounded)).encode(errors="surrogatepass") + b"\n"
+    return "\n".join(_statements(program.generated(), unrounded)).encode(errors="surrogatepass") + b"\n"
 
 
 def runner_kernels() -> str:

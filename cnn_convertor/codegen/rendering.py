@@ -51,8 +51,8 @@ class RenderOptions:
 
 def render(program: Program, options: RenderOptions) -> dict[str, str]:
     """File name -> contents, for all texts of the options. The same program gives the same texts."""
-    common = _common(program, options.model)
-    return {name: _render(template, {**common, **values}) for name, template, values in _texts(program, options)}
+    common, texts = _common(program, options.model), _texts(program.generated(), options)
+    return {name: _render(template, {**common, **values}) for name, template, values in texts}
 
 
 def names_of(program: Program, options: RenderOptions) -> set[str]:

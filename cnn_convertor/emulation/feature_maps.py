@@ -15,6 +15,7 @@ from cnn_convertor.ir.ops import Shape
 
 Maps: TypeAlias = NDArray[np.float32]
 Values = TypeVar("Values", NDArray[np.float32], NDArray[np.float64])
+T = TypeVar("T")
 LARGEST_HALF = 65504.0
 
 
@@ -141,14 +142,14 @@ def given_layers(program: Program, maps: Mapping[int, Maps], *, unrounded: bool 
 
     unrounded: in FP32 in place of FP16.
     """
-    known = bytes(index in maps for index in range(len(program.layers)))
-    layers = ((index, layer.output.type) for index, layer in enumerate(program.layers) if index in maps)
+    known = bytes(index in maps for index in program.order)
+    layers = ((index, program.layers[index].output.type) for index in program.order if index in maps)
     rows = [_stored(maps[index], kind, unrounded=unrounded) for index, kind in layers]
     return known + (np.concatenate(rows, axis=1).tobytes() if rows else b"")
 
 
 def given_memory(program: Program, memory: bytes) -> bytes:
-    """The outputs of all layers, as they lie in memory, sample after sample."""
+    """The outputs of all layers in the generated order, as they lie in memory, sample after sample."""
     return bytes([1]) * len(program.layers) + memory
 
 
@@ -185,9 +186,15 @@ def outputs_of(program: Program, flat: Maps, shapes: Sequence[Shape] | None) -> 
 
 def layers_of(program: Program, flat: Maps, sizes: Sequence[int]) -> tuple[Maps, ...]:
     """The maps of all layers as they lie in memory, (N, size of all of them), apart. sizes: those that the runner gives."""
-    if list(sizes) != [layer.output.shape.size for layer in program.layers]:
+    if list(sizes) != [program.layers[index].output.shape.size for index in program.order]:
         raise _strange(program)
-    return _apart(flat, sizes)
+    return in_program_order(program, _apart(flat, sizes))
+
+
+def in_program_order(program: Program, values: Sequence[T]) -> tuple[T, ...]:
+    """A value for each layer of the generated network, in the order of the program's layers."""
+    of_layers = dict(zip(program.order, values, strict=True))
+    return tuple(of_layers[index] for index in range(len(of_layers)))
 
 
 def _apart(flat: Maps, sizes: Sequence[int]) -> tuple[Maps, ...]:

@@ -17,7 +17,16 @@ from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.encoding import encode_buffer
 from cnn_convertor.emulation.build import build, runner
-from cnn_convertor.emulation.feature_maps import Maps, Outputs, Traffic, count_of, input_bytes, layers_of, outputs_of
+from cnn_convertor.emulation.feature_maps import (
+    Maps,
+    Outputs,
+    Traffic,
+    count_of,
+    in_program_order,
+    input_bytes,
+    layers_of,
+    outputs_of,
+)
 from cnn_convertor.errors import ConvertorError, Origin
 from cnn_convertor.files.replacing import Contents, replace_all
 from cnn_convertor.files.temporary import temporary_folder
@@ -127,7 +136,8 @@ class EmulatedNetwork(NamedTuple):
             index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
             sizes = [entry["count"] for entry in index["layers"]]
             maps = layers_of(self.program, np.fromfile(folder / "layers.bin", "<f4").reshape(samples, -1), sizes)
-            return Flat(outputs, maps, tuple(Traffic(**entry) for entry in index["layer_traffic"]))
+            traffic = [Traffic(**entry) for entry in index["layer_traffic"]]
+            return Flat(outputs, maps, in_program_order(self.program, traffic))
 
     def _environment(self, *, exact: bool) -> dict[str, str]:
         """Tells the emulated device its limits and blocks. What the user sets in the environment wins over the threads."""

@@ -27,6 +27,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
 from cnn_convertor.passes import optimize
 from devices.dv700.legal import legalize
+from emulation.small_networks import dense_blocks
 
 
 class Written(NamedTuple):
@@ -221,6 +222,7 @@ def _networks() -> dict[str, Graph]:
             ("e", ops.Conv2d(values(8, 8, 3, 3), None, same(3, 1, 2)), ("d",)),
             ("out", ops.Binary(ops.BinaryOp.MULTIPLY), ("e", "a")),
         ),
+        "dense blocks": dense_blocks(),
         "CPU": graph(
             ("mine", "joined"),
             ("data", ops.Input(Shape(4, 6, 12)), ()),

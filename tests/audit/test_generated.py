@@ -196,10 +196,10 @@ Net: 7 layers, maps in WHC order; sizes are height x width x channels
        average pool 1x1 s1 factor 1, add 8x8x16@0
    3  conv "prelu": 8x8x16@4096 -> 8x8x16@0, 2048 bytes
        depthwise 1x1 s1 16->16 FP16 @4672 2368 bytes, PReLU
-   4  concat "cat": layers 3, 0 -> 8x8x32@0, 4096 bytes
-   5  conv "fc": 8x8x32@0 -> 10@4096, 20 bytes
+   4  conv "fc": 8x8x32@0 -> 10@4096, 20 bytes
        conv 1x1 s1 2048->10 FP16 @7040 46112 bytes
-   6  custom "prob": 10@4096 -> 10@0, 40 bytes FP32
+   5  custom "prob": 10@4096 -> 10@0, 40 bytes FP32
+   6  concat "cat": layers 3, 0 -> 8x8x32@0, 4096 bytes
 outputs: "prob"
 commands: 5
 multiply-accumulates: 141,312

@@ -80,13 +80,13 @@ FIELDS: list[tuple[str, int, str, object, str]] = [
     ("residual", 0, "type", "LT_FC", "DV645"),
     ("residual", 0, "type", "LT_FLATTEN", "DV665"),
     ("residual", 0, "name", '""', "DV665"),
-    ("residual", 4, "output_offs", 16, "DV660"),
-    ("residual", 4, "input_layer_num", 1, "DV661"),
-    ("residual", 4, "output_dim[2]", 24, "DV661"),
-    ("residual", 6, "output_size", 20, "DV644"),
-    ("residual", 6, "output_offs", 2, "DV640"),
-    ("residual", 6, "output_offs", 4092, "DV643"),
-    ("residual", 6, "is_output", "false", "DV670"),
+    ("residual", 6, "output_offs", 16, "DV660"),
+    ("residual", 6, "input_layer_num", 1, "DV661"),
+    ("residual", 6, "output_dim[2]", 24, "DV661"),
+    ("residual", 5, "output_size", 20, "DV644"),
+    ("residual", 5, "output_offs", 2, "DV640"),
+    ("residual", 5, "output_offs", 4092, "DV643"),
+    ("residual", 5, "is_output", "false", "DV670"),
     ("dilated", 0, "run[0].p", "0x0202", "DV623"),
     ("dilated", 0, "run[0].conv_pad", "0x01010101", "DV623"),
     ("dilated", 0, "run[0].conv_dilation", "0x0101", "DV646"),
@@ -138,7 +138,7 @@ REPLACEMENTS: list[tuple[str, str, str, str]] = [
     ("residual", "set_num_output_layers(1)", "set_num_output_layers(2)", "DV670"),
     ("residual", "set_num_output_layers(1)", "set_num_output_layers(0)", "DV670"),
     ("residual", "  Layer_3();\n", "", "DV603"),
-    ("residual", "output_layers_[0] = &layer", "output_layers_[0] = &get_layer(5)", "DV670"),
+    ("residual", "output_layers_[0] = &layer", "output_layers_[0] = &get_layer(4)", "DV670"),
     ("residual", "= &get_layer(3)", "= &get_layer(2)", "DV660"),
     ("residual", "= &get_layer(3)", "= &get_layer(6)", "DV661"),
     ("residual", "get_layer(1);", "get_layer(0);", "DV603"),
@@ -245,9 +245,9 @@ def test_weights_of_another_size_or_none_at_all_are_found(tmp_path: Path) -> Non
 def with_the_runtimes_softmax() -> Written:
     """The residual network with LT_SOFTMAX, in a form that the SDK's runtime takes."""
     changed = written("residual")._replace(header="")
-    changed = changed.with_field(6, "type", "LT_SOFTMAX").with_field(6, "is_f32_output", "false")
-    changed = changed.with_field(6, "output_size", 20)
-    return changed.replaced("layer.custom_proc_ptr = CNet_cpu::Layer_6", "layer.softmax_axis = 0")
+    changed = changed.with_field(5, "type", "LT_SOFTMAX").with_field(5, "is_f32_output", "false")
+    changed = changed.with_field(5, "output_size", 20)
+    return changed.replaced("layer.custom_proc_ptr = CNet_cpu::Layer_5", "layer.softmax_axis = 0")
 
 
 def test_a_softmax_of_the_runtime_in_a_form_that_it_takes_is_right(tmp_path: Path) -> None:
@@ -266,4 +266,4 @@ def test_a_softmax_of_the_runtime_in_a_form_that_it_takes_is_right(tmp_path: Pat
 def test_a_softmax_of_the_runtime_in_another_form_is_found(
     field: str, value: object, code: str, tmp_path: Path
 ) -> None:
-    assert code in codes(with_the_runtimes_softmax().with_field(6, field, value), tmp_path)
+    assert code in codes(with_the_runtimes_softmax().with_field(5, field, value), tmp_path)

@@ -26,6 +26,29 @@ def with_limits(**limits: Any) -> Device:
     return DV700._replace(limits=Limits(**limits))
 
 
+def dense_blocks(blocks: int = 2, layers: int = 3) -> Graph:
+    """As in DenseNet: each layer of a block reads the maps of all before it. Later blocks lie where earlier ones lay."""
+
+    def conv(outputs: int, inputs: int, kernel: int, seed: int) -> ops.Conv2d:
+        around = kernel // 2
+        window = Window(Pair(kernel, kernel), padding=Padding(around, around, around, around))
+        weights = random(outputs, inputs, kernel, kernel, seed=seed) / (kernel * inputs**0.5)
+        return ops.Conv2d(Constant.of(weights), None, window, activation=ops.Relu())
+
+    nodes, last, channels = [Node("image", ops.Input(Shape(8, 6, 8)))], "image", 8
+    for block in range(blocks):
+        nodes.append(Node(f"stem{block}", conv(16, channels, 3, block), (last,)))
+        last, channels = f"stem{block}", 16
+        for layer in range(layers):
+            name, seed = f"{block}_{layer}", 10 + layers * block + layer
+            nodes.append(Node(f"narrow{name}", conv(16, channels, 1, seed), (last,)))
+            nodes.append(Node(f"grow{name}", conv(8, 16, 3, seed + 50), (f"narrow{name}",)))
+            nodes.append(Node(f"joined{name}", ops.Concat(), (last, f"grow{name}")))
+            last, channels = f"joined{name}", channels + 8
+    nodes.append(Node("out", conv(5, channels, 1, 99), (last,)))
+    return Graph(tuple(nodes), ("out",))
+
+
 def small_graph() -> Graph:
     """Two inputs; outputs of every kind: chunked, narrow, a vector, a vector that is read as a map."""
     conv = ops.Conv2d(

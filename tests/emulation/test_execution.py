@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from datetime import date
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,11 @@ import pytest
 
 from cnn_convertor.audit import audit
 from cnn_convertor.devices.dv700.device_file import read_profile
+from cnn_convertor.devices.dv700.estimate import changes
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
 from cnn_convertor.devices.dv700.profile import Figure
 from cnn_convertor.devices.dv700.profiles import DV700
+from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.emulation import build as building
 from cnn_convertor.emulation.feature_maps import from_memory, given_layers, outputs_of, to_memory
 from cnn_convertor.errors import ConvertorError, UsageError
@@ -24,7 +28,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Order, Padding, Pair, Shape, Window
 from cnn_convertor.pipeline import build
 from cnn_convertor.verification.compare import sqnr
-from emulation.small_networks import needs_compiler, random, small_graph, with_limits
+from emulation.small_networks import dense_blocks, needs_compiler, random, small_graph, with_limits
 from reference import ir_reference
 from verification.trials import config, network, samples
 
@@ -92,6 +96,52 @@ def test_every_layer_can_be_looked_at(tmp_path: Path) -> None:
     follows = trial.run(inputs, layers=True, replaced=replaced).layers[behind]
     more = from_memory(follows, Shape(5, 4, 20), transposed=True)
     np.testing.assert_array_equal(more, inputs["more"].astype(np.float16))
+
+
+@needs_compiler
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "data"])
+def test_concatenations_in_place_come_last_and_their_maps_are_right(compiled: bool, tmp_path: Path) -> None:
+    """The commands are in one list. Nothing reads a concatenation at its number, so other maps may lie there by then."""
+    graph = dense_blocks()
+    inputs = samples(*({"image": random(8, 6, 8, seed=seed)} for seed in (3, 4)))
+    trial = network(graph, tmp_path, compiled=compiled)
+    types = [layer.type for layer in trial.program.layers]
+    joined = [index for index, type in enumerate(types) if type is LayerType.CONCAT]
+    numbered = re.findall(r"layer\.type = (\w+);", (tmp_path / "net_gen.cpp").read_text())
+    assert len(joined) > 3 and numbered[-len(joined) :] == ["LT_CONCAT"] * len(joined)
+    assert len(list(groupby(types))) > 3 and changes(trial.program, read_profile("dv700", Path())).lists == 1
+    assert numbered[: -len(joined)].count("LT_CONV") == types.count(LayerType.CONV)
+
+    first = trial.program.layers[joined[0]].output
+    written = [layer.output for layer in trial.program.layers[joined[0] :] if layer.runs]
+    assert any(
+        later.offset < first.offset + first.nbytes and first.offset < later.offset + later.nbytes for later in written
+    )
+
+    results = trial.run(inputs, layers=True)
+    for number in range(2):
+        expected = ir_reference.run(graph, {"image": inputs["image"][number]})
+        for index, layer in enumerate(trial.program.layers):
+            values = from_memory(results.layers[index], layer.output.shape, transposed=True)[number]
+            assert sqnr(values, expected[layer.name]) > 55, layer.name
+    together = trial.run(inputs)  # all commands in one list
+    np.testing.assert_array_equal(together.outputs[0], results.outputs[0])
+
+    replaced = given_layers(trial.program, {joined[-1]: 0 * results.layers[joined[-1]], 0: results.layers[0]})
+    follows = trial.run(inputs, layers=True, replaced=replaced)
+    assert results.outputs[0].any() and not follows.outputs[0].any()
+
+
+@needs_compiler
+def test_a_concatenation_in_place_may_be_an_output(tmp_path: Path) -> None:
+    graph = dense_blocks()
+    graph = Graph(graph.nodes, ("joined0_2", "out"))
+    inputs = samples({"image": random(8, 6, 8)})
+    results = network(graph, tmp_path, compiled=True).run(inputs)
+    expected = ir_reference.run(graph, {"image": inputs["image"][0]})
+    for name, values in zip(graph.outputs, results.outputs, strict=True):
+        assert sqnr(values[0], expected[name]) > 55, name
+    assert not [finding for finding in audit(tmp_path / "net_gen.cpp").findings if finding.code != "DV671"]
 
 
 @pytest.mark.parametrize("transposed", [True, False])

@@ -87,7 +87,9 @@ const uint8_t *MemoryOf(const CDMP_Network &network, const fpga_layer &layer) { 
 // The output of a layer. The runtime keeps copies of whole FP16 elements. One byte an element has an output of the network
 // alone, which no later layer overwrites.
 void AppendLayer(const CDMP_Network &network, const fpga_layer &layer, Output *layers) {
-  if (2 * layer.output.size() == layer.output_size)
+  if (layer.type == LT_CONCAT)  // the runtime copies it too late
+    for (int i = 0; i < layer.input_layer_num; ++i) AppendLayer(network, *layer.input_layers[i], layers);
+  else if (2 * layer.output.size() == layer.output_size)
     layers->Append(layer.output.data(), layer.output_size);
   else
     layers->Append(MemoryOf(network, layer), layer.output_size);

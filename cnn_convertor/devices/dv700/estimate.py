@@ -101,10 +101,9 @@ class Changes(NamedTuple):
 
 def changes(program: Program, profile: Profile) -> Changes:
     """The runtime puts commands that follow each other into one list; the application and the CPU take over from the device."""
-    lists = [
-        index for index, layer in enumerate(program.layers) if layer.runs and not _continues(program.layers, index)
-    ]
-    sides = [layer.type.executor for layer in program.layers if layer.type.executor != "none"]
+    layers = program.generated().layers
+    lists = [index for index, layer in enumerate(layers) if layer.runs and not _continues(layers, index)]
+    sides = [layer.type.executor for layer in layers if layer.type.executor != "none"]
     pairs = sum(side == "device" and (index == 0 or sides[index - 1] == "cpu") for index, side in enumerate(sides))
     maintenance = program.io_bytes / profile.cache_rate.value
     return Changes(len(lists), pairs, profile.list_usec.value * len(lists) + maintenance * (2 * pairs))

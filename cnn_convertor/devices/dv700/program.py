@@ -1,6 +1,6 @@
 """The device's program: layers with runs, tensors and packed weights, every number fixed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
@@ -277,7 +277,7 @@ class ByteInput(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """layers in execution order.
+    """layers in execution order; `order` has that of the generated network.
 
     outputs: indices into layers, in the order of the user's definition. results: the name of each output, and its map, which
     may have another shape than the layer's. byte_input: None for an input of FP16. cpu_threads: that share the work of a generated
@@ -293,6 +293,25 @@ class Program:
     transposed: bool
     byte_input: ByteInput | None = None
     cpu_threads: int = 1
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Indices into layers, as the generated network numbers them: concatenations in place come last.
+
+        The runtime does nothing for them, but between two commands they would end a list of commands.
+        """
+        return tuple(sorted(range(len(self.layers)), key=lambda index: self.layers[index].type is LayerType.CONCAT))
+
+    def generated(self) -> "Program":
+        """The program with the layers in the order of the generated network."""
+        numbers = {index: number for number, index in enumerate(self.order)}
+        numbered = []
+        for index in self.order:
+            layer = self.layers[index]
+            sources = tuple(None if source is None else numbers[source] for source in layer.sources)
+            numbered.append(replace(layer, sources=sources))
+        outputs = tuple(numbers[output] for output in self.outputs)
+        return replace(self, layers=tuple(numbered), outputs=outputs)
 
     @property
     def weight_bytes(self) -> int:

@@ -13,8 +13,8 @@ namespace dmp_network_host {
 // The runtime's last message on this thread; empty when there is none.
 const std::string &last_message();
 
-// Calls the function after each layer that this thread runs, while the output is still in memory. Use it with
-// WantLayerOutputs(), which runs every layer by itself.
+// Calls the function after each layer that this thread runs, while the output is still in memory: of an LT_CONCAT after the
+// last of its inputs. Use it with WantLayerOutputs(), which runs every layer by itself.
 void observe(std::function<void(const fpga_layer &)> function);
 
 // True when the layer's command converts 8-bit input; known from Commit() on.

@@ -1,6 +1,7 @@
 // CDMP_Network: memory, weights, command lists and the order of execution.
 #include "dmp_network.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -304,10 +305,25 @@ static void declare_inputs(const std::vector<fpga_layer> &layers, dv::Memory &io
     io.declare_written(first.input_offs, 2 * elements, dv::Content::kMap);
 }
 
+// Tells the observer of a layer that has run, then of the concatenations in place that it completes: they lie in memory now, and
+// may be overwritten when their turn comes.
+static void tell(const std::vector<fpga_layer> &layers, std::vector<bool> &told, const fpga_layer &layer) {
+  const auto index = [&](const fpga_layer *each) { return static_cast<std::size_t>(each - layers.data()); };
+  const auto is_told = [&](const fpga_layer *each) { return index(each) < told.size() && told[index(each)]; };
+  if (is_told(&layer)) return;
+  observer(layer);
+  told[index(&layer)] = true;
+  for (const fpga_layer &other : layers)
+    if (other.type == LT_CONCAT && other.input_layer_num > 0 &&
+        std::all_of(other.input_layers, other.input_layers + other.input_layer_num, is_told))
+      tell(layers, told, other);
+}
+
 bool CDMP_Network::RunNetwork() try {
   if (weights_size_ > 0 && !weights_loaded_) return dv::message("RunNetwork: call LoadWeights first");
   last_conv_usec_ = last_fc_usec_ = last_cpu_usec_ = 0;
   if (io_mem_) declare_inputs(layers_, *dv::memories().get(io_mem_));
+  std::vector<bool> told(layers_.size());
   int64_t exec_id = -1;
   for (fpga_layer &layer : layers_) {
     if (is_on_device(layer)) {
@@ -322,7 +338,7 @@ bool CDMP_Network::RunNetwork() try {
       }
     }
     if (want_layer_outputs_) CopyOutput(layer);
-    if (observer) observer(layer);
+    if (observer) tell(layers_, told, layer);
   }
   return dmp_dv_mem_sync_start(io_mem_, 1, 1) == 0 || driver_failed("cannot access memory for feature maps");
 } catch (const dv::Error &error) {

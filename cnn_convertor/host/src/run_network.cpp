@@ -62,19 +62,33 @@ class Values {
 // each sample, the outputs of the others.
 class Given {
  public:
-  Given(const std::string &path, std::size_t layers) : path_(path), file_(path, std::ios::binary), known_(layers) {
-    if (!path.empty() && !file_.read(reinterpret_cast<char *>(known_.data()), static_cast<std::streamsize>(layers)))
+  Given(const std::string &path, CDMP_Network &network)
+      : path_(path), file_(path, std::ios::binary), known_(static_cast<std::size_t>(network.get_total_layer_count())) {
+    if (path.empty()) return;
+    if (!file_.read(reinterpret_cast<char *>(known_.data()), static_cast<std::streamsize>(known_.size())))
       fail("cannot read " + path);
+    for (std::size_t index = 0; index < known_.size(); ++index) {
+      const fpga_layer &layer = network.get_layer(static_cast<int>(index));
+      starts_.push_back(sample_bytes_);
+      if (known_[index]) sample_bytes_ += layer.output_size * (is_half(layer) && is_unrounded() ? 2 : 1);
+    }
   }
-  void replace(std::size_t index, const CDMP_Network &network, const fpga_layer &layer) {
-    const bool is_half = !layer.is_f32_output && !dmp_network_host::has_byte_output(layer);
-    if (known_.at(index)) read_map(file_, path_, network, layer.output_offs, layer.output_size, is_half);
+  void replace(std::size_t sample, std::size_t index, const CDMP_Network &network, const fpga_layer &layer) {
+    if (!known_.at(index)) return;
+    file_.seekg(static_cast<std::streamoff>(known_.size() + sample * sample_bytes_ + starts_[index]));
+    read_map(file_, path_, network, layer.output_offs, layer.output_size, is_half(layer));
   }
 
  private:
+  static bool is_half(const fpga_layer &layer) {
+    return !layer.is_f32_output && !dmp_network_host::has_byte_output(layer);
+  }
+
   std::string path_;
   std::ifstream file_;
   std::vector<uint8_t> known_;
+  std::vector<std::size_t> starts_;  // bytes, in those of a sample
+  std::size_t sample_bytes_ = 0;
 };
 
 // A piece of the input file that goes to a place in the I/O buffer.
@@ -165,25 +179,22 @@ void run(dv::Make make, const std::string &weights, const std::string &input_pat
   check("LoadWeights", [&] { return network.LoadWeights(weights); });
 
   Values outputs(directory + "/outputs.bin"), layers(directory + "/layers.bin");
-  std::vector<std::string> output_entries, layer_entries, layer_traffic;
   const auto count = static_cast<std::size_t>(network.get_total_layer_count());
-  Given given(given_path, count);
-  std::size_t done = 0;  // layers of all samples
-  bool is_first_sample = true;
+  std::vector<std::string> output_entries, layer_entries, layer_traffic(with_layers ? count : 0);
+  std::vector<std::vector<float>> maps(count);  // of the layers, for one sample
+  Given given(given_path, network);
+  std::size_t sample = 0;
   const dmp_dv_host_counters start = read_counters();
   dmp_dv_host_counters last = start;
   if (with_layers) {
     network.WantLayerOutputs();
     dmp_network_host::observe([&](const fpga_layer &layer) {
-      const std::vector<float> values = dmp_network_host::read_output(network, layer);
+      const auto index = static_cast<std::size_t>(&layer - &network.get_layer(0));
+      maps[index] = dmp_network_host::read_output(network, layer);
       const dmp_dv_host_counters now = read_counters();
-      if (is_first_sample) {
-        layer_entries.push_back(entry(layer, values.size(), layers.count()));
-        layer_traffic.push_back("    " + traffic(last, now));
-      }
+      if (sample == 0) layer_traffic[index] = "    " + traffic(last, now);
       last = now;
-      layers.append(values);
-      given.replace(done++ % count, network, layer);
+      given.replace(sample, index, network, layer);
     });
   }
   check("Commit", [&] { return network.Commit(); });
@@ -197,10 +208,14 @@ void run(dv::Make make, const std::string &weights, const std::string &input_pat
   if (bytes == 0 || bytes % sample_bytes != 0)
     fail(input_path + " has " + std::to_string(bytes) + " bytes, a sample has " + std::to_string(sample_bytes));
 
-  for (std::size_t left = bytes / sample_bytes; left > 0; --left, is_first_sample = false) {
+  for (; sample < bytes / sample_bytes; ++sample) {
     for (const Input &input : inputs)
       read_map(input_file, input_path, network, input.offset, input.count * (input.is_bytes ? 1 : 2), !input.is_bytes);
     check("RunNetwork", [&] { return network.RunNetwork(); });
+    for (std::size_t i = 0; with_layers && i < count; ++i) {
+      if (sample == 0) layer_entries.push_back(entry(network.get_layer(static_cast<int>(i)), maps[i].size(), layers.count()));
+      layers.append(maps[i]);
+    }
     doing = "get_final_output";
     for (int i = 0; i < network.get_output_layer_count(); ++i) {
       const fpga_layer *layer = network.get_output_layers()[static_cast<std::size_t>(i)];
@@ -209,7 +224,7 @@ void run(dv::Make make, const std::string &weights, const std::string &input_pat
         values = dmp_network_host::read_output(network, *layer);
       else
         network.get_final_output(values, i);
-      if (is_first_sample) output_entries.push_back(entry(*layer, values.size(), outputs.count()));
+      if (sample == 0) output_entries.push_back(entry(*layer, values.size(), outputs.count()));
       outputs.append(values);
     }
     std::fprintf(stderr, "convolution %d us, fully connected %d us, CPU %d us\n", network.get_conv_usec(),

@@ -677,7 +677,7 @@ inline void Softmax(const Tensor &x, const Tensor &y, Axes along) {
 }
 
 // "prob" (Softmax)
-inline void Layer_10(fpga_layer &, void *, uint8_t *io) {
+inline void Layer_9(fpga_layer &, void *, uint8_t *io) {
   const Tensor x(io, 0, 1, 1, 17, kHalf);
   const Tensor y(io, 2304, 1, 1, 17, kFloat);
   Softmax(x, y, Axes{false, false, true});

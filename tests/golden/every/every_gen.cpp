@@ -284,40 +284,13 @@ void Cevery::Layer_4() {
   layer.is_input_hw_layout = true;
 }
 
-// Layer_5: concatenation, in place
-//   "join" (Concat)
-//   8x8x8 at 0, 8x8x8 at 1024 -> 8x8x16 at 0
-void Cevery::Layer_5() {
-  fpga_layer &layer = get_layer(5);
-  layer.name = "join";
-  layer.type = LT_CONCAT;
-  layer.input_offs = 0;                             // bytes
-  layer.output_offs = 0;                            // bytes
-  layer.output_size = 2048;                         // bytes
-  layer.input_dim[0] = 8;                           // W
-  layer.input_dim[1] = 8;                           // H
-  layer.input_dim[2] = 8;                           // C
-  layer.input_dim_size = 3;
-  layer.output_dim[0] = 8;                          // W
-  layer.output_dim[1] = 8;                          // H
-  layer.output_dim[2] = 16;                         // C
-  layer.output_dim_size = 3;
-  layer.is_output = false;
-  layer.is_f32_output = false;
-  layer.is_input_hw_layout = true;
-  inputs_of_layer_5_[0] = &get_layer(4);
-  inputs_of_layer_5_[1] = &get_layer(1);
-  layer.input_layer_num = 2;
-  layer.input_layers = inputs_of_layer_5_;
-}
-
-// Layer_6: convolution block
+// Layer_5: convolution block
 //   "up" (ConvTranspose2d)
 //   "prelu" (Activation)
 //   "pool" (MaxPooling2D)
 //   8x8x16 at 0 -> 8x6x12 at 2400
-void Cevery::Layer_6() {
-  fpga_layer &layer = get_layer(6);
+void Cevery::Layer_5() {
+  fpga_layer &layer = get_layer(5);
   dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
   conf.header.size = sizeof(conf);
   conf.header.device_type = DMP_DV_DEV_CONV;
@@ -381,11 +354,11 @@ void Cevery::Layer_6() {
   layer.is_input_hw_layout = true;
 }
 
-// Layer_7: convolution block
+// Layer_6: convolution block
 //   "gap" (AveragePool2d)
 //   8x6x12 at 2400 -> 12 at 48
-void Cevery::Layer_7() {
-  fpga_layer &layer = get_layer(7);
+void Cevery::Layer_6() {
+  fpga_layer &layer = get_layer(6);
   dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
   conf.header.size = sizeof(conf);
   conf.header.device_type = DMP_DV_DEV_CONV;
@@ -466,11 +439,11 @@ void Cevery::Layer_7() {
   layer.is_input_hw_layout = true;
 }
 
-// Layer_8: convolution block
+// Layer_7: convolution block
 //   "fc" (Dense)
 //   12 at 48 -> 5 at 1152
-void Cevery::Layer_8() {
-  fpga_layer &layer = get_layer(8);
+void Cevery::Layer_7() {
+  fpga_layer &layer = get_layer(7);
   dmp_dv_cmdraw_conv_v1 &conf = layer.conv_conf_v1;
   conf.header.size = sizeof(conf);
   conf.header.device_type = DMP_DV_DEV_CONV;
@@ -528,11 +501,11 @@ void Cevery::Layer_8() {
   layer.is_input_hw_layout = true;
 }
 
-// Layer_9: concatenation, copied by the CPU
+// Layer_8: concatenation, copied by the CPU
 //   "both" (Concat)
 //   5 at 1152, 12 at 48 -> 17 at 0
-void Cevery::Layer_9() {
-  fpga_layer &layer = get_layer(9);
+void Cevery::Layer_8() {
+  fpga_layer &layer = get_layer(8);
   layer.name = "both";
   layer.type = LT_COPY_CONCAT;
   layer.input_offs = 1152;                          // bytes
@@ -545,17 +518,17 @@ void Cevery::Layer_9() {
   layer.is_output = false;
   layer.is_f32_output = false;
   layer.is_input_hw_layout = true;
-  inputs_of_layer_9_[0] = &get_layer(8);
-  inputs_of_layer_9_[1] = &get_layer(7);
+  inputs_of_layer_8_[0] = &get_layer(7);
+  inputs_of_layer_8_[1] = &get_layer(6);
   layer.input_layer_num = 2;
-  layer.input_layers = inputs_of_layer_9_;
+  layer.input_layers = inputs_of_layer_8_;
 }
 
-// Layer_10: softmax, on the CPU
+// Layer_9: softmax, on the CPU
 //   "prob" (Softmax)
 //   17 at 0 -> 17 at 2304
-void Cevery::Layer_10() {
-  fpga_layer &layer = get_layer(10);
+void Cevery::Layer_9() {
+  fpga_layer &layer = get_layer(9);
   layer.name = "prob";
   layer.type = LT_CUSTOM;
   layer.input_offs = 0;                             // bytes
@@ -568,15 +541,15 @@ void Cevery::Layer_10() {
   layer.is_output = true;
   layer.is_f32_output = true;
   layer.is_input_hw_layout = true;
-  layer.custom_proc_ptr = Cevery_cpu::Layer_10;
+  layer.custom_proc_ptr = Cevery_cpu::Layer_9;
   output_layers_[0] = &layer;
 }
 
-// Layer_11: flatten to HWC order, on the CPU
+// Layer_10: flatten to HWC order, on the CPU
 //   "flat" (Reshape)
 //   8x6x12 at 2400 -> 576 at 0
-void Cevery::Layer_11() {
-  fpga_layer &layer = get_layer(11);
+void Cevery::Layer_10() {
+  fpga_layer &layer = get_layer(10);
   layer.name = "flat";
   layer.type = LT_FLATTEN;
   layer.input_offs = 2400;                          // bytes
@@ -594,11 +567,11 @@ void Cevery::Layer_11() {
   output_layers_[1] = &layer;
 }
 
-// Layer_12: custom layer, on the CPU
+// Layer_11: custom layer, on the CPU
 //   "mine" (Custom)
 //   5 at 1152 -> 2 at 2384
-void Cevery::Layer_12() {
-  fpga_layer &layer = get_layer(12);
+void Cevery::Layer_11() {
+  fpga_layer &layer = get_layer(11);
   layer.name = "mine";
   layer.type = LT_CUSTOM;
   layer.input_offs = 1152;                          // bytes
@@ -617,11 +590,11 @@ void Cevery::Layer_12() {
   output_layers_[2] = &layer;
 }
 
-// Layer_13: flatten to HWC order, on the CPU
+// Layer_12: flatten to HWC order, on the CPU
 //   "pool" (MaxPooling2D)
 //   8x6x12 at 2400 -> 576 at 1152
-void Cevery::Layer_13() {
-  fpga_layer &layer = get_layer(13);
+void Cevery::Layer_12() {
+  fpga_layer &layer = get_layer(12);
   layer.name = "pool/flatten";
   layer.type = LT_FLATTEN;
   layer.input_offs = 2400;                          // bytes
@@ -637,4 +610,31 @@ void Cevery::Layer_13() {
   layer.is_f32_output = false;
   layer.is_input_hw_layout = true;
   output_layers_[3] = &layer;
+}
+
+// Layer_13: concatenation, in place
+//   "join" (Concat)
+//   8x8x8 at 0, 8x8x8 at 1024 -> 8x8x16 at 0
+void Cevery::Layer_13() {
+  fpga_layer &layer = get_layer(13);
+  layer.name = "join";
+  layer.type = LT_CONCAT;
+  layer.input_offs = 0;                             // bytes
+  layer.output_offs = 0;                            // bytes
+  layer.output_size = 2048;                         // bytes
+  layer.input_dim[0] = 8;                           // W
+  layer.input_dim[1] = 8;                           // H
+  layer.input_dim[2] = 8;                           // C
+  layer.input_dim_size = 3;
+  layer.output_dim[0] = 8;                          // W
+  layer.output_dim[1] = 8;                          // H
+  layer.output_dim[2] = 16;                         // C
+  layer.output_dim_size = 3;
+  layer.is_output = false;
+  layer.is_f32_output = false;
+  layer.is_input_hw_layout = true;
+  inputs_of_layer_13_[0] = &get_layer(4);
+  inputs_of_layer_13_[1] = &get_layer(1);
+  layer.input_layer_num = 2;
+  layer.input_layers = inputs_of_layer_13_;
 }

@@ -175,8 +175,8 @@ class Cevery : public CDMP_Network {
   void Layer_12();
   void Layer_13();
 
-  fpga_layer *inputs_of_layer_5_[2];
-  fpga_layer *inputs_of_layer_9_[2];
+  fpga_layer *inputs_of_layer_8_[2];
+  fpga_layer *inputs_of_layer_13_[2];
 };
 
 #endif  // CEVERY_GEN_H

@@ -1358,14 +1358,14 @@ inline void Layer_14(fpga_layer &, void *, uint8_t *io) {
 
 // "transpose" (Transpose)
 // "view_1" (Reshape)
-inline void Layer_16(fpga_layer &, void *, uint8_t *io) {
+inline void Layer_15(fpga_layer &, void *, uint8_t *io) {
   const Tensor x(io, 1536, 4, 4, 24, kHalf);
   const Tensor y(io, 0, 1, 1, 384, kFloat);
   TransposeReshape(x, y, {2, 12, 4, 4}, {1, 0, 2, 3}, true);
 }
 
 // "linear" (Gemm)
-inline void Layer_17(fpga_layer &, void *memory, uint8_t *io) {
+inline void Layer_16(fpga_layer &, void *memory, uint8_t *io) {
   uint8_t *const weights = dmp_dv_mem_map(static_cast<dmp_dv_mem>(memory));
   if (!weights) return static_cast<void>(std::memset(io + 1536, 0xFF, 40));  // NaN
   const Tensor w0(weights, 13216, 1, 1, 3840, kHalf);
@@ -1376,7 +1376,7 @@ inline void Layer_17(fpga_layer &, void *memory, uint8_t *io) {
 }
 
 // "digit" (Softmax)
-inline void Layer_18(fpga_layer &, void *, uint8_t *io) {
+inline void Layer_17(fpga_layer &, void *, uint8_t *io) {
   const Tensor x(io, 1536, 1, 1, 10, kFloat);
   const Tensor y(io, 0, 1, 1, 10, kFloat);
   Softmax(x, y, Axes{false, false, true});

@@ -601,11 +601,76 @@ void Cdigits_pytorch::Layer_14() {
   layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_14;
 }
 
-// Layer_15: concatenation, in place
-//   "cat_1" (Concat)
-//   4x4x8 at 1536, 4x4x16 at 1792 -> 4x4x24 at 1536
+// Layer_15: transpose, on the CPU
+//   "transpose" (Transpose)
+//   "view_1" (Reshape)
+//   4x4x24 at 1536 -> 384 at 0
 void Cdigits_pytorch::Layer_15() {
   fpga_layer &layer = get_layer(15);
+  layer.name = "view_1";
+  layer.type = LT_CUSTOM;
+  layer.input_offs = 1536;                          // bytes
+  layer.output_offs = 0;                            // bytes
+  layer.output_size = 1536;                         // bytes
+  layer.input_dim[0] = 4;                           // W
+  layer.input_dim[1] = 4;                           // H
+  layer.input_dim[2] = 24;                          // C
+  layer.input_dim_size = 3;
+  layer.output_dim[0] = 384;                        // C
+  layer.output_dim_size = 1;
+  layer.is_output = false;
+  layer.is_f32_output = true;
+  layer.is_input_hw_layout = false;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_15;
+}
+
+// Layer_16: fully connected, on the CPU
+//   "linear" (Gemm)
+//   384 at 0 -> 10 at 1536
+void Cdigits_pytorch::Layer_16() {
+  fpga_layer &layer = get_layer(16);
+  layer.name = "linear";
+  layer.type = LT_CUSTOM;
+  layer.input_offs = 0;                             // bytes
+  layer.output_offs = 1536;                         // bytes
+  layer.output_size = 40;                           // bytes
+  layer.input_dim[0] = 384;                         // C
+  layer.input_dim_size = 1;
+  layer.output_dim[0] = 10;                         // C
+  layer.output_dim_size = 1;
+  layer.is_output = false;
+  layer.is_f32_output = true;
+  layer.is_input_hw_layout = false;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_16;
+  layer.custom_param = weights_mem_;
+}
+
+// Layer_17: softmax, on the CPU
+//   "digit" (Softmax)
+//   10 at 1536 -> 10 at 0
+void Cdigits_pytorch::Layer_17() {
+  fpga_layer &layer = get_layer(17);
+  layer.name = "digit";
+  layer.type = LT_CUSTOM;
+  layer.input_offs = 1536;                          // bytes
+  layer.output_offs = 0;                            // bytes
+  layer.output_size = 40;                           // bytes
+  layer.input_dim[0] = 10;                          // C
+  layer.input_dim_size = 1;
+  layer.output_dim[0] = 10;                         // C
+  layer.output_dim_size = 1;
+  layer.is_output = true;
+  layer.is_f32_output = true;
+  layer.is_input_hw_layout = false;
+  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_17;
+  output_layers_[0] = &layer;
+}
+
+// Layer_18: concatenation, in place
+//   "cat_1" (Concat)
+//   4x4x8 at 1536, 4x4x16 at 1792 -> 4x4x24 at 1536
+void Cdigits_pytorch::Layer_18() {
+  fpga_layer &layer = get_layer(18);
   layer.name = "cat_1";
   layer.type = LT_CONCAT;
   layer.input_offs = 1536;                          // bytes
@@ -622,73 +687,8 @@ void Cdigits_pytorch::Layer_15() {
   layer.is_output = false;
   layer.is_f32_output = false;
   layer.is_input_hw_layout = true;
-  inputs_of_layer_15_[0] = &get_layer(14);
-  inputs_of_layer_15_[1] = &get_layer(13);
+  inputs_of_layer_18_[0] = &get_layer(14);
+  inputs_of_layer_18_[1] = &get_layer(13);
   layer.input_layer_num = 2;
-  layer.input_layers = inputs_of_layer_15_;
-}
-
-// Layer_16: transpose, on the CPU
-//   "transpose" (Transpose)
-//   "view_1" (Reshape)
-//   4x4x24 at 1536 -> 384 at 0
-void Cdigits_pytorch::Layer_16() {
-  fpga_layer &layer = get_layer(16);
-  layer.name = "view_1";
-  layer.type = LT_CUSTOM;
-  layer.input_offs = 1536;                          // bytes
-  layer.output_offs = 0;                            // bytes
-  layer.output_size = 1536;                         // bytes
-  layer.input_dim[0] = 4;                           // W
-  layer.input_dim[1] = 4;                           // H
-  layer.input_dim[2] = 24;                          // C
-  layer.input_dim_size = 3;
-  layer.output_dim[0] = 384;                        // C
-  layer.output_dim_size = 1;
-  layer.is_output = false;
-  layer.is_f32_output = true;
-  layer.is_input_hw_layout = false;
-  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_16;
-}
-
-// Layer_17: fully connected, on the CPU
-//   "linear" (Gemm)
-//   384 at 0 -> 10 at 1536
-void Cdigits_pytorch::Layer_17() {
-  fpga_layer &layer = get_layer(17);
-  layer.name = "linear";
-  layer.type = LT_CUSTOM;
-  layer.input_offs = 0;                             // bytes
-  layer.output_offs = 1536;                         // bytes
-  layer.output_size = 40;                           // bytes
-  layer.input_dim[0] = 384;                         // C
-  layer.input_dim_size = 1;
-  layer.output_dim[0] = 10;                         // C
-  layer.output_dim_size = 1;
-  layer.is_output = false;
-  layer.is_f32_output = true;
-  layer.is_input_hw_layout = false;
-  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_17;
-  layer.custom_param = weights_mem_;
-}
-
-// Layer_18: softmax, on the CPU
-//   "digit" (Softmax)
-//   10 at 1536 -> 10 at 0
-void Cdigits_pytorch::Layer_18() {
-  fpga_layer &layer = get_layer(18);
-  layer.name = "digit";
-  layer.type = LT_CUSTOM;
-  layer.input_offs = 1536;                          // bytes
-  layer.output_offs = 0;                            // bytes
-  layer.output_size = 40;                           // bytes
-  layer.input_dim[0] = 10;                          // C
-  layer.input_dim_size = 1;
-  layer.output_dim[0] = 10;                         // C
-  layer.output_dim_size = 1;
-  layer.is_output = true;
-  layer.is_f32_output = true;
-  layer.is_input_hw_layout = false;
-  layer.custom_proc_ptr = Cdigits_pytorch_cpu::Layer_18;
-  output_layers_[0] = &layer;
+  layer.input_layers = inputs_of_layer_18_;
 }

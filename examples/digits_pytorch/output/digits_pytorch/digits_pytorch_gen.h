@@ -124,7 +124,7 @@ class Cdigits_pytorch : public CDMP_Network {
   void Layer_17();
   void Layer_18();
 
-  fpga_layer *inputs_of_layer_15_[2];
+  fpga_layer *inputs_of_layer_18_[2];
 };
 
 #endif  // CDIGITS_PYTORCH_GEN_H
