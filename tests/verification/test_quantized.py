@@ -12,7 +12,7 @@ import pytest
 from cnn_convertor.config import Config
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.ir.ops import Conv2d
+from cnn_convertor.ir.ops import Activation, Conv2d
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification.bounds import left_by_rounding
 from cnn_convertor.verification.onnx_integers import Integers, integers_of
@@ -82,6 +82,28 @@ def test_a_right_network_passes(network: Config) -> None:
     assert result.passed and result.judged_maps >= 2
     assert output.allowed == 20.0, "the device does not round to 8 bits"
     assert not result.by_sqnr_alone
+
+
+@needs_compiler
+def test_ranges_that_limit_nothing_are_judged_as_the_others(tmp_path: Path) -> None:
+    """Of x * hard_sigmoid(x), where the range of the hard sigmoid follows from that of x."""
+    scales = {
+        "g_scale": np.float32(1 / 255),
+        "g_zero": np.uint8(0),
+        "m_scale": np.float32(0.02),
+        "m_zero": np.uint8(128),
+    }
+    nodes = [
+        *steps("x"), make("DequantizeLinear", ["v_q", "v_scale", "w_zero"], ["v"]),
+        make("Conv", ["x_d", "v", "bias"], ["b"], pads=[1, 1, 1, 1]), *steps("b"),
+        make("HardSigmoid", ["b_d"], ["g"], alpha=1 / 6), *steps("g"), make("Mul", ["b_d", "g_d"], ["m"]), *steps("m"),
+        make("DequantizeLinear", ["w_q", "w_scale", "w_zero"], ["w"]), make("Conv", ["m_d", "w"], ["y"]),
+    ]  # fmt: skip
+    inputs = {"x": np.zeros((1, 4, 9, 8), np.float32)}
+    path = Network(nodes, inputs, constants() | scales).write(tmp_path / "net.onnx")
+    assert sum(isinstance(node.op, Activation) for node in load(path).nodes) == 4, "of x, b, m and the hard sigmoid"
+    result = verify(config(path, output_folder=tmp_path))
+    assert result.passed and result.judged_maps >= 4
 
 
 def changed(graph: Graph, number: int, factor: float) -> Graph:

@@ -18,6 +18,7 @@ from cnn_convertor.frontends.onnx.quant_params import QuantParams
 from cnn_convertor.frontends.onnx.stored import Numbers, Stored
 from cnn_convertor.frontends.onnx.versions import is_known
 from cnn_convertor.frontends.readers import Registry, Settings
+from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import Axis, Op, Shape
 
@@ -39,13 +40,14 @@ class OnnxTensor(NamedTuple):
     """Numbers that depend on the network's input: the node that computes them, and their length along each axis.
 
     integers: the range of whole numbers, of an integer type. quantized: their scale and zero point, where the file has
-    integers that stand for the numbers of the graph.
+    integers that stand for the numbers of the graph. bounds: that no number is beyond, where they are known.
     """
 
     node: str
     dims: Dims
     integers: Range | None = None
     quantized: QuantParams | None = None
+    bounds: tuple[float, float] | None = None
 
     @property
     def rank(self) -> int:
@@ -53,6 +55,18 @@ class OnnxTensor(NamedTuple):
 
 
 Value: TypeAlias = OnnxTensor | Stored
+
+
+def _bounds_of(op: Op, inputs: Sequence[OnnxTensor]) -> tuple[float, float] | None:
+    """Those of a result: of numbers that the operator moves or chooses among, and of functions that have bounds."""
+    match op:
+        case ops.Identity() | ops.Reshape() | ops.TransposeReshape() | ops.Crop() | ops.MaxPool2d(activation=None):
+            return inputs[0].bounds
+        case ops.Activation(function=ops.Sigmoid()):
+            low, high = np.clip(inputs[0].bounds or (-np.inf, np.inf), -500, 500)
+            return float(1 / (1 + np.exp(-low))), float(1 / (1 + np.exp(-high)))
+        case _:
+            return None
 
 
 def whole_numbers(*values: Value) -> Range | None:
@@ -260,7 +274,7 @@ class OnnxReading:
         while part and name in self.names:
             name += "_"
         appended = chw_nodes.append(self.builder, op, inputs, name, self.node.where, dims)
-        return OnnxTensor(*appended, integers)
+        return OnnxTensor(*appended, integers, bounds=_bounds_of(op, inputs))
 
     def reshape(self, x: OnnxTensor, dims: Dims, *, part: str = "") -> OnnxTensor:
         """The same elements with other axes."""

@@ -63,6 +63,49 @@ def test_of_quantization_only_the_rounding_is_left_out(name: str, tmp_path: Path
     np.testing.assert_allclose(results_of(graph, {"x": X * 4})[0], to_map(wanted), atol=np.max(scale) * 0.51)
 
 
+def through_integers(of: str, name: str, scale: float, zero: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Nodes that round `of` to integers and give `name`, and their constants."""
+    names = [f"{name}_scale", f"{name}_zero"]
+    nodes = [
+        make("QuantizeLinear", [of, *names], [f"{name}_q"]),
+        make("DequantizeLinear", [f"{name}_q", *names], [name]),
+    ]
+    return nodes, {names[0]: np.float32(scale), names[1]: zero}
+
+
+# Before: a range from -2 to 2. A node behind it -> the scale and the zero point of its result, and whether the range says more.
+RANGES: Mapping[str, tuple[Any, float, Any, bool]] = {
+    "hard sigmoid": (make("HardSigmoid", ["a"], ["b"], alpha=1 / 6), 1 / 255, np.uint8(0), False),
+    "hard sigmoid of the range": (make("HardSigmoid", ["a"], ["b"], alpha=1 / 6), 0.835 / 255, np.uint8(0), False),
+    "hard sigmoid that falls": (make("HardSigmoid", ["a"], ["b"], alpha=-0.2), 0.9 / 255, np.uint8(0), False),
+    "hard sigmoid of less": (make("HardSigmoid", ["a"], ["b"], alpha=1 / 6), 0.8 / 255, np.uint8(0), True),
+    "sigmoid of the range": (make("Sigmoid", ["a"], ["b"]), 0.882 / 255, np.uint8(0), False),
+    "sigmoid of less": (make("Sigmoid", ["a"], ["b"]), 0.85 / 255, np.uint8(0), True),
+    "max pool": (make("MaxPool", ["a"], ["b"], kernel_shape=[2, 2]), 4 / 255, np.uint8(127), False),
+    "flattened": (make("Flatten", ["a"], ["b"]), 4 / 255, np.uint8(127), False),
+    "flattened, above 0": (make("Flatten", ["a"], ["b"]), 2 / 255, np.uint8(0), True),
+    "average": (make("GlobalAveragePool", ["a"], ["b"]), 4 / 255, np.uint8(127), True),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
+@pytest.mark.parametrize("name", RANGES)
+def test_a_range_that_follows_from_the_one_before_it_limits_nothing(name: str, tmp_path: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime computes the reference")
+    node, scale, zero, limits = RANGES[name]
+    before, first = through_integers("x", "a", 4 / 255, np.uint8(127))
+    behind, second = through_integers("b", "y", scale, zero)
+    path = Network([*before, node, *behind], {"x": X * 4}, first | second).write(tmp_path / "net.onnx")
+    graph = load(path)
+    clips = [each.name for each in graph.nodes if each.name.endswith("q/clipped")]
+    assert clips == (["a_q/clipped", "y_q/clipped"] if limits else ["a_q/clipped"])
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    (wanted,) = session.run(None, {"x": X * 4})
+    np.testing.assert_allclose(results_of(graph, {"x": X * 4})[0], to_map(wanted), atol=(scale + 4 / 255) * 0.51)
+
+
 FOUR = np.full(4, 0.1)
 MISMATCHES: Mapping[str, tuple[Any, Any, Any, Mapping[str, Any]]] = {
     "another zero point": (0.1, np.uint8(0), np.uint8(1), {}),

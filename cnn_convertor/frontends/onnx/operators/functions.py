@@ -119,7 +119,11 @@ def read_hard_sigmoid(reading: OnnxReading) -> OnnxTensor:
     channels = reading.shape(x).channels
     sum = reading.add(scale_and_shift(channels, 6 * alpha, 6 * beta), x, part="sixfold", dims=x.dims)
     clipped = reading.add(ops.Activation(ops.Relu6()), sum, part="clipped", dims=x.dims)
-    return reading.add(scale_and_shift(channels, 1 / 6), clipped, dims=x.dims)
+    result = reading.add(scale_and_shift(channels, 1 / 6), clipped, dims=x.dims)
+    if x.bounds is None:
+        return result._replace(bounds=(0.0, 1.0))
+    ends = sorted(min(max(alpha * end + beta, 0.0), 1.0) for end in x.bounds)
+    return result._replace(bounds=(ends[0], ends[1]))
 
 
 @onnx.reads("Swish", settings="alpha", makes=[ops.Swish])

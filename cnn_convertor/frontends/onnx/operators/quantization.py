@@ -73,15 +73,22 @@ FINE = 1
 def _clipped(reading: OnnxReading, params: QuantParams) -> OnnxTensor:
     """The input, limited to the range of the integers: that may be an activation which an optimizer has removed.
 
-    As a ReLU6 between scales, which commands have; of finer integers, as a clip.
+    As a ReLU6 between scales, which commands have; of finer integers, as a clip. Nothing limits numbers that are known to be
+    within half a step of the range: rounding, which is left out, would change them as much.
     """
     x, low, high = reading.input, params.low, params.high
+    half = params.scale / 2
+    if x.bounds is not None and np.all(low - half <= x.bounds[0]) and np.all(x.bounds[1] <= high + half):
+        # A factor of 1 joins the layer before it, whose map is then the rounded one that `verify` compares.
+        return scaled(reading, x, np.float32(1), None)._replace(bounds=x.bounds)
     if params.type.itemsize > FINE and np.any(low != 0):
         if low.size > 1:
             raise reading.unsupported(f"{low.size} ranges of {params.type} cannot be converted")
-        return reading.add(ops.Unary(ops.Clip(float(low), float(high))), x, dims=x.dims)
+        clipped = reading.add(ops.Unary(ops.Clip(float(low), float(high))), x, dims=x.dims)
+        return clipped._replace(bounds=(float(low), float(high)))
     factor = 6 / (high - low)
     is_relu = not np.any(low)
     sixfold = scaled(reading, x, factor, None if is_relu else -low * factor, "sixfold")
     clipped = reading.add(ops.Activation(ops.Relu6()), sixfold, part="clipped", dims=x.dims)
-    return scaled(reading, clipped, 1 / factor, None if is_relu else low)
+    limited = scaled(reading, clipped, 1 / factor, None if is_relu else low)
+    return limited._replace(bounds=(float(low.min()), float(high.max())))
