@@ -26,10 +26,11 @@ def test_offsets_are_the_last_column() -> None:
     assert table.read(text, "x.csv") == table.read(EXAMPLE, "x.csv")
 
 
-def test_a_table_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "_LARGEST_FILE", 1 << 20)
+    (tmp_path / "long.csv").write_bytes(bytes((1 << 20) + 1))
     with pytest.raises(ModelError, match="DV121: the table is too large: it has more than 1 MB"):
-        table.load(Path("/dev/zero"))
+        table.load(tmp_path / "long.csv")
 
 
 @pytest.mark.parametrize(
