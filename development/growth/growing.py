@@ -93,6 +93,8 @@ def network_rows() -> Iterator[tuple[str, Run]]:
             yield f"{command} {name}", _command(make, *arguments)
     for command in ("convert", "inspect", "report", "passes"):
         yield f"{command} blocks", _command(blocks, *(_ANY_NETWORK | _ONE_NETWORK)[command])
+    for weights in (matrix_weights, turned_weights, transposed_convolution_weights):
+        yield f"convert {weights.__name__}", _command(weights, *_ANY_NETWORK["convert"])
     yield "inspect refusals", _command(refusals, *_ANY_NETWORK["inspect"])
 
 
@@ -287,10 +289,6 @@ def _header(count: int) -> bytes:
 
 
 READERS: Final[Mapping[str, Run]] = {
-    **{
-        f"weights: {make.__name__}": _command(make, "convert", "{folder}/net.ini")
-        for make in (matrix_weights, turned_weights, transposed_convolution_weights)
-    },
     **{
         f"{name}: {part}": _reads(form.target, partial(_written, form, part))
         for name, form in _FORMS.items()

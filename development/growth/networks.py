@@ -139,19 +139,19 @@ def blocks(count: int) -> bytes:
 
 def matrix_weights(count: int) -> bytes:
     """One product with a matrix whose rows are the inputs, as MatMul has them."""
-    return _model([_node("MatMul", "x", "w", to="y")], ["y"], {"w": _numbers(1024, 128 * count)}, {"x": (1, 1024)})
+    return _model([_node("MatMul", "x", "w", to="y")], ["y"], {"w": _numbers(1024, 256 * count)}, {"x": (1, 1024)})
 
 
 def turned_weights(count: int) -> bytes:
     """The same with a matrix that the model itself transposes."""
     nodes = [_node("Transpose", "w", to="t", perm=[1, 0]), _node("MatMul", "x", "t", to="y")]
-    return _model(nodes, ["y"], {"w": _numbers(128 * count, 1024)}, {"x": (1, 1024)})
+    return _model(nodes, ["y"], {"w": _numbers(256 * count, 1024)}, {"x": (1, 1024)})
 
 
 def transposed_convolution_weights(count: int) -> bytes:
     """A transposed convolution, whose weights begin with the inputs."""
     node = _node("ConvTranspose", "x", "w", to="y", kernel_shape=[2, 2])
-    return _model([node], ["y"], {"w": _numbers(256, 128 * count, 2, 2)}, {"x": (1, 256, 2, 2)})
+    return _model([node], ["y"], {"w": _numbers(256, 256 * count, 2, 2)}, {"x": (1, 256, 2, 2)})
 
 
 def _numbers(*shape: int) -> np.ndarray:
