@@ -155,7 +155,7 @@ def test_sizes_may_be_one_number_or_height_and_width(
     for value in (given, [2, 2]):
         graph = read(model.single(type, arrays=arrays, **others, **{setting: value}))
         results.append(ir_reference.run(graph, {"in": x})["x"])  # before the next model takes the file's place
-    np.testing.assert_array_equal(*results)
+    np.testing.assert_array_equal(results[0], results[1])
     with pytest.raises(ConvertorError):
         read(model.single(type, arrays=arrays, **others, **{setting: [2, 2, 2]}))
 
