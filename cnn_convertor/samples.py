@@ -33,6 +33,8 @@ _MARKER = re.compile(rb"\xff[^\x00\x01\xd0-\xd8\xff]")  # of JPEG: an end, or th
 _STARTS: Final = (b"BM", b"\xff\xd8", b"P2", b"P3", b"P5", b"P6", b"\x89PNG", b"II*\0", b"MM\0*", b"RIFF")
 _NO_SAMPLES: Final = "this is not an image, a .npy or a .npz file"
 _LIMIT: Final = "OPENCV_IO_MAX_IMAGE_PIXELS"
+_CHANNELS: Final = (1, 3)  # that an image may have
+_MARGIN: Final = 0.1  # of the range of prepared images, by which arrays may leave it without a warning
 UNPREPARED: Final = "without mean and scale"  # random images, whose values are guessed
 _COARSEST = 8  # random images have blocks of up to this many pixels
 
@@ -108,11 +110,12 @@ class Preparation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Samples:
-    """inputs: input name -> (N, H, W, C). expected: layer -> its known results."""
+    """inputs: input name -> (N, H, W, C). expected: layer -> its known results. integers: the inputs that were arrays of integers."""
 
     inputs: Mapping[str, Maps]
     source: str
     expected: Mapping[str, Maps]
+    integers: frozenset[str] = frozenset()
 
     @property
     def count(self) -> int:
@@ -243,8 +246,37 @@ def samples_of(
     if given is None:
         return random_samples(shapes, preparation, samples=samples, seed=seed, integers=integers_of(graph))
     if isinstance(given, str | os.PathLike):
-        return read_samples(Path(given), shapes, preparation, axes_of(graph))
-    return _samples(_ARRAYS, arrays_of(given), shapes, axes_of(graph))
+        path = Path(given)
+        read = read_samples(path, shapes, preparation, axes_of(graph))
+    else:
+        path = _ARRAYS
+        read = _samples(path, arrays_of(given), shapes, axes_of(graph))
+    if preparation.is_given:
+        for name in shapes:
+            if name not in integers_of(graph):
+                _warn_of_values(path, read, name, preparation)
+    return read
+
+
+def _warn_of_values(path: Path, samples: Samples, name: str, preparation: Preparation) -> None:
+    """Warn of pixels in place of an input's prepared values: mean and scale are for images, and arrays are used as they are."""
+    maps = samples.inputs[name]
+    channels = maps.shape[-1]
+    if channels not in _CHANNELS or maps.shape[1:-1] == (1, 1) or not preparation.fits(channels):
+        return  # no image
+    low, high = preparation.range
+    least, most = float(maps.min()), float(maps.max())
+    margin = _MARGIN * (high - low)
+    are_pixels = name in samples.integers and least >= 0 and most > 1 and (low, high) != (0, BRIGHTEST)
+    if least >= low - margin and most <= high + margin and not are_pixels:
+        return
+    kind = "integers" if name in samples.integers else "numbers"
+    problem = (
+        f'the input "{name}" is an array of {kind} from {least:g} to {most:g}, which is used as it is; '
+        f"mean and scale of the ini file make inputs from {low:g} to {high:g} of pixels"
+    )
+    hint = "give images, or save (array - mean) * scale as the array; if the array is right, correct mean and scale"
+    warn(Problem("DV733", problem, Origin(str(path)), hint))
 
 
 # --- files ---------------------------------------------------------------------------------------------------------------
@@ -274,7 +306,7 @@ def read_samples(
         return _read_archive(path, shapes, axes)
     name, shape = _only(path, shapes)
     if suffix == ".npy":
-        return Samples({name: _fitted(path, name, _load(path), shape, axes.get(name, ""))}, path.name, {})
+        return _samples(path, {name: _load(path)}, shapes, axes)
     if suffix in IMAGES:
         image = read_image(path, shape, preparation)[None]
         _check_halves(path, name, image)
@@ -285,7 +317,7 @@ def read_samples(
 def read_image(path: Path, shape: Shape, preparation: Preparation) -> Maps:
     """An image, resized to the network's input and prepared: (H, W, C)."""
     cv2 = _opencv(path)
-    if shape.channels not in (1, 3):
+    if shape.channels not in _CHANNELS:
         raise _unfit(path, f"an image has 1 or 3 channels, the network's input {shape.channels}", "give a .npy file")
     pixels = _decoded(cv2, path, is_gray=shape.channels == 1)
     if not preparation.is_given:
@@ -380,7 +412,8 @@ def _samples(
     if len(counts := sorted({len(values) for values in maps.values()})) > 1:
         numbers = " and ".join(map(str, counts))
         raise _unfit(path, f"its inputs have {numbers} samples", "give each input as many")
-    samples = Samples(maps, path.name, expected)
+    integers = frozenset(name for name in shapes if inputs[name].dtype.kind in "iu")
+    samples = Samples(maps, path.name, expected, integers)
     for name, values in expected.items():
         if values.dtype.kind not in "biuf" or values.ndim < 2 or len(values) != samples.count or not values.size:
             actual = f"an array of {values.dtype} and the shape {values.shape}"
@@ -398,7 +431,8 @@ def _joined(folder: Path, files: list[Samples]) -> Samples:
         if len({file.expected[name].shape[1:] for file in files}) > 1:
             raise _unfit(folder, f"the arrays {EXPECTED}{name} of its files have different shapes", "write them again")
     expected = {name: np.concatenate([file.expected[name] for file in files]) for name in sorted(common)}
-    return Samples(inputs, f"{len(files)} file{'s' * (len(files) != 1)} of {folder.name}", expected)
+    integers = frozenset[str]().union(*(file.integers for file in files))
+    return Samples(inputs, f"{len(files)} file{'s' * (len(files) != 1)} of {folder.name}", expected, integers)
 
 
 def _load(path: Path) -> NDArray[np.floating]:

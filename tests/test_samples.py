@@ -16,10 +16,11 @@ import pytest
 from numpy.typing import NDArray
 
 from cnn_convertor.config import Config
-from cnn_convertor.config.request import preparation_of
-from cnn_convertor.errors import ConvertorWarning, UsageError
-from cnn_convertor.ir.ops import Shape
-from cnn_convertor.samples import BATCH, MOST_PIXELS, Preparation, Samples, random_samples, read_samples
+from cnn_convertor.config.request import Request, preparation_of
+from cnn_convertor.errors import ConvertorWarning, UsageError, captured_warnings
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Input, Shape
+from cnn_convertor.samples import BATCH, MOST_PIXELS, Preparation, Samples, random_samples, read_samples, samples_of
 from verification.trials import config
 
 COLOR = Preparation((100.0, 110.0, 120.0), 0.5, "BGR", is_given=True)
@@ -409,3 +410,105 @@ def test_an_image_of_absurd_size_is_refused(tmp_path: Path) -> None:
     for name in ("a.png", "a.bmp"):
         with pytest.raises(UsageError, match="DV707: OpenCV cannot read the image"):
             read_samples(tmp_path / name, {"a": Shape(4, 4, 3)}, COLOR)
+
+
+PHOTOGRAPH = np.linspace(0, 255, 4 * 5 * 3).reshape(4, 5, 3)
+CENTERED = Preparation((127.5,), 1 / 127.5, is_given=True)
+MEANS = Preparation((104.0, 117.0, 123.0), 1.0, is_given=True)  # as Caffe's networks take pixels
+PLAIN = Preparation((0.0,), 1.0, is_given=True)
+
+
+def graph_of(shape: Shape = Shape(4, 5, 3), integers: tuple[int, int] | None = None) -> Graph:
+    return Graph((Node("in", Input(shape, integers=integers)),), ("in",))
+
+
+def warnings_of(given: Any, graph: Graph, preparation: Preparation) -> list[str]:
+    with captured_warnings() as caught:
+        samples_of(given, graph, preparation)
+    return [problem.message for problem in caught.problems]
+
+
+@pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
+@pytest.mark.parametrize(
+    ("array", "preparation", "numbers"),
+    [
+        (PHOTOGRAPH.astype(np.uint8), CENTERED, "integers from 0 to 255"),
+        (PHOTOGRAPH.astype(np.int64), CENTERED, "integers from 0 to 255"),
+        (PHOTOGRAPH, CENTERED, "numbers from 0 to 255"),
+        ((PHOTOGRAPH / 2).astype(np.uint8), MEANS, "integers from 0 to 127"),  # within the range of the preparation
+        (PHOTOGRAPH - 127.5, CENTERED, "numbers from -127.5 to 127.5"),
+        (PHOTOGRAPH - 127.5, PLAIN, "numbers from -127.5 to 127.5"),
+        (np.float32(CENTERED.apply(PHOTOGRAPH) * 1.25), CENTERED, "numbers from -1.25 to 1.25"),
+    ],
+)
+def test_pixels_in_place_of_prepared_values_are_worth_a_warning(
+    array: NDArray[Any], preparation: Preparation, numbers: str, tmp_path: Path
+) -> None:
+    """In every form that arrays have; a folder of many has one warning."""
+    (tmp_path / "several").mkdir()
+    for file in ("a", "several/b", "several/c"):
+        np.save(tmp_path / f"{file}.npy", array)
+    np.savez(tmp_path / "d.npz", array)
+    for given in (array, tmp_path / "a.npy", tmp_path / "several", tmp_path / "d.npz"):
+        (message,) = warnings_of(given, graph_of(), preparation)
+        assert f'the input "in" is an array of {numbers}, which is used as it is' in message
+    with pytest.warns(ConvertorWarning, match="DV733"):
+        samples_of(array, graph_of(), preparation)
+    right = preparation.apply(PHOTOGRAPH)  # what the remedy gives
+    assert not warnings_of(right, graph_of(), preparation)
+
+
+@pytest.mark.parametrize(
+    ("array", "graph", "preparation"),
+    [
+        (CENTERED.apply(PHOTOGRAPH) * np.float32(1.15), graph_of(), CENTERED),  # from another decoder or filter
+        (np.rint(MEANS.apply(PHOTOGRAPH)).astype(np.int16), graph_of(), MEANS),
+        (PHOTOGRAPH.astype(np.uint8), graph_of(), PLAIN),
+        (PHOTOGRAPH.astype(np.uint8), graph_of(), Preparation()),  # nobody says what the network takes
+        (PHOTOGRAPH.astype(np.uint8), graph_of(integers=(0, 255)), CENTERED),
+        (PHOTOGRAPH > 100, graph_of(), CENTERED),
+        ((PHOTOGRAPH > 100).astype(np.uint8), graph_of(), Preparation((0.0,), 1 / 255, is_given=True)),  # a mask
+        (np.arange(9), graph_of(Shape(1, 1, 9)), CENTERED),
+        (np.full((4, 5, 8), 9), graph_of(Shape(4, 5, 8)), CENTERED),
+        (None, graph_of(), CENTERED),
+    ],
+)
+def test_arrays_that_are_prepared_or_no_images_are_worth_none(
+    array: NDArray[Any] | None, graph: Graph, preparation: Preparation
+) -> None:
+    assert warnings_of(array, graph, preparation) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "right"),
+    [
+        ("mean = 0.485, 0.456, 0.406\nstd = 0.229, 0.224, 0.225", "mean = 123.675, 116.28, 103.53 and std = 58.395, 57.12, 57.375"),
+        ("mean = 0.5\nscale = 2", "mean = 127.5 and scale = 0.00784314"),
+        ("scale = 255", "scale = 0.00392157"),
+        ("std = 1/255", "std = 255"),
+        ("mean = 127.5\nscale = 127.5", "scale = 0.00784314"),
+        ("mean = 123.7, 116.3, 103.5\nstd = 0.229, 0.224, 0.225", "std = 58.395, 57.12, 57.375"),
+    ],
+)  # fmt: skip
+def test_figures_for_pixels_from_0_to_1_and_reciprocals_are_worth_a_warning(
+    lines: str, right: str, tmp_path: Path
+) -> None:
+    """The figures that it names are worth none."""
+    written = Config.read(ini(tmp_path, lines))
+    with pytest.warns(ConvertorWarning, match=rf"DV141: \[INPUT\] mean and [\s\S]*net.ini:\d[\s\S]*try: {right}:"):
+        Request.of(written)
+    named = dict(line.split(" = ") for line in lines.split("\n"))
+    named |= dict(part.split(" = ") for part in right.split(" and "))
+    corrected = Config.read(ini(tmp_path, "\n".join(f"{key} = {value}" for key, value in named.items())))
+    with captured_warnings() as caught:
+        Request.of(corrected)
+    assert caught.problems == ()
+
+
+@pytest.mark.parametrize("lines", ["", "mean = 104, 117, 123", "scale = 1", "mean = 127.5\nstd = 0.9", "input = u8"])
+def test_networks_that_take_pixels_as_they_are_are_worth_none(lines: str, tmp_path: Path) -> None:
+    written = ini(tmp_path, "").read_text() + lines if lines == "input = u8" else ini(tmp_path, lines).read_text()
+    (tmp_path / "net.ini").write_text(written)
+    with captured_warnings() as caught:
+        Request.of(Config.read(tmp_path / "net.ini"))
+    assert caught.problems == ()

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from cnn_convertor.codegen import RenderOptions
 from cnn_convertor.config.config import Config
@@ -18,11 +21,14 @@ from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions
-from cnn_convertor.errors import Origin
+from cnn_convertor.errors import Origin, Problem, warn
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.passes import PASSES
 from cnn_convertor.passes.contract import Pass
-from cnn_convertor.samples import Preparation
+from cnn_convertor.samples import BRIGHTEST, Preparation
+
+_FARTHEST: Final = 1.5 * BRIGHTEST  # from 0 that networks take pixels
+_LARGEST_SCALE: Final = 20  # of pixels from 0 to 1: std = 0.05
 
 
 class DeviceOptions(NamedTuple):
@@ -73,6 +79,29 @@ def _reciprocal(std: float | tuple[float, ...] | None) -> float | tuple[float, .
             return 1 / std
 
 
+def _warn_of_figures(config: Config, preparation: Preparation) -> None:
+    """Warn of mean, scale and std that move pixels far beyond 0 to 255: they are for pixels from 0 to 1, or a reciprocal."""
+    low, high = preparation.range
+    if max(-low, high) <= _FARTHEST:
+        return
+    lines = []
+    if 0 < np.abs(preparation.mean).max() <= 1:
+        lines.append(f"mean = {_listed(np.array(preparation.mean) * BRIGHTEST)}")
+    scale = np.array(preparation.scale) / BRIGHTEST
+    key = "scale" if config.std is None else "std"
+    if np.abs(preparation.scale).max() >= _LARGEST_SCALE:
+        scale = 1 / np.array(preparation.scale)
+    lines.append(f"{key} = {_listed(scale if key == 'scale' else 1 / scale)}")
+    problem = f"[INPUT] mean and {key} make inputs from {low:g} to {high:g} of pixels from 0 to 255"
+    where = config.lines.get(key, config.lines.get("mean", Origin(str(config.definition))))
+    warn(Problem("DV141", problem, where, f"{' and '.join(lines)}: pixels are from 0 to 255, and scale = 1 / std"))
+
+
+def _listed(numbers: ArrayLike) -> str:
+    """Numbers as in an ini file."""
+    return ", ".join(f"{number:.6g}" for number in np.atleast_1d(numbers))
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One network to convert. Each stage takes its own part.
@@ -101,6 +130,7 @@ class Request:
     @staticmethod
     def of(config: Config) -> Request:
         preparation, sqnr = preparation_of(config), config.output_sqnr
+        _warn_of_figures(config, preparation)
         written = preparation.as_written
         return Request(
             name=config.name,
