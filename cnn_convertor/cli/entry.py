@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from pathlib import Path
@@ -27,8 +28,25 @@ from cnn_convertor.workers.outcomes import Outcome, problems_of
 _WORDS = {"help": "--help", "version": "--version"}  # words that others write for options
 
 
+class OptionsGivenOnce(click.Command):
+    """A command whose options with one value are given once."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        _, _, given = self.make_parser(ctx).parse_args(list(args))
+        for option, count in Counter(given).items():
+            if (
+                count > 1
+                and isinstance(option, click.Option)
+                and not (option.multiple or option.is_flag or option.count)
+            ):
+                ctx.fail(f"{option.opts[-1]} is given {count} times, and takes one value")
+        return super().parse_args(ctx, args)
+
+
 class CommandsOfSubject(click.Group):
     """The commands of one subject, such as `cache`."""
+
+    command_class = OptionsGivenOnce
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:
@@ -40,6 +58,7 @@ class Commands(click.Group):
     """Commands, with `convert` as the default: `a.ini b.ini` means `convert a.ini b.ini`."""
 
     default = "convert"
+    command_class = OptionsGivenOnce
     group_class = CommandsOfSubject
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -72,6 +72,11 @@ class File(click.Path):
 class Output(File):
     """A file that the command writes, apart from all others that it names."""
 
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value and isinstance(value, str) and (value.endswith(os.sep) or Path(value).is_dir()):
+            self.fail(f'"{value}" is a folder: name a file in it', param, ctx)
+        return super().convert(value, param, ctx)
+
 
 FILE = File()
 OUTPUT = Output()

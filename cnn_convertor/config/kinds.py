@@ -6,6 +6,7 @@ import keyword
 import math
 import os
 import re
+import sys
 from collections.abc import Callable
 from enum import IntEnum
 from pathlib import Path
@@ -52,7 +53,7 @@ def _network_name(text: str, _: Path) -> str:
 
 
 def _module_name(text: str, folder: Path) -> str:
-    if keyword.iskeyword(text):
+    if keyword.iskeyword(text) or text in sys.stdlib_module_names:
         raise ValueError
     return text and _cpp_identifier(text, folder)
 
@@ -124,7 +125,10 @@ def _file(text: str, folder: Path) -> Path | None:
 def _path(text: str, folder: Path) -> Path:
     if text.startswith("~"):
         raise NotADirectoryError(f'"{text}" begins with ~, which no shell replaces here: write the whole path')
-    return folder / text
+    path = folder / text
+    if re.search(r"\$(\w|\{)", text) and not path.exists():
+        raise NotADirectoryError(f'"{text}" has a $, which no shell replaces here: write the whole path')
+    return path
 
 
 def _model(text: str, folder: Path) -> Path | None:
@@ -214,7 +218,11 @@ def _channel_order(text: str, _: Path) -> str:
 
 
 NETWORK_NAME = Kind(f"a name of up to {LONGEST_NAME} letters, digits and underscores", _network_name, _identifiers)
-MODULE_NAME = Kind("the name of a Python module: an identifier that is not a keyword", _module_name, _identifiers)
+MODULE_NAME = Kind(
+    "the name of a Python module: an identifier that is neither a keyword nor a module of Python's own",
+    _module_name,
+    _identifiers,
+)
 FLAG = Kind("0 or 1", _flag, _named_flags)
 QUANTIZATION = Kind("0, 1 or auto", _quantization, _named_flags)
 DECIBELS = Kind("a number of decibels", _decibels, _without_unit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import traceback
 import warnings
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from cnn_convertor.errors import ConvertorError, ConvertorWarning, Origin, Problem, UsageError
 from cnn_convertor.files.interruption import require_no_end
@@ -97,6 +98,8 @@ def attempted(work: Callable[[], T], *, strict: bool = False) -> Outcome[T]:
     return replace(attempt.outcome, result=result)
 
 
+_LINK_LOOP: Final = "Symlink loop from"
+_LONG_NUMBER: Final = "Exceeds the limit"  # of digits that Python turns into a number
 _REMEDIES = {
     errno.ENOSPC: "make room on that disk, or write to another",
     errno.ENOENT: "check the path; the current folder may have been removed, too",
@@ -115,6 +118,13 @@ def problems_of(error: Exception) -> tuple[Problem, ...]:
             return (
                 Problem("DV113", f"the system says: {error.strerror}", where, _REMEDIES.get(int(error.errno or 0), "")),
             )
+        case RuntimeError() if str(error).startswith(_LINK_LOOP):  # from Path.resolve, up to Python 3.12
+            return problems_of(
+                OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(error).removeprefix(_LINK_LOOP).strip(" '\""))
+            )
+        case ValueError() if str(error).startswith(_LONG_NUMBER):
+            hint = "check the numbers in the files and on the command line: a version, a size, an offset"
+            return (Problem("DV142", "an input has a number of thousands of digits", hint=hint),)
         case MemoryError():
             hint = "use a smaller input of the network, fewer samples, or a computer with more memory"
             return (Problem("DV113", "there is not enough memory", hint=hint),)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -210,3 +211,67 @@ def test_a_caffe_file_that_is_of_keras(ini: Path, capsys: pytest.CaptureFixture[
     ini.write_text(text.replace("digits.caffemodel", "digits.keras"))
     assert cli.main([str(ini)]) == 1
     assert "this is a file of Keras: name it as `definition`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["run", "net.ini", "--inputs", "a.png", "--inputs", "b.png"],
+            "--inputs is given 2 times, and takes one value",
+        ),
+        (["verify", "net.ini", "--seed", "1", "--seed", "1"], "--seed is given 2 times, and takes one value"),
+        (["run", "net.ini", "--inputs", "a.png", "-o", "outs/"], '"outs/" is a folder: name a file in it'),
+        (["init", "digits.keras", "-o", "."], '"." is a folder: name a file in it'),
+    ],
+)
+def test_an_option_is_given_once_and_an_output_is_no_folder(
+    arguments: list[str], message: str, ini: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ini.exists() and cli.main(arguments) == 2
+    assert message in capsys.readouterr().err
+    assert not Path("outs").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("output_folder = $HOME/out", '"$HOME/out" has a $, which no shell replaces here'),
+        ("output_folder = ${HOME}", '"${HOME}" has a $, which no shell replaces here'),
+        ("python_module = os", "neither a keyword nor a module of Python's own"),
+    ],
+)
+def test_a_value_that_would_become_another_thing_is_refused(
+    line: str, message: str, ini: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ini.write_text(
+        re.sub(r"(?m)^output_folder = .*\n", "", ini.read_text()).replace("[OUTPUT]\n", f"[OUTPUT]\n{line}\n")
+    )
+    assert cli.main([str(ini)]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("command", ["convert", "inspect", "run", "verify", "report", "init", "check"])
+def test_a_loop_of_links_is_no_crash(command: str, ini: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("loop.ini").symlink_to("loop.ini")
+    Path("loop.onnx").symlink_to("loop.onnx")
+    for name in ("loop.ini", "loop.onnx"):
+        assert cli.main([command, name, *["--inputs", "x.npy"] * (command == "run")]) != 0
+        said = capsys.readouterr().err
+        assert "error DV" in said and "DV000" not in said
+    assert ini.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["inspect", "long.keras"], ["layouts", "export", "net.ini", "--target", f"bpu:{'1' * 5000}", "-o", "x"]],
+)
+def test_a_number_of_thousands_of_digits_is_no_crash(
+    arguments: list[str], ini: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with zipfile.ZipFile("digits.keras") as whole, zipfile.ZipFile("long.keras", "w") as changed:
+        for name in whole.namelist():
+            text = b'{"keras_version": "' + b"3" * 5000 + b'.0"}' if name == "metadata.json" else whole.read(name)
+            changed.writestr(name, text)
+    assert ini.exists() and cli.main(arguments) != 0
+    assert "DV142: an input has a number of thousands of digits" in capsys.readouterr().err
