@@ -100,8 +100,8 @@ def run(
     array. sources: C++ files with the callbacks of custom layers.
     """
     with configured(network, options) as config:
-        given = tuple(map(Path, sources))
-        return running.run(config, inputs, sources=given, overridden=bool(options), progress=progress)
+        files = tuple(map(Path, sources))
+        return running.run(config, inputs, sources=files, overridden=bool(options), progress=progress)
 
 
 def verify(

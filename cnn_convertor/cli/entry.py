@@ -32,8 +32,8 @@ class OptionsGivenOnce(click.Command):
     """A command whose options with one value are given once."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        _, _, given = self.make_parser(ctx).parse_args(list(args))
-        for option, count in Counter(given).items():
+        _, _, parameters = self.make_parser(ctx).parse_args(list(args))  # each as often as it stands there
+        for option, count in Counter(parameters).items():
             if (
                 count > 1
                 and isinstance(option, click.Option)

@@ -21,7 +21,7 @@ _NAMES_OF_TYPES = frozenset(
 )  # attributes whose value is a type
 
 
-def computes_bfloat16(model: OnnxModel) -> bool:
+def computes_16_bits(model: OnnxModel) -> bool:
     """Whether the network computes with 16 bits: the runtime rounds each float16, and NumPy has no arrays of bfloat16.
 
     Constants that only a Cast reads are stored so, and need no copy.
@@ -33,7 +33,7 @@ def computes_bfloat16(model: OnnxModel) -> bool:
         for name, value in node.attributes.items():
             if name in _NAMES_OF_TYPES and isinstance(value, int) and value in _ROUNDED:
                 return True
-            if isinstance(value, OnnxModel) and computes_bfloat16(value):
+            if isinstance(value, OnnxModel) and computes_16_bits(value):
                 return True
             if isinstance(value, Stored) and node.type in ("Constant", "ConstantOfShape"):
                 constants.update(dict.fromkeys(node.outputs, value))

@@ -32,7 +32,7 @@ from cnn_convertor.verification.framework_maps import (
     missing,
     no_integers,
 )
-from cnn_convertor.verification.onnx_float32 import computes_bfloat16, float32_copy
+from cnn_convertor.verification.onnx_float32 import computes_16_bits, float32_copy
 from cnn_convertor.verification.onnx_integers import integers_of
 
 Numbers: TypeAlias = NDArray[Any]
@@ -63,7 +63,7 @@ def opened(model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps]], 
 
 def _opened(path: Path, file: OnnxModel, names: Sequence[str], copy: Path) -> tuple[str, Session, OnnxModel]:
     """As `open_session`, with the model that runs: a copy in float32 if the runtime cannot run the types of the file."""
-    if not computes_bfloat16(file):
+    if not computes_16_bits(file):
         try:
             return *open_session(path, names), file
         except ImportError:

@@ -231,10 +231,10 @@ def test_float16_is_found_in_every_place_and_copied_as_float32(place: str, tmp_p
         "mine", "F", ["a"], ["r"], PLACES["the type of a Cast"], [helper.make_opsetid("", 20)]
     )
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], functions=[function]), path)
-    assert onnx_float32.computes_bfloat16(read_model(path))
+    assert onnx_float32.computes_16_bits(read_model(path))
     assert onnx_float32.float32_copy(path, copy)
     assert "FLOAT16" not in str(onnx.printer.to_text(onnx.load(copy))).upper()
-    assert not onnx_float32.computes_bfloat16(read_model(copy))
+    assert not onnx_float32.computes_16_bits(read_model(copy))
 
 
 def test_a_copy_in_float32_needs_the_onnx_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
