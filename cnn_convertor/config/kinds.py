@@ -126,7 +126,7 @@ def _path(text: str, folder: Path) -> Path:
     if text.startswith("~"):
         raise NotADirectoryError(f'"{text}" begins with ~, which no shell replaces here: write the whole path')
     path = folder / text
-    if re.search(r"\$(\w|\{)", text) and not path.exists():
+    if re.search(r"(^|/)\$(\w|\{)", text) and not path.exists():
         raise NotADirectoryError(f'"{text}" has a $, which no shell replaces here: write the whole path')
     return path
 
