@@ -21,16 +21,15 @@ from cnn_convertor.devices.dv700.byte_input import with_byte_input, with_swapped
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.frame_input import frame_input
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize.split_slopes import PaletteTargets
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.memory.placement import MemorySchedule, schedule_and_allocate
-from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.rules import broken_rules, check
 from cnn_convertor.devices.dv700.weights import palettes
 from cnn_convertor.devices.dv700.weights.encoding import Observer, encode_buffer
-from cnn_convertor.devices.dv700.weights.options import Quantization
+from cnn_convertor.devices.program import Program
+from cnn_convertor.devices.settings import Fusion, Quantization
 from cnn_convertor.errors import ConvertorWarning, Origin, Problem, UnsupportedError, UsageError
 from cnn_convertor.files.replacing import Contents
 from cnn_convertor.frontends.builder import PartialGraph, in_network_order

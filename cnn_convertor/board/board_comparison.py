@@ -18,9 +18,10 @@ from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.cpu_costs import estimate_on_cpu
 from cnn_convertor.devices.dv700.estimate import changes, estimate
 from cnn_convertor.devices.dv700.profile import Profile
-from cnn_convertor.devices.dv700.program import ElementType, Layer, Program
+from cnn_convertor.devices.dv700.program import Layer, Program
 from cnn_convertor.devices.dv700.weights.palettes import has_palettes
 from cnn_convertor.devices.intervals import Interval, total
+from cnn_convertor.devices.program import ElementType
 from cnn_convertor.emulation.feature_maps import (
     Maps,
     Outputs,

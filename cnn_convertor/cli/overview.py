@@ -9,8 +9,8 @@ from pathlib import Path
 from cnn_convertor.board.board_comparison import verify_board
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
-from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.encoding import encode_buffer
+from cnn_convertor.devices.program import Program
 from cnn_convertor.errors import Problem, UnsupportedError, captured_warnings
 from cnn_convertor.pipeline import analyze, counted_weights, quantize
 from cnn_convertor.progress import Progress, silent

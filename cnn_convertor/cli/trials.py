@@ -25,7 +25,7 @@ from cnn_convertor.cli.shared_options import (
 )
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.device_file import NAMES
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.workers.processes import HERE, Workers
 

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 from cnn_convertor.codegen.cpp import literal
 from cnn_convertor.codegen.description import map_view
-from cnn_convertor.devices.dv700.program import CustomCall, Layer, Program, Tensor
+from cnn_convertor.devices.dv700.program import Layer, Program
+from cnn_convertor.devices.program import CustomCall, Tensor
 from cnn_convertor.escaping import identifier, member, text
 from cnn_convertor.ir.ops import Parameter
 
@@ -68,7 +69,7 @@ def _map_literal(program: Program, tensor: Tensor, source: int | None) -> str:
         ((writer, _),) = program.inputs  # of several, each has a layer of its own
     else:
         writer = program.layers[source].name
-    map = map_view(program, writer, tensor)
+    map = map_view(writer, tensor)
     return f"{{{text(map['name'])}, {map['numbers']}, {text(map['layout'])}}}"
 
 

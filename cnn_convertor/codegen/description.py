@@ -2,7 +2,8 @@
 
 from cnn_convertor.codegen.cpp import c_string
 from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
-from cnn_convertor.devices.dv700.program import ElementType, LayerType, Program, Tensor
+from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.program import PLAIN, ElementType, LayerType, Tensor
 from cnn_convertor.escaping import identifier
 
 
@@ -15,7 +16,7 @@ def description(program: Program) -> list[str]:
     for position, (index, (name, tensor)) in enumerate(zip(program.outputs, program.results, strict=True)):
         layer = program.layers[index]
         if layer.type is LayerType.FLATTEN:  # the map that was flattened tells more than the length of the vector
-            tensor = layer.inputs[0]._replace(is_plain=True)
+            tensor = layer.inputs[0]._replace(layout=PLAIN)
         bytes_at = f", one byte each at offset {tensor.offset}" if tensor.type is ElementType.BYTE else ""
         lines.append(f'Output {position} "{name}": {_map_text(program, tensor)}{bytes_at}.')
     return lines
@@ -30,10 +31,10 @@ def _map_text(program: Program, tensor: Tensor) -> str:
     return f"{tensor.shape} (height x width x channels) in the order {order}{chunks}"
 
 
-def map_view(program: Program, name: str, tensor: Tensor) -> dict[str, str]:
+def map_view(name: str, tensor: Tensor) -> dict[str, str]:
     """An input or output as numbers: offset, bytes, height, width, channels, bytes of an element."""
     numbers = (tensor.offset, tensor.nbytes, *tensor.shape, tensor.type.value)
-    layout = "HWC" if tensor.is_plain else ("hwc8" if program.transposed else "whc8")
+    layout = tensor.layout.name
     return {"name": c_string(name), "numbers": ", ".join(map(str, numbers)), "layout": layout}
 
 

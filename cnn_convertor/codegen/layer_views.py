@@ -10,16 +10,16 @@ from cnn_convertor.codegen.kernels import kernel_view, maximizes
 from cnn_convertor.devices.dv700.encode.registers import OUTPUT_ADDS, OUTPUT_CONCATENATES, TRANSPOSED, encode
 from cnn_convertor.devices.dv700.operators import describe
 from cnn_convertor.devices.dv700.program import (
-    CustomCall,
-    ElementType,
     Layer,
-    LayerType,
     PackedScale,
     PoolingKind,
     Program,
     Run,
     Weights,
+    operand_of,
+    topo_of,
 )
+from cnn_convertor.devices.program import CustomCall, ElementType, LayerType
 from cnn_convertor.errors import Origin
 from cnn_convertor.escaping import identifier
 from cnn_convertor.ir.ops import ONE
@@ -140,10 +140,10 @@ def _command_view(program: Program, layer: Layer) -> dict[str, object]:
 def command_rows(program: Program, layer: Layer) -> list[Assignment]:
     """What the fields of a command become, but for its runs."""
     first = layer.runs[0].input
-    operand = layer.operand
+    operand = operand_of(layer)
     adds = operand is not None
     return [
-        ("topo", f"0x{layer.topo:08X}", "runs that write to external memory"),
+        ("topo", f"0x{topo_of(layer):08X}", "runs that write to external memory"),
         ("w", first.width, ""),
         ("h", first.height, ""),
         ("z", 1, ""),

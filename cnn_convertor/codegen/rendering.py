@@ -17,8 +17,9 @@ from cnn_convertor.codegen.layer_views import drawing, layer_views
 from cnn_convertor.devices.dv700.byte_input import OWN_TABLE
 from cnn_convertor.devices.dv700.encode.registers import legend
 from cnn_convertor.devices.dv700.frame_input import LARGEST_FRAME, FrameInput, PixelConversion
-from cnn_convertor.devices.dv700.program import ByteInput, Program
+from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.encoding import Observer, encode_buffer
+from cnn_convertor.devices.program import ByteInput
 from cnn_convertor.files.replacing import Contents
 from cnn_convertor.files.templates import environment
 
@@ -111,8 +112,8 @@ def _sources(program: Program, options: RenderOptions) -> Iterator[tuple[str, st
     header = {
         "description": description(program),
         "half": bundle(["Half"]).bodies[0],
-        "input_maps": [map_view(program, name, tensor) for name, tensor in program.inputs],
-        "output_maps": [map_view(program, name, tensor) for name, tensor in program.results],
+        "input_maps": [map_view(name, tensor) for name, tensor in program.inputs],
+        "output_maps": [map_view(name, tensor) for name, tensor in program.results],
         "output_constants": output_constants(program),
         "means": ", ".join(literal("float", mean) for mean in options.mean),
         "scale": None if isinstance(options.scale, tuple) else literal("float", options.scale),

@@ -14,7 +14,7 @@ from cnn_convertor.config.keys import KEYS
 from cnn_convertor.config.kinds import LONGEST_NAME
 from cnn_convertor.config.python_values import field_value
 from cnn_convertor.devices.dv700.profile import Profile
-from cnn_convertor.devices.dv700.weights.options import Override, Quantization
+from cnn_convertor.devices.settings import Override, Quantization
 from cnn_convertor.errors import Origin, Problem, UsageError, did_you_mean, warn
 from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.frontend import Frontend, Model, ReadOptions

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cnn_convertor.config.keys import KEYS, LAYERS, OPTIONS, SECTIONS, Key
-from cnn_convertor.devices.dv700.weights.options import Override, Quantization
+from cnn_convertor.devices.settings import Override, Quantization
 from cnn_convertor.errors import Origin, Problem, UsageError, did_you_mean, near_file, warn
 from cnn_convertor.files.limited import TooLargeError, contents
 from cnn_convertor.frontends import FRONTENDS, recognize

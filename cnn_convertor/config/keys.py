@@ -31,7 +31,7 @@ from cnn_convertor.config.kinds import (
     Kind,
 )
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.frontends import FRONTENDS
 
 

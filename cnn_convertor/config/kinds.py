@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 # `--help` imports all of these; without numpy, which takes long.
 from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.weights.options import Quantization
+from cnn_convertor.devices.settings import Fusion, Quantization
 from cnn_convertor.errors import UsageError, near_file
 from cnn_convertor.escaping import CPP_KEYWORDS
 from cnn_convertor.frontends import FRONTENDS

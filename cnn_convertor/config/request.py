@@ -14,13 +14,12 @@ from cnn_convertor.codegen import RenderOptions
 from cnn_convertor.config.config import Config
 from cnn_convertor.config.kinds import INPUT_TYPES
 from cnn_convertor.devices.dv700.device import Device
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.legalize import legalization
 from cnn_convertor.devices.dv700.legalize.split_slopes import NO_PALETTES, PaletteTargets
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.profiles import device_of
-from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions
+from cnn_convertor.devices.settings import Fusion, Quantization
 from cnn_convertor.errors import Origin, Problem, warn
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.passes import PASSES

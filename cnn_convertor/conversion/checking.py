@@ -20,7 +20,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.convert import convert
 from cnn_convertor.conversion.manifest import earlier_files, listed_digests, manifest
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.program import Program
 from cnn_convertor.files.integrity import damage, digest_of
 from cnn_convertor.files.opening import bytes_of, open_file, text_of
 from cnn_convertor.files.temporary import temporary_folder

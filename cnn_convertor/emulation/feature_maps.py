@@ -1,17 +1,19 @@
 """Maps of N samples in (N, H, W, C), and as they lie in the memory of the emulated device."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias, TypeVar
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.encode.half import to_half
-from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK
-from cnn_convertor.devices.dv700.program import ByteInput, ElementType, Layer, LayerType, Program
+from cnn_convertor.devices.program import PLAIN, ByteInput, ElementType, Layer, LayerType, Program
 from cnn_convertor.errors import ConvertorError, Origin, UsageError
 from cnn_convertor.ir.ops import Shape
+from cnn_convertor.layouts.layout import Layout, Term
+from cnn_convertor.layouts.packing import pack, unpack
 
 Maps: TypeAlias = NDArray[np.float32]
 Values = TypeVar("Values", NDArray[np.float32], NDArray[np.float64])
@@ -50,48 +52,32 @@ class Outputs:
 # --- memory ------------------------------------------------------------------------------------------------------------
 
 
-def to_memory(values: Values, *, transposed: bool) -> Values:
-    """Maps (N, H, W, C) in the order in which the device keeps them: (N, size).
-
-    Chunks of 8 channels, the last one with what is left, each W, H, C, or H, W, C if transposed.
-    """
-    memory: Values = np.empty_like(values).reshape(len(values), -1)
-    for in_memory, in_maps in _chunks(memory, values, transposed=transposed):
-        in_memory[...] = in_maps
+def to_memory(values: Values, layout: Layout) -> Values:
+    """Maps (N, H, W, C) as they lie in memory: (N, size)."""
+    memory: Values = pack(values, _of_samples(layout, values.dtype)).view(values.dtype).reshape(len(values), -1)
     return memory
 
 
-def from_memory(memory: Values, shape: Shape, *, transposed: bool) -> Values:
-    values: Values = np.empty_like(memory).reshape(len(memory), *shape)
-    for in_memory, in_maps in _chunks(memory, values, transposed=transposed):
-        in_maps[...] = in_memory
+def from_memory(memory: Values, shape: Shape, layout: Layout) -> Values:
+    """Maps (N, *shape) of what lies in memory, (N, size)."""
+    values: Values = unpack(np.ascontiguousarray(memory), _of_samples(layout, memory.dtype), (len(memory), *shape))
     return values
 
 
-def _chunks(memory: Values, values: Values, *, transposed: bool) -> Iterator[tuple[Values, Values]]:
-    """Views of memory and of maps in the same order, (N, chunks, H, W, channels of a chunk): of all full chunks, and of a narrow last one."""
-    samples, height, width, channels = values.shape
-    whole = channels - channels % CHUNK
-    for first, end in ((0, whole), (whole, channels)):
-        if first == end:
-            continue
-        depth = min(CHUNK, end - first)
-        pixels = (height, width) if transposed else (width, height)
-        in_memory = memory[:, first * height * width : end * height * width].reshape(samples, -1, *pixels, depth)
-        in_maps = values[..., first:end].reshape(samples, height, width, -1, depth).transpose(0, 3, 1, 2, 4)
-        yield in_memory if transposed else in_memory.swapaxes(2, 3), in_maps
+@cache
+def _of_samples(layout: Layout, element: np.dtype[Any]) -> Layout:
+    """The layout of several maps, one after the other."""
+    return Layout("n" + layout.axes, (Term("n"), *layout.terms), element)
 
 
-def is_plain(layer: Layer) -> bool:
-    """Whether the layer writes its map in HWC order, independent of the device's order."""
-    return layer.type is LayerType.FLATTEN or layer.output.is_plain
+def layout_of(layer: Layer) -> Layout:
+    """How a layer writes its map. What is flattened lies in the order H, W, C."""
+    return PLAIN if layer.type is LayerType.FLATTEN else layer.output.layout
 
 
-def as_maps(memory: Values, layer: Layer, shape: Shape, *, transposed: bool) -> Values:
+def as_maps(memory: Values, layer: Layer, shape: Shape) -> Values:
     """A layer's memory, (N, size), as maps (N, *shape), where that shape has the memory order of the layer's own."""
-    if is_plain(layer):
-        return memory.reshape(len(memory), *shape)
-    return from_memory(memory, shape, transposed=transposed)
+    return from_memory(memory, shape, layout_of(layer))
 
 
 def input_bytes(program: Program, inputs: Mapping[str, Maps], *, unrounded: bool = False) -> bytes:
@@ -115,7 +101,7 @@ def input_bytes(program: Program, inputs: Mapping[str, Maps], *, unrounded: bool
         if program.byte_input is not None:
             written = values[..., ::-1] if program.byte_input.swapped else values
             values = _bytes_of(written, program.byte_input, name)
-        parts.append(to_memory(values, transposed=program.transposed))
+        parts.append(to_memory(values, tensor.layout))
     if len({len(part) for part in parts}) != 1:
         raise UsageError.of("DV705", f"the inputs have {_listed(str(len(part)) for part in parts)} samples")
     joined = np.concatenate(parts, axis=1)
@@ -174,7 +160,7 @@ def outputs_of(program: Program, flat: Maps, shapes: Sequence[Shape] | None) -> 
     if flat.shape[1] != sum(sizes):
         raise _strange(program)
     return tuple(
-        as_maps(memory, layer, shape, transposed=program.transposed)
+        as_maps(memory, layer, shape)
         for memory, layer, shape in zip(
             _apart(flat, sizes),
             layers,

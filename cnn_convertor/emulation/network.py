@@ -14,8 +14,8 @@ import numpy as np
 from cnn_convertor.codegen import RenderOptions, emit
 from cnn_convertor.codegen.data import program_data, runner_kernels
 from cnn_convertor.devices.dv700.device import Device
-from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.encoding import encode_buffer
+from cnn_convertor.devices.program import Program
 from cnn_convertor.emulation.build import build, runner
 from cnn_convertor.emulation.feature_maps import (
     Maps,

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.device import Device
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.program import Program
 from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.emulation.generator import draw_bytes
 from cnn_convertor.emulation.network import install_data

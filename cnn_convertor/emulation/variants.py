@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from cnn_convertor.devices.dv700.program import Layer, Program
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.devices.dv700.weights.palettes import decoded
+from cnn_convertor.devices.program import Layer, Program
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.errors import ConvertorWarning
 from cnn_convertor.files.temporary import temporary_folder

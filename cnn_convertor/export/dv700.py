@@ -1,22 +1,21 @@
 """The DV700's memory as surfaces: packed weight streams, and maps at the program's offsets."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.program import ElementType, Program, Weights
+from cnn_convertor.devices.dv700.program import Program, Weights
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.devices.dv700.weights.streams import PackedShape, unpack
-from cnn_convertor.emulation.feature_maps import is_plain
+from cnn_convertor.devices.program import ElementType
+from cnn_convertor.emulation.feature_maps import layout_of
 from cnn_convertor.export.parts import Role
 from cnn_convertor.export.surface import Surface
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import Pair
-from cnn_convertor.layouts.dv700 import feature_map
-from cnn_convertor.layouts.notation import parse
 from cnn_convertor.layouts.packing import Bytes
 
 _NUMPY_TYPES = {ElementType.BYTE: np.uint8, ElementType.HALF: np.float16, ElementType.FLOAT: np.float32}
@@ -87,15 +86,17 @@ def _taken(encoded: Iterator[Bytes], nbytes: int, *, rest: bool) -> Iterator[Byt
 
 def maps(program: Program, arrays: Mapping[str, NDArray[np.float32]]) -> Iterator[tuple[Surface, int]]:
     """Inputs and outputs with their offsets in the I/O buffer. arrays: input or output name -> (H, W, C)."""
-    device = feature_map(transposed=program.transposed)
     for name, tensor in program.inputs:
         values = _known(arrays, name)
-        yield Surface(name, name, "Input", "Input", Role.INPUT, device, tuple(tensor.shape), values), tensor.offset
+        yield (
+            Surface(
+                name, name, "Input", "Input", Role.INPUT, tensor.layout.of(np.float16), tuple(tensor.shape), values
+            ),
+            tensor.offset,
+        )
     for index, (name, tensor) in zip(program.outputs, program.results, strict=True):
         layer = program.layers[index]
-        layout = parse("hwc: h w c") if is_plain(layer) else device
-        layout = layout.of(_NUMPY_TYPES[tensor.type])
-        layout = replace(layout, name="HWC" if is_plain(layer) else device.name)
+        layout = layout_of(layer).of(_NUMPY_TYPES[tensor.type])
         where = layer.origins[-1] if layer.origins else None
         shown, type_ = (name, "") if where is None else (where.layer, where.type)
         shape, values = tuple(tensor.shape), _known(arrays, name)

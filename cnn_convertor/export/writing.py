@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cnn_convertor import __version__
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.program import Program
 from cnn_convertor.emulation.network import install_data
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, warn
 from cnn_convertor.export import dv700, targets

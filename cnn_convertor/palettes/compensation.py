@@ -14,10 +14,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.program import Convolution, Layer, LayerType, Program
+from cnn_convertor.devices.dv700.program import Convolution, Layer, Program
 from cnn_convertor.devices.dv700.weights.palettes import SameKernels, convolutions_of, decoded
+from cnn_convertor.devices.program import LayerType
 from cnn_convertor.emulation import fp64
-from cnn_convertor.emulation.feature_maps import Maps, is_plain, to_memory
+from cnn_convertor.emulation.feature_maps import Maps, layout_of, to_memory
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.palettes.gradients import joins_channels
@@ -83,11 +84,8 @@ class Walked:
 
     def write(self, number: int, layer: Layer) -> None:
         """Compute what the layer writes."""
-        transposed = self._network.program.transposed
         for maps in self._read(layer):
-            values = _computed(layer, maps)
-            plain = values.reshape(len(values), -1)
-            self._append(number, plain if is_plain(layer) else to_memory(values, transposed=transposed))
+            self._append(number, to_memory(_computed(layer, maps), layout_of(layer)))
 
     def remove(self, number: int) -> None:
         """What the layer wrote."""

@@ -14,10 +14,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.program import Convolution, Layer, LayerType, PoolingKind, Program, Run, Tensor
+from cnn_convertor.devices.dv700.program import Convolution, Layer, PoolingKind, Program, Run
 from cnn_convertor.devices.dv700.weights.palettes import convolutions_of
+from cnn_convertor.devices.program import LayerType, Tensor
 from cnn_convertor.emulation import fp64
-from cnn_convertor.emulation.feature_maps import Maps, as_maps, is_plain, to_memory
+from cnn_convertor.emulation.feature_maps import Maps, as_maps, layout_of, to_memory
 from cnn_convertor.emulation.variants import judged_layers
 from cnn_convertor.errors import assert_never
 from cnn_convertor.ir.ops import Crop, Elu, Function, PRelu, Relu, Relu6, Sigmoid, Tanh
@@ -63,9 +64,9 @@ def _gradients(program: Program, layers: Sequence[Maps], read: Callable[[int], R
         memory = arrived.pop(number, None)
         if memory is None:
             continue
-        values = as_maps(memory, layer, layer.output.shape, transposed=program.transposed)
+        values = as_maps(memory, layer, layer.output.shape)
         if layer.runs:
-            written = as_maps(layers[number], layer, layer.output.shape, transposed=program.transposed)
+            written = as_maps(layers[number], layer, layer.output.shape)
             at_convolution, passed = _through_run(layer.runs[0], read(number), written, values)
             if at_convolution is not None:
                 yield index, at_convolution
@@ -93,9 +94,7 @@ def _size(values: Maps | Single) -> float:
 def _add(arrived: dict[int, Single], program: Program, source: int, tensor: Tensor, values: Single) -> None:
     """Add gradients, (N, H, W, C), to those of the layer that wrote the map. tensor: the part of it that was read."""
     writer = program.layers[source]
-    flat = values.reshape(len(values), -1)
-    if not is_plain(writer):
-        flat = to_memory(values, transposed=program.transposed)
+    flat = to_memory(values, layout_of(writer))
     first = (tensor.offset - writer.output.offset) // tensor.type.value
     whole = arrived.setdefault(source, np.zeros((len(values), writer.output.shape.size), np.float32))
     whole[:, first : first + flat.shape[1]] += flat

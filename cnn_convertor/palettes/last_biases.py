@@ -75,9 +75,7 @@ def _errors(batch: Batch) -> Outcome[dict[int, Real]]:
 
 def _of_channels(program: Program, number: int, right: Maps, wrong: Maps) -> Real:
     layer = program.layers[number]
-    written, other = (
-        as_maps(maps, layer, layer.output.shape, transposed=program.transposed) for maps in (right, wrong)
-    )
+    written, other = (as_maps(maps, layer, layer.output.shape) for maps in (right, wrong))
     errors = other.astype(np.float64) - written
     activation = layer.runs[0].activation
     slopes = np.ones_like(errors) if activation is None else slopes_of(activation, written)

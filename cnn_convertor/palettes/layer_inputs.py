@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.encode.half import to_half
-from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Run, Tensor
+from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Run
 from cnn_convertor.devices.dv700.weights.palettes import convolutions_of
+from cnn_convertor.devices.program import Tensor
 from cnn_convertor.emulation.feature_maps import Maps, as_maps, count_of, from_memory, to_memory
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.ir.constant import ALL, Constant
@@ -299,10 +300,10 @@ def _part_read(
 ) -> Maps:
     if source is None:
         name, tensor = next((name, tensor) for name, tensor in program.inputs if _holds(tensor, address))
-        memory = to_memory(to_half(inputs[name]).astype(np.float32), transposed=program.transposed)
-        return from_memory(_part(memory, tensor, address), shape, transposed=program.transposed)
+        memory = to_memory(to_half(inputs[name]).astype(np.float32), tensor.layout)
+        return from_memory(_part(memory, tensor, address), shape, tensor.layout)
     writer = program.layers[source]
-    return as_maps(_part(written(source), writer.output, address), writer, shape, transposed=program.transposed)
+    return as_maps(_part(written(source), writer.output, address), writer, shape)
 
 
 def _holds(whole: Tensor, part: Tensor) -> bool:

@@ -21,18 +21,10 @@ from cnn_convertor.devices.dv700.fusion.forms import evidence_of
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.operators import describe, words_of
 from cnn_convertor.devices.dv700.profile import FIGURES, Profile
-from cnn_convertor.devices.dv700.program import (
-    ConvolutionKind,
-    ElementType,
-    Layer,
-    LayerType,
-    PoolingKind,
-    Program,
-    Run,
-    Tensor,
-)
+from cnn_convertor.devices.dv700.program import ConvolutionKind, Layer, PoolingKind, Program, Run, operand_of, topo_of
 from cnn_convertor.devices.dv700.weights import palettes
 from cnn_convertor.devices.intervals import Interval
+from cnn_convertor.devices.program import ElementType, LayerType, Tensor
 from cnn_convertor.errors import Problem
 from cnn_convertor.ir.ops import ONE
 from cnn_convertor.report import values
@@ -55,9 +47,9 @@ def report_of(
     return replace(
         outline(request),
         network=program.name,
-        inputs=tuple(values.NetworkInput(name, map_of(program, tensor)) for name, tensor in program.inputs),
+        inputs=tuple(values.NetworkInput(name, map_of(tensor)) for name, tensor in program.inputs),
         outputs=tuple(
-            values.NetworkOutput(name, at, map_of(program, result))
+            values.NetworkOutput(name, at, map_of(result))
             for (name, result), at in zip(program.results, program.outputs, strict=True)
         ),
         steps=tuple(_steps(program, profile)),
@@ -116,10 +108,9 @@ def _text(value: object) -> str:
             return str(value)
 
 
-def map_of(program: Program, tensor: Tensor) -> values.StoredMap:
-    order = "HWC" if tensor.is_plain else ("hwc8" if program.transposed else "whc8")
+def map_of(tensor: Tensor) -> values.StoredMap:
     dtype = "uint8" if tensor.type is ElementType.BYTE else f"float{8 * tensor.type.value}"
-    return values.StoredMap(plain(tensor.shape), order, dtype, tensor.offset, tensor.nbytes)
+    return values.StoredMap(plain(tensor.shape), tensor.layout.name, dtype, tensor.offset, tensor.nbytes)
 
 
 class Findings(NamedTuple):
@@ -167,11 +158,11 @@ def _steps(program: Program, profile: Profile) -> Iterator[values.Step]:
                 values.StepInput(source, numbers.get(tensor.offset) if source is None else None, plain(tensor.shape))
                 for tensor, source in zip(layer.inputs, layer.sources, strict=True)
             ),
-            output=map_of(program, layer.output),
+            output=map_of(layer.output),
             is_output=layer.is_output,
             runs=tuple(_run(run, profile) for run in layer.runs),
             weights=tuple(values.WeightBlob(w.offset, w.nbytes, w.packed.palette) for w in blobs),
-            topo=layer.topo if layer.runs else None,
+            topo=topo_of(layer) if layer.runs else None,
             evidence=evidence_of(layer, profile).name.lower() if layer.runs else None,
             cost=_cost(next(costs)) if layer.runs else None,
             cpu_cost=None if cpu_cost is None else values.CpuCost(*cpu_cost),
@@ -180,7 +171,7 @@ def _steps(program: Program, profile: Profile) -> Iterator[values.Step]:
 
 
 def _does_on_device(layer: Layer) -> str:
-    adds = "; sum" * (layer.operand is not None)
+    adds = "; sum" * (operand_of(layer) is not None)
     return ", ".join(dict.fromkeys(map(_does, layer.runs))) + adds
 
 

@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.boundaries import Boundary, boundaries
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import Partition
 from cnn_convertor.devices.dv700.operators import describe
-from cnn_convertor.devices.dv700.program import LayerType
+from cnn_convertor.devices.program import LayerType
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.frontends.builder import PartialGraph
 from cnn_convertor.ir.graph import Graph, Node

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from cnn_convertor.devices.dv700.fusion.boundaries import Boundary
 from cnn_convertor.devices.dv700.fusion.least_traffic import map_traffic
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.program import Program
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes.contract import Pass
 from cnn_convertor.passes.normalization import input_normalizations

@@ -13,7 +13,7 @@ from cnn_convertor import codegen
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.checking import on_disk
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.program import Program
 from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.emulation.network import EmulatedNetwork, files_of, install, install_data, installed
 from cnn_convertor.errors import ConvertorError, Origin, Problem, warn

@@ -13,9 +13,9 @@ import numpy as np
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import DeviceOptions, Request
 from cnn_convertor.conversion.checking import Difference, what_runs
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.palettes import decoded, has_palettes, with_weights_of, without_palettes
+from cnn_convertor.devices.program import Program
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.emulation.feature_maps import Maps, Outputs
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.variants import variants_of

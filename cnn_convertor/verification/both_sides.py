@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.program import Program
 from cnn_convertor.emulation.feature_maps import Maps, Outputs, as_maps
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.ir.graph import Graph
@@ -29,5 +29,4 @@ class BothSides(NamedTuple):
 
     def device_maps(self, layer: int, shape: Shape) -> Maps:
         """The maps (N, *shape) of a layer of the program, whose shape has the memory order of this one."""
-        memory = self.device.layers[layer]
-        return as_maps(memory, self.program.layers[layer], shape, transposed=self.program.transposed)
+        return as_maps(self.device.layers[layer], self.program.layers[layer], shape)

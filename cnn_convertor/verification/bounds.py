@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.program import ElementType, Layer, Program
+from cnn_convertor.devices.program import ElementType, Layer, Program
 from cnn_convertor.emulation.feature_maps import LARGEST_HALF, Maps, given_layers
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.errors import Origin
@@ -108,7 +108,7 @@ def judge_maps(sides: BothSides, unrounded: EmulatedNetwork, inputs: Mapping[str
 
     replaced = dict[int, Maps]()
     for pair in both([maps[:count] for maps in sides.device.layers]).values():
-        maps = pair.reference_in_memory(transposed=program.transposed)
+        maps = pair.reference_in_memory()
         if _is_held(maps):
             replaced[pair.layer] = maps
     plain = network.run(first, layers=True, replaced=given_layers(program, replaced))

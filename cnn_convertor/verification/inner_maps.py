@@ -8,18 +8,19 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from cnn_convertor.devices.dv700.program import Layer, LayerType, Program, Tensor
+from cnn_convertor.devices.program import PLAIN, Layer, LayerType, Program, Tensor
 from cnn_convertor.emulation.feature_maps import (
     LARGEST_HALF,
     Maps,
     as_maps,
     from_memory,
     given_layers,
-    is_plain,
+    layout_of,
     to_memory,
 )
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.ir.ops import Order, Shape
+from cnn_convertor.layouts.layout import Layout
 from cnn_convertor.verification.both_sides import BothSides
 from cnn_convertor.verification.compare import compare, sqnr
 from cnn_convertor.verification.framework_maps import Reference
@@ -35,7 +36,7 @@ class ComparedMap(NamedTuple):
     """The same map on both sides, (N, size) each, in the same order.
 
     layer: its index in the program. shape: of the framework's map, with the axes as on the device.
-    read_as: the shape whose memory order the layer has; None: the order of the values here.
+    read_as, layout: the shape whose memory order the layer has, and that order; None: the order of the values here.
     """
 
     layer: int
@@ -43,12 +44,13 @@ class ComparedMap(NamedTuple):
     device: Maps
     reference: Maps
     read_as: Shape | None = None
+    layout: Layout = PLAIN
 
-    def reference_in_memory(self, *, transposed: bool) -> Maps:
+    def reference_in_memory(self) -> Maps:
         """The framework's map in the order of the layer's memory, (N, size)."""
         if self.read_as is None:
             return self.reference
-        return to_memory(self.reference.reshape(-1, *self.read_as), transposed=transposed)
+        return to_memory(self.reference.reshape(-1, *self.read_as), self.layout)
 
 
 def compare_layers(
@@ -75,7 +77,7 @@ def alone(sides: BothSides, inputs: Mapping[str, Maps]) -> dict[str, float]:
     """
     program = sides.program
     known = pairs(program, sides.device.layers, sides.reference)
-    maps = {pair.layer: pair.reference_in_memory(transposed=program.transposed) for pair in known.values()}
+    maps = {pair.layer: pair.reference_in_memory() for pair in known.values()}
     fitting = {layer: values for layer, values in maps.items() if np.abs(values).max(initial=0) <= LARGEST_HALF}
     follows = sides.network.run(first_samples(inputs), layers=True, replaced=given_layers(program, fitting))
     matched = pairs(program, follows.layers, sides.reference)
@@ -165,18 +167,18 @@ def pair_of(program: Program, index: int, memory: Maps, reference: Maps, order: 
     if shape.size != own.size or not (own.is_vector or shape.is_vector or own.channels == shape.channels):
         return None  # a part of a map
     flat = reference.reshape(samples, -1)
-    if is_plain(layer):
+    if layout_of(layer) == PLAIN:
         return ComparedMap(index, shape, memory, flat)
     read_as = _shape_read(program, index) if shape.is_vector else shape
     if shape.is_vector and not read_as.is_vector and order is Order.CHW:
         height, width, channels = read_as
         flat = reference.reshape(samples, channels, height, width).transpose(0, 2, 3, 1).reshape(samples, -1)
-    values = from_memory(memory, read_as, transposed=program.transposed).reshape(samples, -1)
+    values = from_memory(memory, read_as, layer.output.layout).reshape(samples, -1)
     if own.is_vector and not shape.is_vector and order is Order.CHW and sqnr(values, flat) < COMPARABLE_DB:
         counted = reference.transpose(0, 3, 1, 2).reshape(samples, -1)  # as a reshape of the framework counts elements
         if sqnr(memory, counted) >= COMPARABLE_DB:
             return ComparedMap(index, own, memory, counted)
-    return ComparedMap(index, shape, values, flat, read_as)
+    return ComparedMap(index, shape, values, flat, read_as, layer.output.layout)
 
 
 def _turned(program: Program, index: int, memory: Maps, reference: Maps) -> Maps | None:
@@ -190,7 +192,7 @@ def _turned(program: Program, index: int, memory: Maps, reference: Maps) -> Maps
         return reference
 
     def nearness(turned: Maps) -> float:
-        return sqnr(as_maps(memory, layer, Shape(*turned.shape[1:]), transposed=program.transposed), turned)
+        return sqnr(as_maps(memory, layer, Shape(*turned.shape[1:])), turned)
 
     orders = (reference.transpose(0, *axes) for axes in permutations((1, 2, 3)))
     fitting = [(nearness(turned), turned) for turned in orders if turned.shape[-1] == own.channels]

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.program import LayerType, Program
+from cnn_convertor.devices.program import LayerType, Program
 from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.variants import Variants

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.program import Program
 from cnn_convertor.emulation.feature_maps import Maps, as_maps
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import MaxUnpool, Shape, Window
@@ -46,7 +46,7 @@ class Unpooling(NamedTuple):
     def choice(self, program: Program, memory: Maps) -> DeviceMaxima:
         """memory: of the source, (N, size)."""
         layer = program.layers[self.source]
-        return DeviceMaxima(self.pooled, as_maps(memory, layer, self.shape, transposed=program.transposed), self.window)
+        return DeviceMaxima(self.pooled, as_maps(memory, layer, self.shape), self.window)
 
 
 def unpoolings(graph: Graph, program: Program) -> list[Unpooling]:

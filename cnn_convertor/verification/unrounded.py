@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.byte_input import without_byte_input
-from cnn_convertor.devices.dv700.program import ElementType, Layer, Program, Run, StoredArray
+from cnn_convertor.devices.dv700.program import Layer, Program, Run
 from cnn_convertor.devices.dv700.weights.palettes import without_palettes
+from cnn_convertor.devices.program import ElementType, StoredArray
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.errors import ConvertorWarning
 from cnn_convertor.ir.constant import Constant

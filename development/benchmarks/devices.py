@@ -16,7 +16,7 @@ import click
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.pipeline import load, plan
 from cnn_convertor.report.collecting import report_of

@@ -15,7 +15,7 @@ import click
 
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.pipeline import Analysis, analyze_graph, quantize, read
 from cnn_convertor.report.collecting import report_of
 from cnn_convertor.report.values import Report

@@ -28,8 +28,8 @@ from cnn_convertor.config.request import DeviceOptions, Request, preparation_of
 from cnn_convertor.conversion.convert import convert
 from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.program import Program, Weights
-from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.devices.dv700.weights.palettes import count
+from cnn_convertor.devices.settings import Quantization
 from cnn_convertor.errors import ConvertorError, ConvertorWarning
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.pipeline import load, plan, quantize

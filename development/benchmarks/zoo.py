@@ -18,7 +18,7 @@ import click
 
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Conv2d, ConvTranspose2d, Dense

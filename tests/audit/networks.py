@@ -12,14 +12,13 @@ import numpy as np
 from cnn_convertor import codegen
 from cnn_convertor.audit import Audit, audit
 from cnn_convertor.devices.dv700.device import Device
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.rules import check
 from cnn_convertor.devices.dv700.weights.encoding import encode_buffer
-from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions, choose
+from cnn_convertor.devices.settings import Fusion, Quantization
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

@@ -18,13 +18,14 @@ from cnn_convertor.board.suite import commands
 from cnn_convertor.devices.dv700.cpu_costs import cycles
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.estimate import model_error
-from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
+from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.fusion.tiling import unified_buffer_need
 from cnn_convertor.devices.dv700.fusion.ub_fit import geometry
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.profile import Figure, Profile
 from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.intervals import Interval
+from cnn_convertor.devices.settings import Fusion
 
 pytestmark = pytest.mark.usefixtures("compiler")
 

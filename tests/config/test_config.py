@@ -15,7 +15,7 @@ from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700 import device_file
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.limits import Limits
-from cnn_convertor.devices.dv700.weights.options import Quantization
+from cnn_convertor.devices.settings import Quantization
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.frontends.caffe import CAFFE
 from cnn_convertor.frontends.frontend import Frontend

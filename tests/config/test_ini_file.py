@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cnn_convertor.config import KEYS, Config
-from cnn_convertor.devices.dv700.weights.options import Quantization
+from cnn_convertor.devices.settings import Quantization
 from cnn_convertor.errors import ConvertorWarning, UsageError
 from config.ini_texts import SMALLEST, complaint, problem, problems, read, said
 

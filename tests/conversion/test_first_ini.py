@@ -10,7 +10,7 @@ import pytest
 
 from cnn_convertor.config import KEYS, Config, name_of
 from cnn_convertor.conversion.first_ini import first_ini, guessed_preprocessing
-from cnn_convertor.devices.dv700.weights.options import Quantization
+from cnn_convertor.devices.settings import Quantization
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

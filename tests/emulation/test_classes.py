@@ -13,7 +13,7 @@ from cnn_convertor.codegen import render_selftest
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.profiles import device_of
-from cnn_convertor.devices.dv700.program import ElementType
+from cnn_convertor.devices.program import ElementType
 from cnn_convertor.emulation import selftest
 from cnn_convertor.emulation.build import INCLUDE, device_library, find_compiler
 from cnn_convertor.files.replacing import replace_all

@@ -18,7 +18,7 @@ from cnn_convertor.devices.dv700.estimate import changes
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
 from cnn_convertor.devices.dv700.profile import Figure
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.program import LayerType
+from cnn_convertor.devices.program import LayerType
 from cnn_convertor.emulation import build as building
 from cnn_convertor.emulation.feature_maps import from_memory, given_layers, outputs_of, to_memory
 from cnn_convertor.errors import ConvertorError, UsageError
@@ -26,6 +26,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Order, Padding, Pair, Shape, Window
+from cnn_convertor.layouts.dv700 import feature_map
 from cnn_convertor.pipeline import build
 from cnn_convertor.verification.compare import sqnr
 from emulation.small_networks import dense_blocks, needs_compiler, random, small_graph, with_limits
@@ -89,12 +90,12 @@ def test_every_layer_can_be_looked_at(tmp_path: Path) -> None:
     assert [maps.shape for maps in layers] == [(1, layer.output.shape.size) for layer in trial.program.layers]
     index = [layer.name for layer in trial.program.layers].index("conv")
     expected = ir_reference.run(trial.graph, {name: values[0] for name, values in inputs.items()})["conv"]
-    assert sqnr(from_memory(layers[index], Shape(5, 4, 20), transposed=True)[0], expected) > 60
+    assert sqnr(from_memory(layers[index], Shape(5, 4, 20), feature_map(transposed=True))[0], expected) > 60
 
     (behind,) = (index for index, layer in enumerate(trial.program.layers) if layer.name == "sum")
     replaced = given_layers(trial.program, {index: np.zeros_like(layers[index])})
     follows = trial.run(inputs, layers=True, replaced=replaced).layers[behind]
-    more = from_memory(follows, Shape(5, 4, 20), transposed=True)
+    more = from_memory(follows, Shape(5, 4, 20), feature_map(transposed=True))
     np.testing.assert_array_equal(more, inputs["more"].astype(np.float16))
 
 
@@ -122,7 +123,7 @@ def test_concatenations_in_place_come_last_and_their_maps_are_right(compiled: bo
     for number in range(2):
         expected = ir_reference.run(graph, {"image": inputs["image"][number]})
         for index, layer in enumerate(trial.program.layers):
-            values = from_memory(results.layers[index], layer.output.shape, transposed=True)[number]
+            values = from_memory(results.layers[index], layer.output.shape, feature_map(transposed=True))[number]
             assert sqnr(values, expected[layer.name]) > 55, layer.name
     together = trial.run(inputs)  # all commands in one list
     np.testing.assert_array_equal(together.outputs[0], results.outputs[0])
@@ -148,8 +149,8 @@ def test_a_concatenation_in_place_may_be_an_output(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shape", [Shape(2, 3, 4), Shape(3, 5, 20), Shape(1, 1, 30), Shape(4, 4, 16)])
 def test_memory_holds_every_element_once(shape: Shape, transposed: bool) -> None:
     values = np.arange(2 * shape.size, dtype=np.float32).reshape(2, *shape)
-    memory = to_memory(values, transposed=transposed)
-    assert np.array_equal(from_memory(memory, shape, transposed=transposed), values)
+    memory = to_memory(values, feature_map(transposed=transposed))
+    assert np.array_equal(from_memory(memory, shape, feature_map(transposed=transposed)), values)
     order = memory_order(shape, transposed=transposed, order=Order.HWC)
     assert np.array_equal(memory[0], order.astype(np.float32))
 

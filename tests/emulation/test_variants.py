@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from cnn_convertor.codegen import RenderOptions, emit
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.devices.dv700.weights.palettes import without_palettes
+from cnn_convertor.devices.settings import Override, Quantization
 from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.emulation.network import EmulatedNetwork, install
 from cnn_convertor.emulation.variants import judged_layers, variants_of

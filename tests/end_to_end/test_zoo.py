@@ -20,8 +20,8 @@ from cnn_convertor.audit.source_network import SourceNetwork
 from cnn_convertor.audit.sources import read
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.profile import Profile
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import Problem
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph

@@ -13,14 +13,14 @@ from cnn_convertor import cli
 from cnn_convertor.codegen import RenderOptions, emit
 from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, read_profile
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.profile import Figure, Profile
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.program import LayerType, Program, Weights
+from cnn_convertor.devices.dv700.program import Program, Weights
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
-from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.devices.dv700.weights.palette_report import Reason
 from cnn_convertor.devices.dv700.weights.palettes import without_palettes
+from cnn_convertor.devices.program import LayerType
+from cnn_convertor.devices.settings import Fusion, Quantization
 from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.emulation.network import EmulatedNetwork, install
 from cnn_convertor.errors import ConvertorWarning, Origin, UsageError

@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from cnn_convertor.config.request import DeviceOptions
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.weights.palettes import count
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.emulation.feature_maps import Maps, as_maps
 from cnn_convertor.emulation.network import install_data
 from cnn_convertor.ir import ops
@@ -155,10 +155,7 @@ def test_maps_are_those_of_the_device(
             walk.write(number, layer)
             computed += 1
         written = np.fromfile(tmp_path / "walk" / f"{number}.fp16", np.float16).reshape(SAMPLES, -1).astype(np.float32)
-        got, wanted = (
-            as_maps(each, layer, layer.output.shape, transposed=program.transposed)
-            for each in (written, expected[number])
-        )
+        got, wanted = (as_maps(each, layer, layer.output.shape) for each in (written, expected[number]))
         np.testing.assert_allclose(got, wanted, rtol=0.01, atol=0.002 * np.abs(wanted).max())
     assert computed >= 3
     walk.remove(0)

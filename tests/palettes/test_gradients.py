@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cnn_convertor.config.request import DeviceOptions
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.emulation.network import EmulatedNetwork, install_data
 from cnn_convertor.errors import Origin

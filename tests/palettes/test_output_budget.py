@@ -16,9 +16,9 @@ from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.devices.dv700.weights.palette_report import Reason
 from cnn_convertor.devices.dv700.weights.palettes import describe, without_palettes
+from cnn_convertor.devices.settings import Override, Quantization
 from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.emulation.network import EmulatedNetwork, install
 from cnn_convertor.emulation.variants import variants_of

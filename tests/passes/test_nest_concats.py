@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cnn_convertor.config.request import DeviceOptions
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.profiles import DV700
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Axis

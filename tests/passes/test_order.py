@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from cnn_convertor.config.request import DeviceOptions
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.profiles import DV700
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node

@@ -12,15 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.program import (
-    ConvolutionKind,
-    ElementType,
-    Layer,
-    LayerType,
-    PoolingKind,
-    Program,
-    Run,
-)
+from cnn_convertor.devices.dv700.program import ConvolutionKind, Layer, PoolingKind, Program, Run, topo_of
+from cnn_convertor.devices.program import ElementType, LayerType
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
@@ -174,7 +167,7 @@ class Machine:
     def execute_command(self, layer: Layer) -> None:
         """Each run reads the result of the one before it, or the command's input after one that wrote to memory."""
         assert 1 <= len(layer.runs) <= 32 and layer.runs[-1].external
-        assert layer.topo == int("".join(str(int(run.external)) for run in reversed(layer.runs)), 2)
+        assert topo_of(layer) == int("".join(str(int(run.external)) for run in reversed(layer.runs)), 2)
         given = self.map(layer.inputs[0].offset, layer.runs[0].input)
         written: list[Real] = []
         x: Any = given

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.config.request import Request
-from cnn_convertor.devices.dv700.weights.options import Quantization
+from cnn_convertor.devices.settings import Quantization
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

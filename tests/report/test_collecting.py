@@ -17,7 +17,7 @@ from verification.trials import config
 
 
 def weights(values: list[float]) -> Weights:
-    (first, *_) = build(joined(), config(Path("graph.keras"))).weights
+    first: Weights = build(joined(), config(Path("graph.keras"))).weights[0]
     return replace(first, kernels=Constant.of(np.array(values).reshape(-1, 1, 1, 1)))
 
 

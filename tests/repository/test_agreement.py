@@ -14,7 +14,8 @@ from cnn_convertor import cli
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.estimate import estimates
-from cnn_convertor.devices.dv700.program import LayerType, Program
+from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.program import LayerType
 from cnn_convertor.pipeline import load, plan
 from development.benchmarks import devices, fusion
 from development.benchmarks.networks_page import Table, rows_of

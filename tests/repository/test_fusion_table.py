@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
+from cnn_convertor.devices.dv700.fusion.levels import Form
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.report.values import Report
 from development.benchmarks import fusion as benchmark
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.settings import Fusion
 from development.pages.pictures import DRAWN, googlenet, module_of, pictures, places_of
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

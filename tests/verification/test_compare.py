@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cnn_convertor.devices.dv700.program import LayerType, Program
+from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.program import LayerType
 from cnn_convertor.emulation.feature_maps import Maps, to_memory
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Order, Pair, Shape, Window
+from cnn_convertor.layouts.dv700 import feature_map
 from cnn_convertor.pipeline import build
 from cnn_convertor.verification.compare import before_softmax, compare, sqnr
 from cnn_convertor.verification.framework_maps import Reference
@@ -134,7 +136,7 @@ def test_a_vector_that_is_read_as_a_map_is_put_into_the_frameworks_order(
     axes = (10, 2, 3) if order is Order.CHW else (2, 3, 10)
     as_map = vector.reshape(1, *axes)
     as_map = as_map.transpose(0, 2, 3, 1) if order is Order.CHW else as_map
-    memory = to_memory(np.ascontiguousarray(as_map), transposed=transposed)
+    memory = to_memory(np.ascontiguousarray(as_map), feature_map(transposed=transposed))
     layers = [
         memory if layer.name == "dense" else np.zeros((1, layer.output.shape.size), np.float32)
         for layer in program.layers

@@ -17,7 +17,7 @@ from cnn_convertor.audit import audit
 from cnn_convertor.devices.dv700.commands import COPY
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.operators import OPERATORS
-from cnn_convertor.devices.dv700.program import ElementType
+from cnn_convertor.devices.program import ElementType
 from cnn_convertor.emulation.build import INCLUDE
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

@@ -14,9 +14,10 @@ from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.fusion.forms import forms_of_layer
 from cnn_convertor.devices.dv700.fusion.levels import Form
-from cnn_convertor.devices.dv700.program import LayerType, Program
-from cnn_convertor.devices.dv700.weights.options import Quantization
+from cnn_convertor.devices.dv700.program import Program, operand_of
 from cnn_convertor.devices.dv700.weights.palettes import with_weights_of
+from cnn_convertor.devices.program import LayerType
+from cnn_convertor.devices.settings import Quantization
 from cnn_convertor.emulation.network import install_data
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
@@ -219,7 +220,7 @@ def test_an_addition_joins_packed_factors(transposed: bool, tmp_path: Path) -> N
         ("end",),
     )
     trial = network(graph, tmp_path, transpose_weight=transposed, fusion="full")
-    (joined,) = (layer for layer in trial.program.layers if layer.operand is not None)
+    (joined,) = (layer for layer in trial.program.layers if operand_of(layer) is not None)
     assert joined.runs[0].factors is not None and len(joined.inputs) == 3
     assert not audit(tmp_path / f"{NAME}_gen.cpp", tmp_path / f"{NAME}_weights.bin").findings
     inputs = samples({name: RANDOM.normal(size=graph.shape(name)) for name in "xs"})

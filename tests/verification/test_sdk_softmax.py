@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.audit import audit
-from cnn_convertor.devices.dv700.program import LayerType
+from cnn_convertor.devices.program import LayerType
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node

@@ -12,8 +12,8 @@ from cnn_convertor.codegen import RenderOptions, emit
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import preparation_of
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.devices.dv700.weights.palettes import without_palettes
+from cnn_convertor.devices.settings import Override, Quantization
 from cnn_convertor.emulation.network import install
 from cnn_convertor.emulation.variants import variants_of
 from cnn_convertor.errors import ConvertorWarning, Origin

@@ -13,7 +13,7 @@ import pytest
 
 from cnn_convertor.cli import main
 from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.weights.options import Override, Quantization
+from cnn_convertor.devices.settings import Override, Quantization
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.trials.labels import check_labels, read_labels
 from cnn_convertor.trials.verify import verify

@@ -9,7 +9,6 @@ from cnn_convertor.devices.dv700.operators import OPERATORS
 from cnn_convertor.devices.dv700.program import (
     Convolution,
     ConvolutionKind,
-    LayerType,
     PackedScale,
     Pooling,
     PoolingKind,
@@ -17,6 +16,7 @@ from cnn_convertor.devices.dv700.program import (
     Weights,
 )
 from cnn_convertor.devices.dv700.weights.streams import PackedShape
+from cnn_convertor.devices.program import LayerType
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

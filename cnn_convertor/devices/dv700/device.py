@@ -8,9 +8,10 @@ from inspect import cleandoc
 from typing import TYPE_CHECKING, NamedTuple
 
 from cnn_convertor.devices.dv700.commands import Command
-from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
+from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.intervals import Interval
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir.graph import Graph, Node
 

@@ -9,9 +9,10 @@ from cnn_convertor.devices.dv700.cpu_costs import ASSUMPTIONS as OF_CPU
 from cnn_convertor.devices.dv700.cpu_costs import CpuEstimate, estimate_on_cpu
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.profile import USUAL_MULTIPLIERS, Figure, Measurement, Profile
-from cnn_convertor.devices.dv700.program import Layer, LayerType, Program, Run
+from cnn_convertor.devices.dv700.program import Layer, Program, Run, operand_of
 from cnn_convertor.devices.dv700.weights.streams import BLOCK
 from cnn_convertor.devices.intervals import Interval, larger
+from cnn_convertor.devices.program import LayerType
 from cnn_convertor.ir.ops import ONE, Window
 
 HALF = 2  # bytes of an element
@@ -126,16 +127,17 @@ def cpu_estimates(program: Program, profile: Profile) -> tuple[CpuEstimate | Non
 
 def estimates(program: Program, profile: Profile) -> tuple[Estimate, ...]:
     """The cost of each command of a program, in order."""
-    return tuple(
-        estimate(
-            layer.runs,
-            operand_bytes=0 if layer.operand is None else layer.operand.nbytes,
-            profile=profile,
-            element_bytes=HALF if index or program.byte_input is None else 1,  # the first command alone converts bytes
-        )
-        for index, layer in enumerate(program.layers)
-        if layer.runs
-    )
+    costs = []
+    for index, layer in enumerate(program.layers):
+        if layer.runs:
+            operand = operand_of(layer)
+            operand_bytes = 0 if operand is None else operand.nbytes
+            # The first command alone converts bytes.
+            element_bytes = HALF if index or program.byte_input is None else 1
+            costs.append(
+                estimate(layer.runs, operand_bytes=operand_bytes, profile=profile, element_bytes=element_bytes)
+            )
+    return tuple(costs)
 
 
 def run_cycles(run: Run) -> int:

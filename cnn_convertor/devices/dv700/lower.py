@@ -5,10 +5,11 @@ from dataclasses import replace
 from functools import cache
 
 from cnn_convertor.devices.dv700.commands import Command, buffer_owner, is_view, origins_of
-from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
+from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked, map_layout
 from cnn_convertor.devices.dv700.memory.placement import ALIGNMENT, Placement, element_type, is_plain, place
 from cnn_convertor.devices.dv700.operators import constants_of
-from cnn_convertor.devices.dv700.program import CustomCall, Layer, Program, Run, StoredArray, Tensor
+from cnn_convertor.devices.dv700.program import Layer, Program, Run
+from cnn_convertor.devices.program import PLAIN, CustomCall, StoredArray, Tensor
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import ArraySoftmax, ChannelSlice, Concat, Custom, Input, OnCpu, Op, Reshape
@@ -33,7 +34,8 @@ def lower(
 
     @cache
     def tensor(node: str) -> Tensor:
-        return Tensor(graph.shape(node), element_type(graph, node), placement.offsets[node], is_plain(graph, node))
+        layout = PLAIN if is_plain(graph, node) else map_layout(transposed=transposed)
+        return Tensor(graph.shape(node), element_type(graph, node), placement.offsets[node], layout)
 
     layers: list[Layer] = []
     written_by: dict[str, int] = {}
@@ -80,7 +82,7 @@ def _results(original: Graph, tensors: Iterable[Tensor]) -> Iterator[tuple[str, 
     for name, output, tensor in zip(original.output_names, original.outputs, tensors, strict=True):
         shape = original.shape(output)
         is_flattened = tensor.shape.is_vector and not shape.is_vector
-        yield name, tensor._replace(shape=shape, is_plain=True) if is_flattened else tensor
+        yield name, tensor._replace(shape=shape, layout=PLAIN) if is_flattened else tensor
 
 
 def _with_weights_at(step: Command, offset: int, placement: Placement) -> tuple[tuple[Run, ...], int]:

@@ -11,12 +11,13 @@ from cnn_convertor.devices.dv700.device import Cost, Device
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, read_profile
 from cnn_convertor.devices.dv700.estimate import Estimate, change_usec, estimate
 from cnn_convertor.devices.dv700.fusion.combining import split_runs
-from cnn_convertor.devices.dv700.fusion.levels import ALLOWED, Form, Fusion
+from cnn_convertor.devices.dv700.fusion.levels import ALLOWED, Form
 from cnn_convertor.devices.dv700.memory.placement import nbytes
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.program import Layer
 from cnn_convertor.devices.dv700.rules import RULES
 from cnn_convertor.devices.intervals import Interval
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import ScaledBy
 

@@ -1,9 +1,9 @@
 """Rewrites graphs for the device, as a conversion does."""
 
 from cnn_convertor.devices.dv700.device import Device
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.legalize import legalization
 from cnn_convertor.devices.dv700.legalize.split_slopes import NO_PALETTES, PaletteTargets
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes.contract import run_passes
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from cnn_convertor.devices.dv700.commands import Command, buffer_owner
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.program import ConvolutionKind, LayerType, Pooling, PoolingKind, Run
+from cnn_convertor.devices.dv700.program import ConvolutionKind, Pooling, PoolingKind, Run
+from cnn_convertor.devices.program import LayerType
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

@@ -12,8 +12,9 @@ from cnn_convertor.devices.dv700.cpu_costs import CpuWork, cycles, estimate_on_c
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.estimate import changes, cpu_estimates
 from cnn_convertor.devices.dv700.profile import PROCESSORS, Figure
-from cnn_convertor.devices.dv700.program import ElementType, Layer, LayerType, Tensor
+from cnn_convertor.devices.dv700.program import Layer
 from cnn_convertor.devices.intervals import Interval
+from cnn_convertor.devices.program import PLAIN, ElementType, LayerType, Tensor
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Axis, Pair, Shape, Window
@@ -24,7 +25,7 @@ SWISH = ops.Unary(ops.Swish(1.0))
 
 
 def on_cpu(op: ops.Op, y: Shape, *xs: Shape) -> Layer:
-    maps = [Tensor(shape, ElementType.HALF, 0) for shape in (*xs, y)]
+    maps = [Tensor(shape, ElementType.HALF, 0, PLAIN) for shape in (*xs, y)]
     return Layer("layer", LayerType.CUSTOM, tuple(maps[:-1]), maps[-1], (Origin("net"),), cpu=op)
 
 

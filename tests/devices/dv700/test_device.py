@@ -7,8 +7,9 @@ import pytest
 
 from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.device import Cost
-from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
+from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.profiles import DV700
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

@@ -16,13 +16,12 @@ from cnn_convertor.devices.dv700.estimate import (
     palette_command_bytes,
     provenance,
 )
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.profile import Figure, Measurement
 from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.devices.dv700.weights.options import Quantization
 from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions, choose
 from cnn_convertor.devices.intervals import Interval, total
+from cnn_convertor.devices.settings import Fusion, Quantization
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node

@@ -10,15 +10,16 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from cnn_convertor.devices.dv700.commands import Command
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.memory.placement import can_be_copied
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.program import ElementType, LayerType, Program
+from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.rules import check
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
+from cnn_convertor.devices.program import ElementType, LayerType
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import Origin, UnsupportedError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

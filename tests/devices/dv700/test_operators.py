@@ -14,7 +14,7 @@ from cnn_convertor.devices.dv700.commands import layer_type
 from cnn_convertor.devices.dv700.legalize.assign_cpu import on_cpu
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.operators import OPERATORS, Executor, describe, kernel_call, words_of
-from cnn_convertor.devices.dv700.program import LayerType
+from cnn_convertor.devices.program import LayerType
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Shape

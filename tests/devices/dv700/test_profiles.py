@@ -11,9 +11,10 @@ import pytest
 
 from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
-from cnn_convertor.devices.dv700.fusion.levels import ALLOWED, Evidence, Form, Fusion
+from cnn_convertor.devices.dv700.fusion.levels import ALLOWED, Evidence, Form
 from cnn_convertor.devices.dv700.profile import Figure, Profile
 from cnn_convertor.devices.dv700.profiles import DV700, device_of
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node

@@ -12,13 +12,13 @@ import pytest
 
 from cnn_convertor.devices import dv700
 from cnn_convertor.devices.dv700.device import Breach, NodeSubject, Rule, RunsOn
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalization
 from cnn_convertor.devices.dv700.legalize.split_slopes import NO_PALETTES
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.rules import RULES, broken_rules, check
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from cnn_convertor.files.codes import entries
 from cnn_convertor.ir import ops

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from cnn_convertor.devices.dv700.commands import Command, buffer_owner, is_view, why_own_layer
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.combining import FusionRules, Path
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import Partition
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Concat, Dense, ScaledBy
 

@@ -7,11 +7,13 @@ from typing import NamedTuple, TypeAlias
 from cnn_convertor.devices.dv700.commands import is_view, joins_run, layer_type, run_of
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.forms import forms_of
-from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
+from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.fusion.tiling import RunGeometry
 from cnn_convertor.devices.dv700.fusion.ub_fit import geometry, why_alone, why_apart
 from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK
-from cnn_convertor.devices.dv700.program import LayerType, Run
+from cnn_convertor.devices.dv700.program import Run
+from cnn_convertor.devices.program import LayerType
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Add, AveragePool2d, Conv2d, Dense, MaxPool2d, PRelu, ScaledBy, Upsample
 

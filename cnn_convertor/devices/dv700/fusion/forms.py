@@ -5,12 +5,13 @@ from itertools import pairwise
 
 from cnn_convertor.devices.dv700.commands import joins_run, run_of
 from cnn_convertor.devices.dv700.device import Device
-from cnn_convertor.devices.dv700.fusion.levels import Evidence, Form, Fusion
+from cnn_convertor.devices.dv700.fusion.levels import Evidence, Form
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK
 from cnn_convertor.devices.dv700.profile import Profile
-from cnn_convertor.devices.dv700.program import ConvolutionKind, Layer, Pooling, PoolingKind, Run
+from cnn_convertor.devices.dv700.program import ConvolutionKind, Layer, Pooling, PoolingKind, Run, operand_of
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import NO_PADDING, ONE, Add, Pair, PRelu
 
@@ -135,4 +136,4 @@ def forms_of_layer(layer: Layer, limits: Limits) -> frozenset[Form]:
         branches[-1].append(run)
         if run.external:
             branches.append([])
-    return frozenset(forms_of(branches[:-1], adds=layer.operand is not None, limits=limits))
+    return frozenset(forms_of(branches[:-1], adds=operand_of(layer) is not None, limits=limits))

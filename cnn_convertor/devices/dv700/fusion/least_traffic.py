@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.device import Device
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import FusionPlanner
 from cnn_convertor.devices.dv700.memory.placement import nbytes
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir.graph import Graph
 
 

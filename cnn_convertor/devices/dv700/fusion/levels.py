@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from enum import Enum, IntEnum
 
+from cnn_convertor.devices.settings import Fusion
+
 
 class Evidence(IntEnum):
     """Why a form of command should work on silicon. A larger value is stronger evidence."""
@@ -103,18 +105,6 @@ class Form(Enum):
 
     def __init__(self, words: str, evidence: Evidence, source: str) -> None:
         self.words, self.evidence, self.source = words, evidence, source
-
-
-class Fusion(Enum):
-    """How much one command may do. The values are those of the ini file.
-
-    Batch norm, scales and activations are folded into the layers next to them at every level: that is arithmetic, not fusion.
-    """
-
-    NONE = "none"
-    PROVEN = "proven"
-    DOCUMENTED = "documented"
-    FULL = "full"
 
 
 # Whether TILED_POOL is allowed depends on the user driver and the hardware, not on the level: profiles.py.

@@ -34,8 +34,9 @@ from cnn_convertor.devices.dv700.fusion.combining import (
     slices_of_channels,
     split_runs,
 )
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
-from cnn_convertor.devices.dv700.program import LayerType, Run
+from cnn_convertor.devices.dv700.program import Run
+from cnn_convertor.devices.program import LayerType
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Add, Concat, Conv2d, Input, MaxPool2d, ScaledBy, Shape, for_channels, with_outputs
 

@@ -2,7 +2,7 @@
 
 from cnn_convertor.devices.dv700.commands import is_view
 from cnn_convertor.devices.dv700.device import Device
-from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
+from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.legalize import decompose_conv as convolutions
 from cnn_convertor.devices.dv700.legalize.assign_cpu import on_cpu, pools_on_cpu
 from cnn_convertor.devices.dv700.legalize.choose_executors import choose_executors
@@ -24,6 +24,7 @@ from cnn_convertor.devices.dv700.legalize.split_concat_pool import pool_parts
 from cnn_convertor.devices.dv700.legalize.split_slopes import PaletteTargets, split_slopes
 from cnn_convertor.devices.dv700.legalize.tile_maps import gather_taps, tile_maps
 from cnn_convertor.devices.dv700.operators import OPERATORS
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.passes import NO_BATCH_NORMS, NO_IDENTITIES
 from cnn_convertor.passes.contract import (
     Pass,

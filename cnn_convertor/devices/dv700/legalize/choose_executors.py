@@ -10,15 +10,16 @@ from typing import Final, NamedTuple
 from cnn_convertor.devices.cut import Exchange, SideCosts, grouped_sides
 from cnn_convertor.devices.dv700.commands import joins_in_place
 from cnn_convertor.devices.dv700.device import Device
-from cnn_convertor.devices.dv700.fusion.levels import Form, Fusion
+from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.legalize.assign_cpu import resized
 from cnn_convertor.devices.dv700.legalize.cpu_times import usec_on_cpu
 from cnn_convertor.devices.dv700.legalize.memory_views import reorders_dense
 from cnn_convertor.devices.dv700.legalize.packed_factors import scaled_on_device
 from cnn_convertor.devices.dv700.memory.memory_layout import same_memory
 from cnn_convertor.devices.dv700.operators import OPERATORS, Executor
-from cnn_convertor.devices.dv700.program import ElementType
 from cnn_convertor.devices.intervals import Interval, total
+from cnn_convertor.devices.program import ElementType
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Function, Op, Order

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.lower import arrays_at
-from cnn_convertor.devices.dv700.program import ElementType, Layer, LayerType, Tensor
+from cnn_convertor.devices.dv700.program import Layer
 from cnn_convertor.devices.intervals import Interval
+from cnn_convertor.devices.program import PLAIN, ElementType, LayerType, Tensor
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Op, Shape
 
 
 def usec_on_cpu(op: Op, inputs: Sequence[Shape], output: Shape, device: Device) -> Interval:
     """Microseconds of an operator that has a generated function, with maps in FP16."""
-    maps = [Tensor(shape, ElementType.HALF, 0) for shape in (*inputs, output)]
+    maps = [Tensor(shape, ElementType.HALF, 0, PLAIN) for shape in (*inputs, output)]
     constants, _ = arrays_at(ops.OnCpu(op), 0, None)
     layer = Layer("", LayerType.CUSTOM, tuple(maps[:-1]), maps[-1], (), cpu=op, constants=constants)
     usec = device.cpu_usec(layer)

@@ -7,7 +7,7 @@ from typing import Final
 
 from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK
 from cnn_convertor.devices.dv700.memory.placement import element_type, is_plain
-from cnn_convertor.devices.dv700.program import ElementType
+from cnn_convertor.devices.program import ElementType
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Order, Pair, PieceStep, Shape, Window

@@ -6,7 +6,7 @@ import numpy as np
 
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.forms import shares_run
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Axis, Concat, MaxPool2d, for_channels
 

@@ -5,9 +5,10 @@ from numpy.typing import NDArray
 
 from cnn_convertor.ir.ops import Order, Shape
 from cnn_convertor.layouts.dv700 import CHUNK, feature_map
+from cnn_convertor.layouts.layout import Layout
 from cnn_convertor.layouts.packing import pack
 
-__all__ = ["CHUNK", "LARGEST", "is_chunked", "memory_order", "same_memory"]
+__all__ = ["CHUNK", "LARGEST", "is_chunked", "map_layout", "memory_order", "same_memory"]
 
 LARGEST = 1 << 26  # elements
 _PIECE = 1 << 18  # elements of a map that are compared at a time
@@ -16,6 +17,11 @@ _PIECE = 1 << 18  # elements of a map that are compared at a time
 def is_chunked(shape: Shape) -> bool:
     """Whether the map's memory differs from plain WHC (HWC when transposed)."""
     return shape.channels > CHUNK and not shape.is_vector
+
+
+def map_layout(*, transposed: bool) -> Layout:
+    """The device's layout of maps, without a type of elements."""
+    return feature_map(transposed=transposed).of(None)
 
 
 def memory_order(shape: Shape, *, transposed: bool, order: Order = Order.CHW) -> NDArray[np.intp]:

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypedDict
 from cnn_convertor.budget import Budget
 from cnn_convertor.devices.dv700.commands import Command, buffer_owner, buffer_users, is_view, joins_in_place
 from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
-from cnn_convertor.devices.dv700.program import ElementType, LayerType
+from cnn_convertor.devices.program import ElementType, LayerType
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import ArraySoftmax, Binary, ChannelSlice, Concat, Custom, InPieces, Input, OnCpu, Unary
 from cnn_convertor.memory import NODES, Buffer, Plan, Task, grouped, plan, schedule

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Run, Weights
-from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.devices.dv700.weights.palette_report import Choice, Reason, StoredLayer
 from cnn_convertor.devices.dv700.weights.streams import BLOCK
+from cnn_convertor.devices.settings import Override, Quantization
 from cnn_convertor.errors import Origin, Problem, UnsupportedError, UsageError, assert_never, near_names
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import ONE

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from cnn_convertor.devices.dv700.fusion.boundaries import boundaries
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.program import LayerType
+from cnn_convertor.devices.program import LayerType
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node

@@ -12,11 +12,12 @@ from cnn_convertor.devices.dv700.commands import run_of
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, read_profile
 from cnn_convertor.devices.dv700.fusion.combining import split_runs
 from cnn_convertor.devices.dv700.fusion.forms import evidence_of, forms_of
-from cnn_convertor.devices.dv700.fusion.levels import ALLOWED, Evidence, Form, Fusion
+from cnn_convertor.devices.dv700.fusion.levels import ALLOWED, Evidence, Form
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node

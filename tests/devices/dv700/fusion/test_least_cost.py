@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from cnn_convertor.devices.dv700.device import Cost
 from cnn_convertor.devices.dv700.fusion.combining import FusionRules
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import FusionPlanner, Partition, partition
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.devices.dv700.rules import check
+from cnn_convertor.devices.program import LayerType
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import Problem, UnsupportedError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node

@@ -12,10 +12,10 @@ import pytest
 
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.fusion.combining import FusionRules
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import Partition, partition
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.profiles import DV700
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node

@@ -3,7 +3,7 @@
 import pytest
 
 from cnn_convertor.devices.dv700.commands import COPY
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Pair, Shape, Window

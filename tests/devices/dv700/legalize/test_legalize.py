@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.legalize import legalization
 from cnn_convertor.devices.dv700.legalize.decompose_conv import wide_padding
 from cnn_convertor.devices.dv700.legalize.split_slopes import NO_PALETTES
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.profiles import DV700
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import ModelError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.profiles import DV700
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Shape

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize import legalization
 from cnn_convertor.devices.dv700.legalize.fit_limits import refolded
@@ -20,6 +19,7 @@ from cnn_convertor.devices.dv700.legalize.split_slopes import NO_PALETTES
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.rules import broken_rules
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

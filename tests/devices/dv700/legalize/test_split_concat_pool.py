@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.legalize.split_concat_pool import pool_parts
 from cnn_convertor.devices.dv700.profiles import DV700
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

@@ -8,8 +8,8 @@ import pytest
 
 from cnn_convertor.config import Config
 from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.devices.dv700.weights.palettes import describe
+from cnn_convertor.devices.settings import Override, Quantization
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

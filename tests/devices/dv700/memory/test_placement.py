@@ -10,12 +10,12 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from cnn_convertor.devices.dv700.commands import Command, is_view
-from cnn_convertor.devices.dv700.fusion.levels import Fusion
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.memory.placement import ALIGNMENT, Placement, place, schedule_and_allocate
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.program import LayerType
 from cnn_convertor.devices.dv700.rules import check
+from cnn_convertor.devices.program import LayerType
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

@@ -14,7 +14,6 @@ from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
-from cnn_convertor.devices.dv700.weights.options import Override, Quantization
 from cnn_convertor.devices.dv700.weights.palette_report import Reason, StoredLayer
 from cnn_convertor.devices.dv700.weights.palettes import (
     QuantizationOptions,
@@ -24,6 +23,7 @@ from cnn_convertor.devices.dv700.weights.palettes import (
     describe,
     fit_weights,
 )
+from cnn_convertor.devices.settings import Override, Quantization
 from cnn_convertor.errors import Origin, UnsupportedError, UsageError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

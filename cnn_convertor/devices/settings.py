@@ -1,9 +1,21 @@
-"""Options for the storage of weights."""
+"""What users choose for an accelerator, in the words of the ini file."""
 
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import NamedTuple
 
 from cnn_convertor.errors import Origin
+
+
+class Fusion(Enum):
+    """How much one command may do. The values are those of the ini file.
+
+    Batch norm, scales and activations are folded into the layers next to them at every level: that is arithmetic, not fusion.
+    """
+
+    NONE = "none"
+    PROVEN = "proven"
+    DOCUMENTED = "documented"
+    FULL = "full"
 
 
 class Quantization(IntEnum):
