@@ -16,27 +16,24 @@ from cnn_convertor.budget import Budget
 from cnn_convertor.codegen import RenderOptions
 from cnn_convertor.config import Config
 from cnn_convertor.config.ini_file import outputs_line
-from cnn_convertor.config.request import DeviceOptions, Request
+from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.byte_input import with_byte_input, with_swapped_bytes
-from cnn_convertor.devices.dv700.commands import Command
-from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.frame_input import frame_input
-from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.legalize.split_slopes import PaletteTargets
-from cnn_convertor.devices.dv700.lower import lower
-from cnn_convertor.devices.dv700.memory.placement import MemorySchedule, schedule_and_allocate
-from cnn_convertor.devices.dv700.rules import broken_rules, check
+from cnn_convertor.devices.dv700.target import Dv700
 from cnn_convertor.devices.dv700.weights import palettes
 from cnn_convertor.devices.dv700.weights.encoding import Observer, encode_buffer
 from cnn_convertor.devices.program import Program
-from cnn_convertor.devices.settings import Fusion, Quantization
+from cnn_convertor.devices.settings import Quantization
+from cnn_convertor.devices.target import Legalized, Schedule, Step, Target
 from cnn_convertor.errors import ConvertorWarning, Origin, Problem, UnsupportedError, UsageError
 from cnn_convertor.files.replacing import Contents
 from cnn_convertor.frontends.builder import PartialGraph, in_network_order
 from cnn_convertor.frontends.subnetwork import layers_apart, part_of
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import MatMul
-from cnn_convertor.passes.contract import PassObserver, run_passes
+from cnn_convertor.passes import PASSES
+from cnn_convertor.passes.contract import Pass, PassObserver, run_passes
 from cnn_convertor.progress import Progress, counted, silent
 from cnn_convertor.samples import SAMPLES, Preparation, Samples, samples_of, shapes_of
 from cnn_convertor.workers.processes import HERE, Workers
@@ -121,7 +118,7 @@ def read(request: Request, *, with_weights: bool = True) -> PartialGraph:
 def read_whole(request: Request) -> Graph:
     """The network, as `load` gives it."""
     partial = read(request)
-    return analyze_graph(partial, request.options).require_complete() if partial.problems else partial.graph
+    return analyze_graph(partial, request.target).require_complete() if partial.problems else partial.graph
 
 
 def _check_preparation(request: Request, graph: Graph) -> None:
@@ -141,36 +138,27 @@ def _check_preparation(request: Request, graph: Graph) -> None:
         raise UsageError(problems)
 
 
-class Legalized(NamedTuple):
-    """A graph as the device would run it, and the layers of its program; no rule is checked yet.
-
-    legal: the graph before it was partitioned.
-    """
-
-    graph: Graph
-    steps: tuple[Command, ...]
-    device: Device
-    legal: Graph
+def passes_of(target: Target) -> tuple[Pass, ...]:
+    """What rewrites a network, in order: for all devices, then for this one."""
+    return (*PASSES, *target.passes)
 
 
-def legalize_graph(graph: Graph, options: DeviceOptions, observe: PassObserver | None = None) -> Legalized:
+def legalize_graph(graph: Graph, target: Target, observe: PassObserver | None = None) -> Legalized:
     """Rewrite a graph for the device. observe: is given each pass with the graph before and after."""
-    legal = run_passes(options.passes, graph, observe)
-    graph, steps = partition(legal, options.device, transposed=options.transposed, fusion=options.fusion)
-    return Legalized(graph, steps, options.device, legal)
+    return target.partition(run_passes(passes_of(target), graph, observe))
 
 
 class Analysis(NamedTuple):
     """A network on its way to a program, as far as it comes. schedule: None when problems prevent a conversion."""
 
     partial: PartialGraph
-    options: DeviceOptions
+    target: Target
     legalized: Legalized
     problems: tuple[Problem, ...]
-    schedule: MemorySchedule | None
+    schedule: Schedule | None
 
     @property
-    def steps(self) -> tuple[Command, ...]:
+    def steps(self) -> tuple[Step, ...]:
         return self.legalized.steps if self.schedule is None else self.schedule.steps
 
     def require_complete(self) -> Graph:
@@ -185,28 +173,27 @@ class Analysis(NamedTuple):
     def lowered(self, name: str) -> Program:
         """The program with FP16 weights, of a network without problems."""
         assert self.schedule is not None, "no problems, and no schedule"
-        return _lowered(self.partial.graph, name, self.legalized, self.schedule, self.options)
+        return self.target.lower(self.legalized, self.schedule, name=name, original=self.partial.graph)
 
 
 def analyze(request: Request, *, with_weights: bool = True, observe: PassObserver | None = None) -> Analysis:
     """Read a network, legalize it, and schedule it if nothing prevents a conversion. observe: of passes."""
-    return analyze_graph(read(request, with_weights=with_weights), request.options, observe)
+    return analyze_graph(read(request, with_weights=with_weights), request.target, observe)
 
 
-def analyze_graph(partial: PartialGraph, options: DeviceOptions, observe: PassObserver | None = None) -> Analysis:
+def analyze_graph(partial: PartialGraph, target: Target, observe: PassObserver | None = None) -> Analysis:
     """The same for a network that is known."""
-    legalized = legalize_graph(partial.graph, options, observe)
-    violations = find_violations(partial, legalized)
+    legalized = legalize_graph(partial.graph, target, observe)
+    violations = find_violations(partial, legalized, target)
     problems = in_network_order(partial.graph, (*partial.problems, *violations))
-    schedule = None if problems else schedule_and_allocate(legalized.graph, legalized.steps)
-    return Analysis(partial, options, legalized, problems, schedule)
+    schedule = None if problems else target.schedule(legalized)
+    return Analysis(partial, target, legalized, problems, schedule)
 
 
-def find_violations(partial: PartialGraph, legalized: Legalized) -> tuple[Problem, ...]:
+def find_violations(partial: PartialGraph, legalized: Legalized, target: Target) -> tuple[Problem, ...]:
     """The rules of the device that a network breaks, as far as it is known."""
     guessed = {origin for name in partial.guessed for origin in partial.graph[name].origins}
-    graph, steps, device, legal = legalized
-    return broken_rules(graph, steps, device, legal=legal, guessed=guessed)
+    return target.broken_rules(legalized, guessed)
 
 
 def end_of_convertible_part(analysis: Analysis) -> tuple[Problem, ...]:
@@ -226,7 +213,7 @@ def end_of_convertible_part(analysis: Analysis) -> tuple[Problem, ...]:
         if line is None:
             return ()
         part = part_of(partial, (), ends, where)
-        problems = _problems_of_part(part, analysis.options, budget)
+        problems = _problems_of_part(part, analysis.target, budget)
         if budget.is_spent:
             return ()
         if not problems:
@@ -234,9 +221,9 @@ def end_of_convertible_part(analysis: Analysis) -> tuple[Problem, ...]:
     return ()
 
 
-def _problems_of_part(part: PartialGraph, options: DeviceOptions, budget: Budget) -> tuple[Problem, ...]:
+def _problems_of_part(part: PartialGraph, target: Target, budget: Budget) -> tuple[Problem, ...]:
     """What prevents a conversion of the part, its weights included. None are packed once the budget is spent."""
-    analysis = analyze_graph(part, options)
+    analysis = analyze_graph(part, target)
     if analysis.problems:
         return analysis.problems
     try:
@@ -278,37 +265,23 @@ def _end(line: str, ends: int, rest: tuple[Origin, ...], where: Origin, kept: in
 # --- program -------------------------------------------------------------------------------------------------------------
 
 
-def plan(graph: Graph, name: str, options: DeviceOptions) -> Program:
+def plan(graph: Graph, name: str, target: Target) -> Program:
     """The program that computes the graph, with FP16 weights. Raises UnsupportedError with every rule that it breaks."""
-    legalized = legalize_graph(graph, options)
-    check(legalized.graph, legalized.steps, legalized.device, legal=legalized.legal)
-    return _lowered(graph, name, legalized, schedule_and_allocate(legalized.graph, legalized.steps), options)
-
-
-def _lowered(
-    graph: Graph, name: str, legalized: Legalized, schedule: MemorySchedule, options: DeviceOptions
-) -> Program:
-    """The program of a legal graph whose steps are in order and whose maps have places. graph: as the framework has it."""
-    return lower(
-        legalized.graph,
-        schedule.steps,
-        name=name,
-        transposed=options.transposed,
-        cpu_threads=options.cpu_threads,
-        placement=schedule.placement,
-        original=graph,
-    )
+    legalized = legalize_graph(graph, target)
+    if problems := target.broken_rules(legalized):
+        raise UnsupportedError(problems)
+    return target.lower(legalized, target.schedule(legalized), name=name, original=graph)
 
 
 class Quantized(NamedTuple):
     """A program with its weights stored as configured.
 
-    options: as the program was planned, see `quantize`.
+    target: for which the program was planned, see `quantize`.
     calibration: the effect of sample inputs on the palettes; budget: what the outputs keep, where they decided.
     """
 
     program: Program
-    options: DeviceOptions
+    target: Target
     calibration: Calibration | None = None
     budget: AccuracyBudget | None = None
 
@@ -329,15 +302,16 @@ def quantize(
     With `quantization = auto` a layer may give up the palette for which its PReLU was split off. The network is then planned
     again, with the PReLU inside that layer.
     """
-    options = request.options
+    target = request.target
+    assert isinstance(target, Dv700)
     store = bind(_quantize, graph, request, progress=progress, calibrating=calibrating, on=on)
-    first = store(options, planned or plan(graph, request.name, options))
+    first = store(target, planned or plan(graph, request.name, target))
     split = palettes.split_layers(first.program)
     if request.weights.quantization is not Quantization.AUTO or all(split.values()):
         return first
     targets = PaletteTargets(False, frozenset(layer for layer, palette in split.items() if palette))
-    options = options._replace(palettes=targets)
-    again = store(options, plan(graph, request.name, options))
+    target = target._replace(palettes=targets)
+    again = store(target, plan(graph, request.name, target))
     if first.budget is None or again.budget is None:
         return again
     return again._replace(budget=again.budget._replace(with_all=first.budget.with_all))
@@ -346,7 +320,7 @@ def quantize(
 def _quantize(
     graph: Graph,
     request: Request,
-    options: DeviceOptions,
+    target: Dv700,
     planned: Program,
     *,
     progress: Progress,
@@ -354,20 +328,20 @@ def _quantize(
     on: Workers,
 ) -> Quantized:
     """Store the weights of a planned program."""
-    sqnr, device = request.output_sqnr, options.device
+    sqnr, device = request.output_sqnr, target.device
     program = palettes.choose(planned, request.weights, bind(progress, "palettes"))
     program = with_input(program, request.preparation)
     finish = with_swapped_bytes if request.preparation.swaps else lambda program: program
     calibrates = request.calibrate is not None or calibrating is not None
     if not calibrates and sqnr is None:
-        return Quantized(finish(program), options)
+        return Quantized(finish(program), target)
     samples, calibration, budget = calibrating or calibration_samples(graph, request), None, None
     if calibrates:
         # Here, as most conversions do without.
         from cnn_convertor.palettes.calibration import calibrate, fitting_and_judging
 
         progress("calibrate", 0, 1)
-        unfused = plan(graph, request.name, options._replace(fusion=Fusion.NONE))
+        unfused = plan(graph, request.name, target.unfused)
         all_stay = sqnr is None
         if calibrated := calibrate(
             graph, program, samples, unfused=unfused, device=device, all_stay=all_stay, progress=progress, on=on
@@ -379,7 +353,7 @@ def _quantize(
         from cnn_convertor.palettes.output_budget import keep_outputs  # here, as most conversions do without
 
         program, budget = keep_outputs(graph, program, samples, sqnr=sqnr, device=device, progress=progress)
-    return Quantized(finish(program), options, calibration, budget)
+    return Quantized(finish(program), target, calibration, budget)
 
 
 def with_input(program: Program, preparation: Preparation) -> Program:
@@ -413,7 +387,7 @@ def render(
 
 def render_options(program: Program, request: Request) -> RenderOptions:
     """The texts to write, with the frame of a camera where the device can draw the input."""
-    written, device = request.preparation.as_written, request.options.device
+    written, device = request.preparation.as_written, request.target.device
     frame = frame_input(program, device, written.of_every_byte) if written.is_given else None
     return replace(request.rendering, frame=frame)
 
@@ -424,7 +398,7 @@ def _selftest(graph: Graph, program: Program, request: Request) -> Mapping[str, 
 
     model = request.rendering.model
     low, high = request.preparation.range
-    test = selftest.record(graph, program, low=low, high=high, device=request.options.device)
+    test = selftest.record(graph, program, low=low, high=high, device=request.target.device)
     return codegen.render_selftest(program, model=model, levels=test.levels, outputs=test.outputs)
 
 

@@ -85,7 +85,7 @@ def verify_board(
     with temporary_folder() as scratch:
         progress("compile", 0, 1)
         emitted: dict[str, Contents] = network_files(program, request)
-        network = install(graph, program, emitted, scratch, sources=sources, device=request.options.device)
+        network = install(graph, program, emitted, scratch, sources=sources, device=request.target.device)
         hashes = {name: sha256_of(scratch / name) for name in emitted}
         if network_hash(hashes) != results.network:
             hint = "give the --calibrate and the device that the kit was made with, or make the kit again"
@@ -100,11 +100,12 @@ def verify_board(
 def _compared(
     request: Request, network: EmulatedNetwork, samples: Samples, results: BoardResults, min_sqnr: float
 ) -> BoardVerification:
-    program = network.program
+    program, profile = network.program, request.hardware
+    assert isinstance(profile, Profile)
     sides = run_both(request.model, network, samples)
     follows = network.run(samples.inputs, layers=True, replaced=given_memory(program, results.memory))
     board = Outputs(outputs_of(program, results.outputs, network.shapes), results.maps(program))
-    layers = _layers(program, board.layers, follows, results, request.profile)
+    layers = _layers(program, board.layers, follows, results, profile)
     on_board = sides._replace(device=board)
     layers = _beside_framework(layers, on_board, sides)
     modelled = [made.modelled for made, layer in zip(layers, program.layers, strict=True) if layer.runs]
@@ -122,9 +123,7 @@ def _compared(
         cpu_usec=results.cpu_usec,
         between_usec=results.between_usec,
         functions=function_times(program, [layer.usec for layer in in_program_order(program, results.layers)]),
-        cache_bytes_per_second=cache_rate(
-            changes(program, request.profile).pairs, program.io_bytes, results.between_usec
-        ),
+        cache_bytes_per_second=cache_rate(changes(program, profile).pairs, program.io_bytes, results.between_usec),
         modelled=Modelled(
             total(one.usec for one in modelled), sum(one.cycles for one in modelled), sum(one.bytes for one in modelled)
         ),

@@ -110,11 +110,12 @@ def passes(console: Console, ini: Path, until: str | None, **device: Any) -> Non
     lines with + after it. -v also shows the passes that change nothing, why each has its place, and what each requires and
     ensures.
     """
-    from cnn_convertor.config.request import DeviceOptions
+    from cnn_convertor.config.request import Request
     from cnn_convertor.conversion.inspection import list_passes
+    from cnn_convertor.pipeline import passes_of
 
     config = Config.of(ini, **device)
-    names = [each.name for each in DeviceOptions.of(config).passes]
+    names = [each.name for each in passes_of(Request.of(config).target)]
     if until is not None and until not in names:
         problem = f'there is no pass "{until}"{did_you_mean(until, names)}'
         raise UsageError.of("DV100", problem, hint=f"the passes are {', '.join(names)}")

@@ -13,8 +13,8 @@ from cnn_convertor.config.ini_file import IniFile, is_model
 from cnn_convertor.config.keys import KEYS
 from cnn_convertor.config.kinds import LONGEST_NAME
 from cnn_convertor.config.python_values import field_value
-from cnn_convertor.devices.dv700.profile import Profile
-from cnn_convertor.devices.settings import Override, Quantization
+from cnn_convertor.devices.settings import Fusion, Override, Quantization, Settings
+from cnn_convertor.devices.target import Hardware
 from cnn_convertor.errors import Origin, Problem, UsageError, did_you_mean, warn
 from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.frontend import Frontend, Model, ReadOptions
@@ -59,7 +59,7 @@ class Config:
     report: bool = _DEFAULTS["report"]
     selftest: bool = _DEFAULTS["selftest"]
     python_module: str = _DEFAULTS["python_module"]
-    device: Profile = _DEFAULTS["device"]
+    device: Hardware = _DEFAULTS["device"]
     fusion: str = _DEFAULTS["fusion"]
     softmax: str = _DEFAULTS["softmax"]
     verbose: bool = _DEFAULTS["verbose"]
@@ -91,7 +91,7 @@ class Config:
         values["calibrate"] = None if self.calibrate is None else Path(self.calibrate)
         for name, value in values.items():
             object.__setattr__(self, name, value)
-        assert self.profile
+        assert self.hardware
         if contradictions := tuple(self._contradictions(where)):
             raise UsageError(contradictions)
 
@@ -130,7 +130,19 @@ class Config:
         return self.output_folder / self.name
 
     @property
-    def profile(self) -> Profile:
+    def settings(self) -> Settings:
+        """How the network is to run on the device."""
+        return Settings(
+            Fusion(self.fusion),
+            self.transpose_weight,
+            self.softmax,
+            Quantization(self.quantization),
+            self.overrides,
+            int(self.cpu_threads),
+        )
+
+    @property
+    def hardware(self) -> Hardware:
         """The device, with the sizes of the command line."""
         return self.device.overridden(max_kernel_size=self.max_kernel_size, ub_size=self.ub_size)
 

@@ -30,7 +30,7 @@ from cnn_convertor.config.kinds import (
     THREADS,
     Kind,
 )
-from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE
+from cnn_convertor.devices.registry import DEFAULT_DEVICE
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.frontends import FRONTENDS
 

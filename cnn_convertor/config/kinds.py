@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 # `--help` imports all of these; without numpy, which takes long.
-from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
+from cnn_convertor.devices.registry import NAMES, read_hardware
 from cnn_convertor.devices.settings import Fusion, Quantization
 from cnn_convertor.errors import UsageError, near_file
 from cnn_convertor.escaping import CPP_KEYWORDS
@@ -240,7 +240,7 @@ CHANNEL_ORDER = Kind("RGB or BGR", _channel_order)
 INPUT_TYPES = {"fp16": "", "u8": "", "u8_rgb": "RGB", "u8_bgr": "BGR"}  # the order of channels that each demands
 INPUT_TYPE = Kind("fp16, u8, u8_rgb or u8_bgr", _input_type)
 FUSION = Kind("proven, documented, full or none", _fusion)
-DEVICE = Kind(f"{', '.join(NAMES)}, or a .toml or .json file", read_profile)
+DEVICE = Kind(f"{', '.join(NAMES)}, or a .toml or .json file", read_hardware)
 THREADS = Kind(f"auto, or a number of threads from 1 to {MOST_THREADS}", _threads)
 SOFTMAX = Kind("cpu or sdk", _softmax)
 STAGES = Kind("names of stages, each once, separated by commas", _layer_names)

@@ -12,7 +12,7 @@ from typing import Final
 from cnn_convertor.config.ini_file import respelling
 from cnn_convertor.config.keys import Key
 from cnn_convertor.config.kinds import FILE, FOLDER, LAYER_NAMES, MODEL, STAGES
-from cnn_convertor.devices.dv700.profile import Profile
+from cnn_convertor.devices.registry import is_hardware
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.frontends.frontend import Frontend
 
@@ -25,7 +25,7 @@ def field_value(key: Key, value: object, where: Origin) -> object:
 
     Raises UsageError for a value that the key cannot have, TypeError for one of a type that no key has.
     """
-    if value is None or isinstance(value, Profile | Frontend | Enum):
+    if value is None or isinstance(value, Frontend | Enum) or is_hardware(value):
         return value  # not given, or what parsing gives
     if key.kind in _PATHS and isinstance(value, str | os.PathLike):
         if os.fspath(value).startswith("~"):

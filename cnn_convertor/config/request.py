@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,51 +13,16 @@ from numpy.typing import ArrayLike
 from cnn_convertor.codegen import RenderOptions
 from cnn_convertor.config.config import Config
 from cnn_convertor.config.kinds import INPUT_TYPES
-from cnn_convertor.devices.dv700.device import Device
-from cnn_convertor.devices.dv700.legalize import legalization
-from cnn_convertor.devices.dv700.legalize.split_slopes import NO_PALETTES, PaletteTargets
-from cnn_convertor.devices.dv700.profile import Profile
-from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions
-from cnn_convertor.devices.settings import Fusion, Quantization
+from cnn_convertor.devices.registry import target_of
+from cnn_convertor.devices.settings import Quantization
+from cnn_convertor.devices.target import Hardware, Target
 from cnn_convertor.errors import Origin, Problem, warn
 from cnn_convertor.frontends.frontend import Model
-from cnn_convertor.passes import PASSES
-from cnn_convertor.passes.contract import Pass
 from cnn_convertor.samples import BRIGHTEST, Preparation
 
 _FARTHEST: Final = 1.5 * BRIGHTEST  # from 0 that networks take pixels
 _LARGEST_SCALE: Final = 20  # of pixels from 0 to 1: std = 0.05
-
-
-class DeviceOptions(NamedTuple):
-    """The device, and how a network is to run on it."""
-
-    device: Device
-    fusion: Fusion
-    transposed: bool
-    uses_sdk_softmax: bool = False
-    palettes: PaletteTargets = NO_PALETTES
-    cpu_threads: int = 1  # 0: as many as there are cores
-
-    @staticmethod
-    def of(config: Config) -> DeviceOptions:
-        everywhere = config.quantization in (Quantization.PALETTE, Quantization.AUTO)
-        exceptions = frozenset(override.layer for override in config.overrides if override.palette != everywhere)
-        return DeviceOptions(
-            device_of(config.profile),
-            Fusion(config.fusion),
-            config.transpose_weight,
-            config.softmax == "sdk",
-            PaletteTargets(everywhere, exceptions),
-            int(config.cpu_threads),
-        )
-
-    @property
-    def passes(self) -> tuple[Pass, ...]:
-        """What rewrites a network, in order: for all devices, then for this one."""
-        device, fusion, transposed, uses_sdk_softmax, palettes, _ = self
-        return *PASSES, *legalization(device, fusion, transposed, uses_sdk_softmax, palettes)
 
 
 def preparation_of(config: Config) -> Preparation:
@@ -106,7 +71,7 @@ class Request:
     """One network to convert. Each stage takes its own part.
 
     name: of the network. model: to read; lines: where keys are configured.
-    options: how it runs on the device; profile: the device's figures.
+    target: the device, set up for it; hardware: the device's figures.
     weights: how they are stored; calibrate: sample inputs for palettes; output_sqnr: dB that every output is to keep, or None.
     preparation: of images. rendering: the texts to write, without the frame of a camera, which depends on the program.
     selftest, report: whether to write them. folder: for the outputs.
@@ -115,8 +80,8 @@ class Request:
     name: str
     model: Model
     lines: Mapping[str, Origin]
-    options: DeviceOptions
-    profile: Profile
+    target: Target
+    hardware: Hardware
     weights: QuantizationOptions
     calibrate: Path | None
     output_sqnr: float | None
@@ -135,8 +100,8 @@ class Request:
             name=config.name,
             model=config.model,
             lines=config.lines,
-            options=DeviceOptions.of(config),
-            profile=config.profile,
+            target=target_of(config.hardware, config.settings),
+            hardware=config.hardware,
             weights=QuantizationOptions(
                 Quantization(config.quantization),
                 config.quantization_threshold if sqnr is None else None,

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from cnn_convertor.config import Config, is_model
-from cnn_convertor.config.request import DeviceOptions, Request
+from cnn_convertor.config.request import Request
 from cnn_convertor.errors import ModelError, Problem, UnsupportedError, captured_warnings
 from cnn_convertor.files.codec import as_text, to_values
 from cnn_convertor.frontends.unsupported_formats import explain
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes.contract import Pass, run_passes
-from cnn_convertor.pipeline import Analysis, analyze, load, with_input
+from cnn_convertor.pipeline import Analysis, analyze, load, passes_of, with_input
 from cnn_convertor.report.collecting import Findings, message_of, outline, report_of
 from cnn_convertor.report.values import SCHEMA, PassChange, Report
 from cnn_convertor.report.whole import PassRecorder, with_analysis
@@ -88,7 +88,7 @@ def list_passes(config: Config, until: str | None = None) -> PassListing:
 
     Raises ConvertorError for a network that cannot be read.
     """
-    passes = DeviceOptions.of(config).passes
+    passes = passes_of(Request.of(config).target)
     if until is not None:
         passes = passes[: [each.name for each in passes].index(until) + 1]
     recorder = PassRecorder()

@@ -40,7 +40,7 @@ class Tensor(NamedTuple):
         return self.shape.size * self.type.value
 
 
-class Run(Protocol):
+class DevicePass(Protocol):
     """One pass of the device: what of it the rest of the package reads. origins: the layers that it computes."""
 
     @property
@@ -57,7 +57,7 @@ class Run(Protocol):
         """What it reads from the weight buffer, with its `nbytes`; None without."""
 
 
-R_co = TypeVar("R_co", bound=Run, covariant=True)
+R_co = TypeVar("R_co", bound=DevicePass, covariant=True)
 W_co = TypeVar("W_co", covariant=True)
 
 

@@ -32,3 +32,14 @@ class Override(NamedTuple):
     layer: str
     palette: bool
     where: Origin
+
+
+class Settings(NamedTuple):
+    """What the user chooses for one network. transposed: transpose_weight. cpu_threads: 0: as many as there are cores."""
+
+    fusion: Fusion
+    transposed: bool
+    softmax: str
+    quantization: Quantization
+    overrides: tuple[Override, ...]
+    cpu_threads: int

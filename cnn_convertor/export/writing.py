@@ -114,7 +114,7 @@ def _outputs(
     """Output name -> (H, W, C), computed on the emulated device."""
     with temporary_folder() as folder:
         program = quantize(graph, request, progress).program
-        network = install_data(graph, program, folder, sources=sources, device=request.options.device)
+        network = install_data(graph, program, folder, sources=sources, device=request.target.device)
         progress("run", 0, 1)
         results = network.run({name: values[np.newaxis] for name, values in inputs.items()}).outputs
     return {name: values[0] for name, values in zip(network.graph.outputs, results, strict=True)}

@@ -43,7 +43,8 @@ def report_of(
     budget: budgets.AccuracyBudget | None = None,
 ) -> values.Report:
     """What a conversion knows."""
-    profile = request.profile
+    profile = request.hardware
+    assert isinstance(profile, Profile)
     return replace(
         outline(request),
         network=program.name,
@@ -66,14 +67,15 @@ def report_of(
 
 def outline(request: Request) -> values.Report:
     """What is known of a network that was not read."""
-    options, preparation = request.options, request.preparation
+    profile, target, preparation = request.hardware, request.target, request.preparation
+    assert isinstance(profile, Profile)
     return values.Report(
         schema=values.SCHEMA,
         convertor=__version__,
         network=request.name,
         file=request.rendering.model,
         framework=request.model.frontend.title,
-        device=_device(request.profile, fusion=options.fusion.value, transposed=options.transposed),
+        device=_device(profile, fusion=target.fusion.value, transposed=target.transposed),
         preprocessing=values.Preprocessing(preparation.channel_order, preparation.mean, preparation.scale),
     )
 

@@ -7,13 +7,9 @@ from enum import Enum
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from cnn_convertor.devices.dv700.commands import Command
-from cnn_convertor.devices.dv700.device import Device
-from cnn_convertor.devices.dv700.fusion.boundaries import Boundary, boundaries
-from cnn_convertor.devices.dv700.fusion.partition import Partition
 from cnn_convertor.devices.dv700.operators import describe
 from cnn_convertor.devices.program import LayerType
-from cnn_convertor.devices.settings import Fusion
+from cnn_convertor.devices.target import Boundary, Legalized, Step, Target
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.frontends.builder import PartialGraph
 from cnn_convertor.ir.graph import Graph, Node
@@ -36,24 +32,24 @@ class Runs(Enum):
 ON_DEVICE: Final = frozenset({Runs.DEVICE, Runs.REWRITTEN, Runs.BOTH})
 
 
-def boundaries_of(graph: Graph, steps: Sequence[Command], device: Device, fusion: Fusion) -> tuple[Boundary, ...]:
+def boundaries_of(legalized: Legalized, target: Target) -> tuple[Boundary, ...]:
     """The boundaries of commands and their reasons, with the names of the framework's layers."""
 
     def layer(name: str) -> str:
-        where = graph[name].where
+        where = legalized.graph[name].where
         return name if where is None else where.layer
 
-    pairs = boundaries(Partition(graph, tuple(steps)), fusion, device)
+    pairs = target.boundaries(legalized)
     named = (Boundary(layer(b.before), layer(b.after), b.reason) for b in pairs)
     return tuple(dict.fromkeys(b for b in named if b.before != b.after))
 
 
-def work_of(partial_graph: PartialGraph, steps: Sequence[Command]) -> dict[int, Command]:
+def work_of(partial_graph: PartialGraph, steps: Sequence[Step]) -> dict[int, Step]:
     """The steps that compute layers of the network, by their numbers."""
     return {number: step for number, step in enumerate(steps) if not _is_for_placeholders(partial_graph, step)}
 
 
-def _is_for_placeholders(partial_graph: PartialGraph, step: Command) -> bool:
+def _is_for_placeholders(partial_graph: PartialGraph, step: Step) -> bool:
     """Whether a step exists only because a layer that cannot be read was cut out."""
     unread = {origin for name in partial_graph.placeholders for origin in partial_graph.graph[name].origins}
     is_given_away = step.type is LayerType.FLATTEN and partial_graph.cut.issuperset(step.reads)
@@ -67,11 +63,11 @@ class _ExecutedNode(NamedTuple):
     """A node that a step runs, and the step's number."""
 
     number: int
-    step: Command
+    step: Step
     node: Node
 
 
-def rows(partial_graph: PartialGraph, work: Mapping[int, Command], problems: Sequence[Problem]) -> Iterator[ModelLayer]:
+def rows(partial_graph: PartialGraph, work: Mapping[int, Step], problems: Sequence[Problem]) -> Iterator[ModelLayer]:
     """One row for each layer of the network, in its order."""
     graph = partial_graph.graph
     layers: dict[Origin, list[Node]] = {}

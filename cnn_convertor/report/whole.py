@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from cnn_convertor.devices.dv700.fusion.boundaries import Boundary
-from cnn_convertor.devices.dv700.fusion.least_traffic import map_traffic
 from cnn_convertor.devices.program import Program
+from cnn_convertor.devices.target import Boundary
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes.contract import Pass
 from cnn_convertor.passes.normalization import input_normalizations
@@ -36,9 +35,9 @@ class ReportRecorder(NamedTuple):
 
 def whole_report(report: Report, analysis: Analysis, quantized: Quantized, recorder: ReportRecorder) -> Report:
     """The report of a program with all that takes time: where layers run, what the passes do, how large weights are."""
-    if quantized.options != analysis.options:  # the palettes decided otherwise than planned
+    if quantized.target != analysis.target:  # the palettes decided otherwise than planned
         recorder = recorder._replace(passes=PassRecorder())
-        analysis = analyze_graph(analysis.partial, quantized.options, recorder.passes)
+        analysis = analyze_graph(analysis.partial, quantized.target, recorder.passes)
     sized = with_magnitudes(with_analysis(report, analysis), quantized.program, recorder.magnitudes)
     return replace(sized, passes=recorder.passes.passes(analysis.legalized.graph))
 
@@ -55,10 +54,9 @@ def with_analysis(report: Report, analysis: Analysis) -> Report:
     if analysis.problems:
         return report
     assert report.work is not None, "just counted"
-    graph, made, device, legal = analysis.legalized
-    moved, least = map_traffic(legal, graph, made, fusion=analysis.options.fusion, device=device)
+    moved, least = analysis.target.map_traffic(analysis.legalized)
     report = replace(report, work=report.work._replace(map_bytes=moved, least_map_bytes=least))
-    return with_boundaries(report, boundaries_of(*analysis.legalized[:3], analysis.options.fusion))
+    return with_boundaries(report, boundaries_of(analysis.legalized, analysis.target))
 
 
 def _work(report: Report, executors: Sequence[str]) -> values.Work:

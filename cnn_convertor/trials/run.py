@@ -41,7 +41,7 @@ def prepare(
 def _install(
     graph: Graph, program: Program, request: Request, folder: Path, sources: Sequence[Path]
 ) -> EmulatedNetwork:
-    return install(graph, program, _emitted(program, request), folder, sources=sources, device=request.options.device)
+    return install(graph, program, _emitted(program, request), folder, sources=sources, device=request.target.device)
 
 
 def _emitted(program: Program, request: Request) -> dict[str, Contents]:
@@ -55,7 +55,7 @@ def _from_disk(graph: Graph, program: Program, request: Request, sources: Sequen
         raise ConvertorError.of(
             "DV718", f"missing files: {', '.join(missing)}", Origin(str(request.folder)), codes.hint("DV718")
         )
-    return installed(graph, program, request.folder, sources=sources, device=request.options.device)
+    return installed(graph, program, request.folder, sources=sources, device=request.target.device)
 
 
 class Compiled(NamedTuple):

@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from cnn_convertor.config import Config
-from cnn_convertor.config.request import DeviceOptions, Request
+from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.checking import Difference, what_runs
 from cnn_convertor.devices.dv700.weights.palettes import decoded, has_palettes, with_weights_of, without_palettes
 from cnn_convertor.devices.program import Program
-from cnn_convertor.devices.settings import Fusion
+from cnn_convertor.devices.target import Target
 from cnn_convertor.emulation.feature_maps import Maps, Outputs
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.variants import variants_of
@@ -63,11 +63,11 @@ _LEAST_OF_INTEGERS: Final = 10.0  # the same where the framework rounds to integ
 class _Trial(NamedTuple):
     """A network that has run.
 
-    options: how its program was planned. loaded: loads other programs of the graph as data. on: where the samples run.
+    target: for which its program was planned. loaded: loads other programs of the graph as data. on: where the samples run.
     """
 
     request: Request
-    options: DeviceOptions
+    target: Target
     samples: Samples
     sides: BothSides
     loaded: Load
@@ -77,8 +77,8 @@ class _Trial(NamedTuple):
     def program(self) -> Program:
         return self.sides.program
 
-    def plan(self, options: DeviceOptions) -> Program:
-        return plan(self.sides.graph, self.request.name, options)
+    def plan(self, target: Target) -> Program:
+        return plan(self.sides.graph, self.request.name, target)
 
     def run(self, network: EmulatedNetwork) -> BothSides:
         """The results of the same network with other weights. The framework's unpoolings follow the maxima of those."""
@@ -132,7 +132,7 @@ def verify(
             warn_of_other_files(request, quantized, files)
         with _explained_by(stale):
             sides = run_both(request.model, network, test_samples, on, progress)
-        trial = _Trial(request, quantized.options, test_samples, sides, load, on)
+        trial = _Trial(request, quantized.target, test_samples, sides, load, on)
         progress("compare", 0, 1)
         result = replace(
             _judged(trial, min_sqnr, progress),
@@ -205,7 +205,7 @@ def _judged(trial: _Trial, min_sqnr: float | None, progress: Progress) -> Verifi
         inputs=samples.source,
         samples=samples.count,
         palette=palette,
-        transposed=request.options.transposed,
+        transposed=request.target.transposed,
         min_sqnr=MIN_SQNR[palette] if min_sqnr is None else min_sqnr,
         outputs=outputs,
         beside=beside(sides, fp16, outputs, fp16_outputs) if palette else (),
@@ -309,12 +309,12 @@ def _if_calibrated(trial: _Trial, seed: int, progress: Progress) -> IfCalibrated
 def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribute: bool) -> Verification:
     """The verification with its layers. unfused: also those that fusion keeps out of memory."""
     compared, jump = compare_layers(trial.sides, palette=result.palette)
-    options, sides = trial.options, trial.sides
+    target, sides = trial.target, trial.sides
     if unfused:
-        unfused_options = options._replace(fusion=Fusion.NONE)
-        program = with_weights_of(trial.plan(unfused_options), trial.program)
+        unfused_target = target.unfused
+        program = with_weights_of(trial.plan(unfused_target), trial.program)
         if len(program.layers) > len(trial.program.layers):
-            options, network = unfused_options, trial.loaded(program)
+            target, network = unfused_target, trial.loaded(program)
             device = network.run(first_samples(trial.samples.inputs), layers=True)
             sides = BothSides(network, device, sides.reference)
             more, its_jump = compare_layers(sides, palette=result.palette, unfused=True)
@@ -326,7 +326,7 @@ def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribut
         result = replace(result, unjudged=(*result.unjudged, *_layers_without_a_map(sides.network, result, compared)))
     if attribute:
         fp16 = trial.loaded(without_palettes(sides.program)) if result.palette else sides.network
-        mirrored = trial.loaded(trial.plan(options._replace(transposed=not options.transposed)))
+        mirrored = trial.loaded(trial.plan(target.mirrored))
         causing = {Cause.MAPS: (fp16, False), Cause.ARITHMETIC: (mirrored, True)}
         palettes = {each.layer: each.sqnr for each in result.sensitivity}
         causes = causes_of(fp16, causing, trial.samples.inputs, sides.reference, palettes)

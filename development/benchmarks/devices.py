@@ -38,7 +38,7 @@ def rows(name: str) -> Iterator[str]:
                 request = Request.of(way)
                 start = f"| {name} | {device} | {fusion.value} |"
                 try:
-                    program = plan(graph, name, request.options)
+                    program = plan(graph, name, request.target)
                 except ConvertorError as error:
                     yield f"{start} refused: {', '.join(dict.fromkeys(p.code for p in error.problems))} | | | | |"
                     continue

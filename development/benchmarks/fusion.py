@@ -51,7 +51,7 @@ def reports(name: str) -> dict[Fusion, Report]:
         config = replace(Config.read(zoo.build(name, Path(folder))), quantization=False, transpose_weight=True)
         partial = read(Request.of(config))
         requests = {fusion: Request.of(replace(config, fusion=fusion.value)) for fusion in Fusion}
-        return {fusion: _report(analyze_graph(partial, way.options), way) for fusion, way in requests.items()}
+        return {fusion: _report(analyze_graph(partial, way.target), way) for fusion, way in requests.items()}
 
 
 def _report(analysis: Analysis, request: Request) -> Report:

@@ -19,9 +19,9 @@ from typing import NamedTuple
 import click
 
 from cnn_convertor.config import Config
-from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.memory.placement import ALIGNMENT, homes_of, nbytes, schedule_and_allocate
+from cnn_convertor.devices.dv700.target import Dv700
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.memory import Buffer, Plan, plan, table
 from cnn_convertor.pipeline import legalize_graph, load
@@ -49,7 +49,7 @@ def of_network(name: str) -> Row:
     """The plan of a network's maps, with the schedule that it comes from."""
     with tempfile.TemporaryDirectory() as folder:
         config = Config.read(next(Path(name).glob("*.ini"), None) or zoo.build(name, Path(folder)))
-        graph, steps, *_ = legalize_graph(load(config), DeviceOptions.of(config))
+        _, graph, steps = legalize_graph(load(config), Dv700.of(config.hardware, config.settings))
         start = time.process_time()
         made = schedule_and_allocate(graph, steps).placement.plan
         return Row(made, time.process_time() - start, _with_whole_concatenations(graph, steps).size)

@@ -24,10 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.config import Config
-from cnn_convertor.config.request import DeviceOptions, Request, preparation_of
+from cnn_convertor.config.request import Request, preparation_of
 from cnn_convertor.conversion.convert import convert
 from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.program import Program, Weights
+from cnn_convertor.devices.dv700.target import Dv700
 from cnn_convertor.devices.dv700.weights.palettes import count
 from cnn_convertor.devices.settings import Quantization
 from cnn_convertor.errors import ConvertorError, ConvertorWarning
@@ -77,7 +78,7 @@ def programs(models: Sequence[str], folder: Path) -> Iterator[tuple[str, Program
     """Every model that can be converted."""
     for name, config in configs(models, None, folder):
         with told_if_refused(name):
-            yield name, plan(load(config), config.name, DeviceOptions.of(config))
+            yield name, plan(load(config), config.name, Dv700.of(config.hardware, config.settings))
 
 
 @contextmanager
@@ -266,7 +267,7 @@ def _calibrated(config: Config, folder: Path, samples: int, compared: int, seed:
     palettes = replace(config, quantization=Quantization.PALETTE)
     requests = map(Request.of, (config.in_fp16, palettes, replace(palettes, calibrate=folder / "samples.npz")))
     networks = [
-        install_data(graph, quantize(graph, request).program, folder / f"{i}", device=request.options.device)
+        install_data(graph, quantize(graph, request).program, folder / f"{i}", device=request.target.device)
         for i, request in enumerate(requests)
     ]
     (improvements,) = compare_outputs(networks[0], networks[1:], others)

@@ -24,7 +24,7 @@ from cnn_convertor.cli.overview import report_on
 from cnn_convertor.cli.reports import earlier_report
 from cnn_convertor.cli.tables import differences as table_of_differences
 from cnn_convertor.config import Config
-from cnn_convertor.config.request import DeviceOptions
+from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.cache import Cache
 from cnn_convertor.conversion.checking import differences_of
 from cnn_convertor.conversion.convert import convert
@@ -228,8 +228,8 @@ def hdf5_file(data: bytes) -> None:
 
 def _legalized(partial: PartialGraph) -> None:
     """Raise what the device refuses, as far as the network is known: what `inspect` shows."""
-    target = DeviceOptions.of(_config())
-    partial.require_complete(find_violations(partial, legalize_graph(partial.graph, target)))
+    target = Request.of(_config()).target
+    partial.require_complete(find_violations(partial, legalize_graph(partial.graph, target), target))
 
 
 @cache
@@ -290,7 +290,7 @@ def onnx_to_files(data: bytes) -> None:
 def ini(data: bytes) -> None:
     _prepare_for_ini()
     config = Config.read(saved(data, "net.ini"))
-    assert config.model and config.profile
+    assert config.model and config.hardware
 
 
 @cache

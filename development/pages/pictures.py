@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from cnn_convertor.cli import main
 from cnn_convertor.config import Config
-from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.estimate import estimates
 from cnn_convertor.devices.dv700.fusion.tiling import ConvGeometry, tile_bytes, tiles, unified_buffer_need
 from cnn_convertor.devices.dv700.fusion.ub_fit import geometry
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Layer, Program, Run
+from cnn_convertor.devices.dv700.target import Dv700
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.frontends import FRONTENDS
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
@@ -110,7 +109,7 @@ def googlenet() -> Mapping[Fusion, Program]:
     with tempfile.TemporaryDirectory() as folder:
         config = Config.read(zoo.build("caffe_googlenet_without_lrn", Path(folder)))
         graph = load(config)
-        target = DeviceOptions.of(replace(config, transpose_weight=True))
+        target = Dv700.of(config.hardware, config.settings)._replace(transposed=True)
         return {
             level: plan(graph, config.name, target._replace(fusion=level)) for level in (Fusion.NONE, Fusion.DOCUMENTED)
         }

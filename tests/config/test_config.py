@@ -11,10 +11,10 @@ from cnn_convertor.config import KEYS, LONGEST_NAME, SECTIONS, Config
 from cnn_convertor.config.keys import Key
 from cnn_convertor.config.kinds import FLAG
 from cnn_convertor.config.python_values import field_value
-from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700 import device_file
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.target import Dv700
 from cnn_convertor.devices.settings import Quantization
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.frontends.caffe import CAFFE
@@ -103,16 +103,16 @@ def test_every_field_has_a_key_or_an_option() -> None:
 
 def test_the_device_has_one_default_size(folder: Path) -> None:
     config, limits = read(folder, SMALLEST), Limits()
-    assert config.profile.limits == limits
+    assert Dv700.of(config.hardware, config.settings).device.limits == limits
 
 
 def test_a_device_of_the_command_line_wins_over_the_ini_file(folder: Path) -> None:
     (folder / "ours.toml").write_text("[device]\nub_size = 4096\n")
     text = f"{SMALLEST}[OPTIONAL]\ndevice = ours.toml\n"
-    assert read(folder, text).profile.limits.ub_size == 4096
+    assert read(folder, text).hardware.figures["ub_size"].value == 4096
     (folder / "net.ini").write_text(text)
-    assert Config.read(folder / "net.ini", device="zia-c2").profile.limits.ub_size == 524_288
-    assert Config.read(folder / "net.ini", device=None, ub_size=8192).profile.limits.ub_size == 8192
+    assert Config.read(folder / "net.ini", device="zia-c2").hardware.figures["ub_size"].value == 524_288
+    assert Config.read(folder / "net.ini", device=None, ub_size=8192).hardware.figures["ub_size"].value == 8192
 
 
 def test_an_unknown_device_is_named(folder: Path) -> None:
@@ -496,4 +496,4 @@ def test_every_documented_value_is_read_and_read_again(key: Key, folder: Path) -
 
 def test_as_many_threads_as_cores_is_a_setting_of_the_ini_file(folder: Path) -> None:
     config = read(folder, SMALLEST + "cpu_threads = auto\n")
-    assert DeviceOptions.of(replace(config, report=True)).cpu_threads == 0
+    assert replace(config, report=True).settings.cpu_threads == 0

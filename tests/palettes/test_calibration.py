@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from cnn_convertor import cli
 from cnn_convertor.codegen import RenderOptions, emit
-from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, read_profile
 from cnn_convertor.devices.dv700.profile import Figure, Profile
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.program import Program, Weights
+from cnn_convertor.devices.dv700.target import Dv700
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.devices.dv700.weights.palette_report import Reason
 from cnn_convertor.devices.dv700.weights.palettes import without_palettes
@@ -100,7 +100,7 @@ def calibrated(
     chosen = config(
         Path("graph.keras"), transpose_weight=transposed, quantization=quantization, fusion=fusion, device=device
     )
-    program, options = build(graph, chosen), DeviceOptions.of(chosen)
+    program, options = build(graph, chosen), Dv700.of(chosen.hardware, chosen.settings)
     unfused = plan(graph, chosen.name, options._replace(fusion=Fusion.NONE))
     samples = Samples({"x": inputs}, "samples", {})
     return program, calibrate(graph, program, samples, unfused=unfused, device=options.device, all_stay=all_stay)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.weights.palettes import count
 from cnn_convertor.devices.settings import Fusion
@@ -26,7 +25,7 @@ from cnn_convertor.palettes.layer_inputs import Kept
 from cnn_convertor.pipeline import plan
 from cnn_convertor.quantize import fit
 from cnn_convertor.samples import Samples
-from verification.trials import config
+from verification.trials import config, target_for
 
 Real = NDArray[np.float64]
 KINDS = {"ordinary": (16, 12, 3, 3), "depthwise": (40, 1, 3, 3), "dense": (10, 30, 1, 1)}
@@ -144,7 +143,7 @@ def test_maps_are_those_of_the_device(
     size = Graph(tuple(nodes), ("c",)).shape("c")
     last = ops.Dense(normal(9, 3, size.channels, size.height, size.width), None)
     graph = Graph((*nodes, Node("z", last, ("c",))), ("z",))
-    options = DeviceOptions.of(config(Path("graph.keras"), transpose_weight=transposed))._replace(fusion=Fusion.NONE)
+    options = target_for(config(Path("graph.keras"), transpose_weight=transposed))._replace(fusion=Fusion.NONE)
     network = install_data(graph, plan(graph, "net", options), tmp_path / "network", device=DV700)
     images: Maps = np.random.default_rng(5).normal(size=(SAMPLES, *SHAPE)).astype(np.float16).astype(np.float32)
     program, expected = network.program, network.run({"x": images}, layers=True).layers

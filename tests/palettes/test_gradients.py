@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.emulation.network import EmulatedNetwork, install_data
@@ -22,7 +21,7 @@ from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
 from cnn_convertor.palettes import gradients
 from cnn_convertor.palettes.layer_inputs import read_maps
 from cnn_convertor.pipeline import plan
-from verification.trials import config
+from verification.trials import config, target_for
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -82,7 +81,7 @@ def network(between: list[Described], bias: Constant, folder: Path) -> EmulatedN
     size = Graph(tuple(nodes), (nodes[-1].name,)).shape("b")
     last = ops.Dense(normal(9, 3, size.channels, size.height, size.width), None)
     graph = Graph((*nodes, Node("z", last, ("b",), (Origin("net", "z"),))), ("z",))
-    options = DeviceOptions.of(config(Path("graph.keras")))._replace(fusion=Fusion.NONE)
+    options = target_for(config(Path("graph.keras")))._replace(fusion=Fusion.NONE)
     return install_data(graph, plan(graph, "net", options), folder, device=options.device)
 
 

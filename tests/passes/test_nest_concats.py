@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.profiles import DV700
+from cnn_convertor.devices.dv700.target import Dv700
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph
@@ -72,6 +72,6 @@ def dense(layers: int, *, flat: bool) -> Graph:
 
 def test_a_flat_dense_block_needs_no_more_nodes_than_a_nested_one() -> None:
     """Each part would be copied for each concatenation behind it: 62 commands in place of 6 for a block of DenseNet-121."""
-    device = DeviceOptions(DV700, Fusion.DOCUMENTED, transposed=True, uses_sdk_softmax=False).passes
+    device = Dv700(DV700, Fusion.DOCUMENTED, transposed=True, uses_sdk_softmax=False).passes
     flat, nested = (run_passes(device, optimize(dense(6, flat=flat))) for flat in (True, False))
     assert len(flat.nodes) == len(nested.nodes)

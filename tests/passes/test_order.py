@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.profiles import DV700
+from cnn_convertor.devices.dv700.target import Dv700
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -183,7 +183,7 @@ def test_the_place_of_each_pass_is_tested() -> None:
 
 # --- conditions ----------------------------------------------------------------------------------------------------------
 
-EVERY = DeviceOptions(DV700, Fusion.FULL, transposed=True, uses_sdk_softmax=True).passes
+EVERY = Dv700(DV700, Fusion.FULL, transposed=True, uses_sdk_softmax=True).passes
 
 
 def test_each_pass_has_a_name_of_its_own_a_reason_and_something_that_it_ensures() -> None:

@@ -12,9 +12,10 @@ import pytest
 
 from cnn_convertor import cli
 from cnn_convertor.config import Config
-from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.estimate import estimates
+from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.target import Dv700
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.pipeline import load, plan
 from development.benchmarks import devices, fusion
@@ -45,9 +46,11 @@ def numbers(pattern: str, text: str) -> tuple[str, ...]:
 def test_all_commands_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ini = zoo.build(SSD, tmp_path, size=96)
     config = Config.read(ini)
-    program = plan(load(config), config.name, DeviceOptions.of(config))
+    program = plan(load(config), config.name, Dv700.of(config.hardware, config.settings))
     commands, on_cpu = counts(program)
-    moved = sum(command.nbytes for command in estimates(program, config.profile))
+    profile = config.hardware
+    assert isinstance(profile, Profile)
+    moved = sum(command.nbytes for command in estimates(program, profile))
     assert commands and on_cpu > sum(layer.cpu is not None for layer in program.layers) > 0
 
     def printed(*arguments: str) -> str:
@@ -77,7 +80,7 @@ def test_all_commands_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize("name", ["caffe_lenet", SSD])
 def test_the_page_of_networks_counts_as_commands_do(name: str, tmp_path: Path) -> None:
     config = replace(Config.read(zoo.build(name, tmp_path)), fusion="documented", transpose_weight=False)
-    program = plan(load(config), name, DeviceOptions.of(config))
+    program = plan(load(config), name, Dv700.of(config.hardware, config.settings))
     row = cells(rows_of(Table.ZOO)[name])
     assert [int(row[3]), int(row[5])] == [*counts(program)]
 

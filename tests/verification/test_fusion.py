@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from cnn_convertor.audit import audit
-from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.fusion.forms import forms_of_layer
 from cnn_convertor.devices.dv700.fusion.levels import Form
@@ -28,7 +27,7 @@ from cnn_convertor.passes import PASSES
 from cnn_convertor.pipeline import plan
 from cnn_convertor.verification.compare import sqnr
 from reference import ir_reference
-from verification.trials import NAME, config, network, samples
+from verification.trials import NAME, config, network, samples, target_for
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -288,7 +287,7 @@ def test_a_command_for_each_layer_has_the_palettes_of_its_slices(transposed: boo
     settings: dict[str, Any] = {"device": profile, "transpose_weight": transposed, "quantization": Quantization.PALETTE}
     split = network(NO_SLOPES, tmp_path / "full", fusion="full", **settings)
     assert len({weights.whole for weights in split.program.weights}) == 3, "61, 40, and not split"
-    options = DeviceOptions.of(config(Path("graph.keras"), fusion="none", **settings))
+    options = target_for(config(Path("graph.keras"), fusion="none", **settings))
     program = with_weights_of(plan(NO_SLOPES, NAME, options), split.program)
     apart = install_data(NO_SLOPES, program, tmp_path / "none", device=options.device)
     inputs = samples({"x": RANDOM.normal(size=NO_SLOPES.shape("x"))})

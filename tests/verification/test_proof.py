@@ -274,7 +274,7 @@ def test_given_results_in_another_order_of_axes_are_refused(tmp_path: Path) -> N
 
 
 def test_palettes_of_a_network_with_other_commands_are_the_same(tmp_path: Path) -> None:
-    from cnn_convertor.config.request import DeviceOptions
+    from cnn_convertor.devices.dv700.target import Dv700
     from cnn_convertor.devices.dv700.weights.palettes import with_weights_of
     from cnn_convertor.devices.settings import Fusion
     from cnn_convertor.pipeline import build, load, plan
@@ -282,6 +282,8 @@ def test_palettes_of_a_network_with_other_commands_are_the_same(tmp_path: Path) 
     chosen = replace(Config.read(EXAMPLES / "digits_caffe" / "net.ini"), quantization=True, fusion="full")
     graph = load(chosen)
     program = build(graph, chosen)
-    unfused = with_weights_of(plan(graph, "net", DeviceOptions.of(chosen)._replace(fusion=Fusion.NONE)), program)
+    unfused = with_weights_of(
+        plan(graph, "net", Dv700.of(chosen.hardware, chosen.settings)._replace(fusion=Fusion.NONE)), program
+    )
     assert len(unfused.layers) > len(program.layers)
     assert {w.where: w.choice for w in unfused.weights} == {w.where: w.choice for w in program.weights}

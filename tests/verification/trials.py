@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from cnn_convertor.codegen import RenderOptions, render
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
+from cnn_convertor.devices.dv700.target import Dv700
 from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.emulation.network import EmulatedNetwork, install_data
 from cnn_convertor.files.replacing import Contents, replace_all
@@ -22,6 +23,11 @@ from cnn_convertor.pipeline import quantize
 from cnn_convertor.trials.run import prepare
 
 NAME = "net"
+
+
+def target_for(config: Config) -> Dv700:
+    """The device of a configuration, set up as it says."""
+    return Dv700.of(config.hardware, config.settings)
 
 
 def config(definition: Path, data: Path | None = None, **fields: Any) -> Config:
@@ -49,7 +55,7 @@ def network(
         return prepare(graph, request, folder, sources=sources)
     program = quantize(graph, request).program
     replace_all(folder, render(program, RenderOptions("graph.keras")))
-    return install_data(graph, program, folder, sources=sources, device=request.options.device)
+    return install_data(graph, program, folder, sources=sources, device=request.target.device)
 
 
 def change_files(patch: pytest.MonkeyPatch, change: Callable[[Path], None]) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.device import Cost
 from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.profiles import DV700
+from cnn_convertor.devices.dv700.target import Dv700
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.ir import ops
@@ -26,11 +26,11 @@ def two_convolutions(size: int = 3) -> Graph:
     return Graph(nodes, ("b",))
 
 
-def commands(options: DeviceOptions) -> int:
+def commands(options: Dv700) -> int:
     return sum(step.assignments != () for step in legalize_graph(two_convolutions(), options).steps)
 
 
-FULL = DeviceOptions(DV700, Fusion.FULL, transposed=False)
+FULL = Dv700(DV700, Fusion.FULL, transposed=False)
 
 
 def test_the_forms_of_the_device_decide_what_a_level_of_fusion_allows() -> None:

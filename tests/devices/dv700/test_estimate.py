@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cnn_convertor.config.request import DeviceOptions, Request
+from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.estimate import (
     LEFT_OUT,
@@ -19,6 +19,7 @@ from cnn_convertor.devices.dv700.estimate import (
 from cnn_convertor.devices.dv700.profile import Figure, Measurement
 from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.target import Dv700
 from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions, choose
 from cnn_convertor.devices.intervals import Interval, total
 from cnn_convertor.devices.settings import Fusion, Quantization
@@ -52,7 +53,7 @@ def program_of(x: Shape, *made: ops.Op, fusion: Fusion = Fusion.FULL) -> Program
         reads = (nodes[-1].name, "x") if isinstance(op, ops.Add) else (nodes[-1].name,)
         nodes.append(Node(f"n{len(nodes)}", op, reads))
     graph = Graph(tuple(nodes), (nodes[-1].name,))
-    return plan(graph, "net", DeviceOptions(device_of(PROFILE), fusion, transposed=True))
+    return plan(graph, "net", Dv700(device_of(PROFILE), fusion, transposed=True))
 
 
 def conv(out: int, channels: int, kernel: int = 3, *, groups: int = 1, dilation: int = 1) -> ops.Conv2d:
@@ -186,7 +187,7 @@ def test_the_summary_has_the_sum_and_the_memory_for_palettes() -> None:
         "; 0.001 to 0.02 ms to start and end them"
     )
     assert (explained, assumed) == (f"model; {LEFT_OUT}", "assumes 9 of 9 figures, which `devices` marks")
-    assert report.device_usec == total(cost.usec for cost in estimates(program, chosen.profile))
+    assert report.device_usec == total(cost.usec for cost in estimates(program, read_profile("dv740", Path())))
     rows = dict(summary(report))
     assert rows["command buffer"] == "about 320 bytes more for palettes, which the driver expands"
     assert "command buffer" not in dict(summary(report_of(program, Request.of(replace(chosen, device=PROFILE)))))

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
 from cnn_convertor.devices.dv700.fusion.levels import ALLOWED, Evidence, Form
 from cnn_convertor.devices.dv700.profile import Figure, Profile
 from cnn_convertor.devices.dv700.profiles import DV700, device_of
+from cnn_convertor.devices.dv700.target import Dv700
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -34,7 +34,7 @@ LATE = of_dates("7.2.20201106", date(2019, 7, 29))
 
 
 def commands(graph: Graph, profile: Profile, fusion: Fusion = Fusion.DOCUMENTED) -> int:
-    program = plan(graph, "net", DeviceOptions(device_of(profile), fusion, transposed=True))
+    program = plan(graph, "net", Dv700(device_of(profile), fusion, transposed=True))
     return sum(layer.runs != () for layer in program.layers)
 
 

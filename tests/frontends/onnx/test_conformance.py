@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from cnn_convertor.config.request import DeviceOptions
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends.onnx import importer
 from cnn_convertor.frontends.onnx.operators import onnx as registry
@@ -44,7 +43,7 @@ ONE_SAMPLE = frozenset({"ConvTranspose", "GroupNormalization", "InstanceNormaliz
 IN_ONE_NETWORK = 60  # graphs
 AT_LEAST_DB, LEAST_RMS = 40.0, 0.05
 LARGEST_HALF = 65504
-SETTINGS = DeviceOptions.of(trials.config(Path("net.onnx")))
+SETTINGS = trials.target_for(trials.config(Path("net.onnx")))
 
 
 class Case(NamedTuple):

@@ -2,30 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 from cnn_convertor.devices.dv700.commands import Command, buffer_owner, is_view, why_own_layer
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.combining import FusionRules, Path
 from cnn_convertor.devices.dv700.fusion.partition import Partition
 from cnn_convertor.devices.settings import Fusion
+from cnn_convertor.devices.target import Boundary
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Concat, Dense, ScaledBy
 
 _MOST_NAMES = 6  # in a sentence: with all, the sentences of a map's readers would grow as the square of their count
 _FIRST_RUN = "a scale by packed factors is the first run of its command"
 _CHEAPER = "another choice moves fewer bytes of feature maps"
-
-
-class Boundary(NamedTuple):
-    """Two nodes that do not share a command: `after` reads `before`, or both are neighboring parts of a concatenation.
-
-    reason: a clause without a full stop.
-    """
-
-    before: str
-    after: str
-    reason: str
 
 
 def boundaries(partition: Partition, fusion: Fusion, device: Device) -> tuple[Boundary, ...]:

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.partition import FusionPlanner
 from cnn_convertor.devices.dv700.memory.placement import nbytes
 from cnn_convertor.devices.settings import Fusion
+from cnn_convertor.devices.target import MapTraffic
 from cnn_convertor.ir.graph import Graph
-
-
-class MapTraffic(NamedTuple):
-    """Bytes of feature maps: what the commands move, and what they would move at least."""
-
-    moved: int
-    least: int
 
 
 def map_traffic(legal: Graph, graph: Graph, steps: Sequence[Command], *, fusion: Fusion, device: Device) -> MapTraffic:

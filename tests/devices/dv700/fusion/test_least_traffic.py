@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cnn_convertor.devices.dv700.fusion.least_traffic import MapTraffic, map_traffic
+from cnn_convertor.devices.dv700.fusion.least_traffic import map_traffic
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.settings import Fusion
+from cnn_convertor.devices.target import MapTraffic
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
