@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial as bind
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +17,16 @@ from cnn_convertor.codegen import RenderOptions
 from cnn_convertor.config import Config
 from cnn_convertor.config.ini_file import outputs_line
 from cnn_convertor.config.request import Request
+from cnn_convertor.devices.dv700.accelerator import Dv700
 from cnn_convertor.devices.dv700.byte_input import with_byte_input, with_swapped_bytes
 from cnn_convertor.devices.dv700.frame_input import frame_input
 from cnn_convertor.devices.dv700.legalize.split_slopes import PaletteTargets
-from cnn_convertor.devices.dv700.target import Dv700
 from cnn_convertor.devices.dv700.weights import palettes
 from cnn_convertor.devices.dv700.weights.encoding import Observer, encode_buffer
+from cnn_convertor.devices.facts import CalibrationEffect, KeptPrecision
 from cnn_convertor.devices.program import Program
 from cnn_convertor.devices.settings import Quantization
-from cnn_convertor.devices.target import Legalized, Schedule, Step, Target
+from cnn_convertor.devices.target import Accelerator, Legalized, PlannedLayer, PlannedMemory
 from cnn_convertor.errors import ConvertorWarning, Origin, Problem, UnsupportedError, UsageError
 from cnn_convertor.files.replacing import Contents
 from cnn_convertor.frontends.builder import PartialGraph, in_network_order
@@ -37,10 +38,6 @@ from cnn_convertor.passes.contract import Pass, PassObserver, run_passes
 from cnn_convertor.progress import Progress, counted, silent
 from cnn_convertor.samples import SAMPLES, Preparation, Samples, samples_of, shapes_of
 from cnn_convertor.workers.processes import HERE, Workers
-
-if TYPE_CHECKING:
-    from cnn_convertor.palettes.calibration import Calibration
-    from cnn_convertor.palettes.output_budget import AccuracyBudget
 
 _ENDS = 5  # tries to end a network before what is refused; each may find more that is
 _PACKED = 0.1  # steps of the budget for a byte of packed weights
@@ -138,12 +135,12 @@ def _check_preparation(request: Request, graph: Graph) -> None:
         raise UsageError(problems)
 
 
-def passes_of(target: Target) -> tuple[Pass, ...]:
+def passes_of(target: Accelerator) -> tuple[Pass, ...]:
     """What rewrites a network, in order: for all devices, then for this one."""
     return (*PASSES, *target.passes)
 
 
-def legalize_graph(graph: Graph, target: Target, observe: PassObserver | None = None) -> Legalized:
+def legalize_graph(graph: Graph, target: Accelerator, observe: PassObserver | None = None) -> Legalized:
     """Rewrite a graph for the device. observe: is given each pass with the graph before and after."""
     return target.partition(run_passes(passes_of(target), graph, observe))
 
@@ -152,13 +149,13 @@ class Analysis(NamedTuple):
     """A network on its way to a program, as far as it comes. schedule: None when problems prevent a conversion."""
 
     partial: PartialGraph
-    target: Target
+    target: Accelerator
     legalized: Legalized
     problems: tuple[Problem, ...]
-    schedule: Schedule | None
+    schedule: PlannedMemory | None
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[PlannedLayer, ...]:
         return self.legalized.steps if self.schedule is None else self.schedule.steps
 
     def require_complete(self) -> Graph:
@@ -181,7 +178,7 @@ def analyze(request: Request, *, with_weights: bool = True, observe: PassObserve
     return analyze_graph(read(request, with_weights=with_weights), request.target, observe)
 
 
-def analyze_graph(partial: PartialGraph, target: Target, observe: PassObserver | None = None) -> Analysis:
+def analyze_graph(partial: PartialGraph, target: Accelerator, observe: PassObserver | None = None) -> Analysis:
     """The same for a network that is known."""
     legalized = legalize_graph(partial.graph, target, observe)
     violations = find_violations(partial, legalized, target)
@@ -190,7 +187,7 @@ def analyze_graph(partial: PartialGraph, target: Target, observe: PassObserver |
     return Analysis(partial, target, legalized, problems, schedule)
 
 
-def find_violations(partial: PartialGraph, legalized: Legalized, target: Target) -> tuple[Problem, ...]:
+def find_violations(partial: PartialGraph, legalized: Legalized, target: Accelerator) -> tuple[Problem, ...]:
     """The rules of the device that a network breaks, as far as it is known."""
     guessed = {origin for name in partial.guessed for origin in partial.graph[name].origins}
     return target.broken_rules(legalized, guessed)
@@ -221,7 +218,7 @@ def end_of_convertible_part(analysis: Analysis) -> tuple[Problem, ...]:
     return ()
 
 
-def _problems_of_part(part: PartialGraph, target: Target, budget: Budget) -> tuple[Problem, ...]:
+def _problems_of_part(part: PartialGraph, target: Accelerator, budget: Budget) -> tuple[Problem, ...]:
     """What prevents a conversion of the part, its weights included. None are packed once the budget is spent."""
     analysis = analyze_graph(part, target)
     if analysis.problems:
@@ -265,7 +262,7 @@ def _end(line: str, ends: int, rest: tuple[Origin, ...], where: Origin, kept: in
 # --- program -------------------------------------------------------------------------------------------------------------
 
 
-def plan(graph: Graph, name: str, target: Target) -> Program:
+def plan(graph: Graph, name: str, target: Accelerator) -> Program:
     """The program that computes the graph, with FP16 weights. Raises UnsupportedError with every rule that it breaks."""
     legalized = legalize_graph(graph, target)
     if problems := target.broken_rules(legalized):
@@ -281,9 +278,9 @@ class Quantized(NamedTuple):
     """
 
     program: Program
-    target: Target
-    calibration: Calibration | None = None
-    budget: AccuracyBudget | None = None
+    target: Accelerator
+    calibration: CalibrationEffect | None = None
+    budget: KeptPrecision | None = None
 
 
 def quantize(

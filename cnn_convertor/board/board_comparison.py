@@ -18,7 +18,7 @@ from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.cpu_costs import estimate_on_cpu
 from cnn_convertor.devices.dv700.estimate import changes, estimate
 from cnn_convertor.devices.dv700.profile import Profile
-from cnn_convertor.devices.dv700.program import Layer, Program
+from cnn_convertor.devices.dv700.runs import Layer, Program
 from cnn_convertor.devices.dv700.weights.palettes import has_palettes
 from cnn_convertor.devices.intervals import Interval, total
 from cnn_convertor.devices.program import ElementType
@@ -123,7 +123,7 @@ def _compared(
         cpu_usec=results.cpu_usec,
         between_usec=results.between_usec,
         functions=function_times(program, [layer.usec for layer in in_program_order(program, results.layers)]),
-        cache_bytes_per_second=cache_rate(changes(program, profile).pairs, program.io_bytes, results.between_usec),
+        cache_bytes_per_second=cache_rate(changes(program, profile).changes, program.io_bytes, results.between_usec),
         modelled=Modelled(
             total(one.usec for one in modelled), sum(one.cycles for one in modelled), sum(one.bytes for one in modelled)
         ),

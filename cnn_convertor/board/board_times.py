@@ -10,7 +10,7 @@ from typing import Any
 
 from cnn_convertor.devices.dv700.cpu_costs import works_of
 from cnn_convertor.devices.dv700.device_file import read_profile
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.files import json_files
 from cnn_convertor.verification.on_board import BoardVerification
 

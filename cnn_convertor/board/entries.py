@@ -15,7 +15,7 @@ from cnn_convertor.board.probe_commands import ASPECTS, Aspect, Feature, ProbeCo
 from cnn_convertor.devices.dv700.encode.registers import TRANSPOSED, encode
 from cnn_convertor.devices.dv700.estimate import estimate, run_cycles
 from cnn_convertor.devices.dv700.profile import Profile
-from cnn_convertor.devices.dv700.program import Run
+from cnn_convertor.devices.dv700.runs import Run
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.devices.dv700.weights.streams import pack
 from cnn_convertor.errors import assert_never

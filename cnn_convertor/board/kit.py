@@ -18,7 +18,7 @@ from cnn_convertor.codegen.cpp import class_name
 from cnn_convertor.codegen.description import byte_outputs
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.emulation.feature_maps import input_bytes
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files import replacing

@@ -19,6 +19,7 @@ from cnn_convertor.board.suite import COMPUTE_BOUND, IDLE, MEMORY_BOUND, REPEATE
 from cnn_convertor.codegen import render_text
 from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.profile import Profile
+from cnn_convertor.devices.target import Hardware
 from cnn_convertor.files import replacing
 from cnn_convertor.files.replacing import Contents
 
@@ -33,8 +34,9 @@ class WrittenProbe(NamedTuple):
     commands: int
 
 
-def write_probe(folder: Path, profile: Profile) -> WrittenProbe:
+def write_probe(folder: Path, profile: Hardware) -> WrittenProbe:
     """Write the program, for such a device, to a folder. Raises UsageError when it cannot be written."""
+    assert isinstance(profile, Profile)
     chosen, others = commands(profile.limits), block_commands()
     return WrittenProbe(replacing.replace_all(folder, probe_files(chosen, others, profile)), len(chosen) + len(others))
 

@@ -12,7 +12,7 @@ from cnn_convertor.devices.dv700.fusion.forms import forms_of
 from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.fusion.ub_fit import geometry, strips, why_alone, why_apart
 from cnn_convertor.devices.dv700.limits import Limits
-from cnn_convertor.devices.dv700.program import (
+from cnn_convertor.devices.dv700.runs import (
     Convolution,
     ConvolutionKind,
     PackedScale,

@@ -22,7 +22,7 @@ from cnn_convertor.cli.shared_options import (
     with_sources,
 )
 from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, NAMES, read_profile
+from cnn_convertor.devices.registry import DEFAULT_DEVICE, NAMES, read_hardware
 
 
 @commands.command("devices")
@@ -34,7 +34,7 @@ def list_devices(console: Console, names: tuple[str, ...], as_json: bool) -> Non
 
     Each figure has its source; assumed ones are marked.
     """
-    profiles = [read_profile(name, Path()) for name in names or NAMES]
+    profiles = [read_hardware(name, Path()) for name in names or NAMES]
     if as_json:
         console.json(tables.devices_as_json(profiles))
     else:
@@ -57,7 +57,7 @@ def probe(console: Console, folder: Path, device: str | None, **sizes: int | Non
     """
     from cnn_convertor.board.probe import write_probe
 
-    profile = read_profile(device or DEFAULT_DEVICE, Path()).overridden(**sizes)
+    profile = read_hardware(device or DEFAULT_DEVICE, Path()).overridden(**sizes)
     console.note(f"{numbered(write_probe(folder, profile).commands, 'command')} in {folder}")
 
 

@@ -22,7 +22,7 @@ from cnn_convertor.cli.shared_options import (
     with_sources,
 )
 from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, read_profile
+from cnn_convertor.devices.registry import DEFAULT_DEVICE, read_hardware
 from cnn_convertor.errors import Origin, Problem, UsageError
 
 
@@ -56,11 +56,11 @@ def _board(source: Path, device: str | None, sizes: Mapping[str, int | None]) ->
     """Name and limits of the device to audit for; sizes that are given win."""
     from cnn_convertor.conversion.manifest import board_of
 
-    profile = read_profile(device or DEFAULT_DEVICE, Path()).overridden(**sizes)
+    profile = read_hardware(device or DEFAULT_DEVICE, Path()).overridden(**sizes)
     if device is None and (known := board_of(source)):
         name, limits = known
-        return name, limits._asdict() | {key: value for key, value in sizes.items() if value is not None}
-    return profile.name, profile.limits.of_board._asdict()
+        return name, dict(limits) | {key: value for key, value in sizes.items() if value is not None}
+    return profile.name, dict(profile.of_board)
 
 
 _DIGITS = 19  # a number of fewer digits fits 64 bits

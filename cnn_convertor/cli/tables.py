@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cnn_convertor.cli.grids import Column, Grid, Item, counted, decibels, numbered, share
-from cnn_convertor.devices.dv700.profile import FIGURES, Figure, Profile
 from cnn_convertor.devices.intervals import Interval, milliseconds
 from cnn_convertor.escaping import visible
 
 if TYPE_CHECKING:
     from cnn_convertor.conversion.inspection import PassListing
+    from cnn_convertor.devices.facts import CalibrationEffect, StoredWeights
+    from cnn_convertor.devices.target import Hardware
     from cnn_convertor.report.comparison import ReportDifference
-    from cnn_convertor.report.values import CalibrationEffect, ModelLayer, Report, StoredWeights
+    from cnn_convertor.report.values import ModelLayer, Report
     from cnn_convertor.trials.sweep_results import Sweep
 
 # GitHub Actions looks for :: behind blanks, and for ##[ anywhere; Azure Pipelines and TeamCity add a word before the bracket.
@@ -47,12 +48,15 @@ def labeled(title: str, rows: Sequence[tuple[str, str]]) -> list[Item]:
 _DEVICES_SCHEMA = 2  # of the JSON form; increases when the meaning of an entry changes
 
 
-def devices(profiles: Sequence[Profile]) -> list[Item]:
+def devices(profiles: Sequence[Hardware]) -> list[Item]:
     """Each device with its figures and their sources."""
     lines: list[Item] = []
     for profile in profiles:
         rows = [
-            (FIGURES[name].words, f"{figure_text(name, figure):18}  {'assumed: ' * figure.is_assumed}{figure.source}")
+            (
+                profile.kinds[name].words,
+                f"{figure_text(profile, name):18}  {'assumed: ' * figure.is_assumed}{figure.source}",
+            )
             for name, figure in profile.figures.items()
         ]
         if profile.passed is not None:
@@ -61,22 +65,23 @@ def devices(profiles: Sequence[Profile]) -> list[Item]:
     return lines[:-1]
 
 
-def figure_text(name: str, figure: Figure[Any]) -> str:
+def figure_text(hardware: Hardware, name: str) -> str:
     """The value of a figure, with its unit."""
-    match figure.value:
+    unit = hardware.kinds[name].unit
+    match hardware.figures[name].value:
         case bool() as value:
             return "yes" if value else "no"
         case tuple() as blocks:
             return ", ".join(blocks)
         case Interval() as number:
-            return f"{number.text(',.9g')} {FIGURES[name].unit}".rstrip()
+            return f"{number.text(',.9g')} {unit}".rstrip()
         case int() as number if name not in {"revision", "wide_padding"}:
-            return f"{number:,} {FIGURES[name].unit}".rstrip()
+            return f"{number:,} {unit}".rstrip()
         case value:
             return str(value)
 
 
-def devices_as_json(profiles: Sequence[Profile]) -> str:
+def devices_as_json(profiles: Sequence[Hardware]) -> str:
     values = {"schema": _DEVICES_SCHEMA, "devices": [profile.to_values() for profile in profiles]}
     return json.dumps(values, indent=2) + "\n"
 

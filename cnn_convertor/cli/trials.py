@@ -24,7 +24,7 @@ from cnn_convertor.cli.shared_options import (
     with_workers,
 )
 from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.device_file import NAMES
+from cnn_convertor.devices.registry import NAMES
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.workers.processes import HERE, Workers

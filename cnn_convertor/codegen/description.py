@@ -2,7 +2,7 @@
 
 from cnn_convertor.codegen.cpp import c_string
 from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.devices.program import PLAIN, ElementType, LayerType, Tensor
 from cnn_convertor.escaping import identifier
 

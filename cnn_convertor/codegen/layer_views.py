@@ -9,7 +9,7 @@ from cnn_convertor.codegen.description import shape_text
 from cnn_convertor.codegen.kernels import kernel_view, maximizes
 from cnn_convertor.devices.dv700.encode.registers import OUTPUT_ADDS, OUTPUT_CONCATENATES, TRANSPOSED, encode
 from cnn_convertor.devices.dv700.operators import describe
-from cnn_convertor.devices.dv700.program import (
+from cnn_convertor.devices.dv700.runs import (
     Layer,
     PackedScale,
     PoolingKind,

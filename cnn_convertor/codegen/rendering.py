@@ -17,7 +17,7 @@ from cnn_convertor.codegen.layer_views import drawing, layer_views
 from cnn_convertor.devices.dv700.byte_input import OWN_TABLE
 from cnn_convertor.devices.dv700.encode.registers import legend
 from cnn_convertor.devices.dv700.frame_input import LARGEST_FRAME, FrameInput, PixelConversion
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.devices.dv700.weights.encoding import Observer, encode_buffer
 from cnn_convertor.devices.program import ByteInput
 from cnn_convertor.files.replacing import Contents

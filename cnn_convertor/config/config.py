@@ -6,19 +6,21 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 # `--help` imports all of these; without numpy, which takes long.
 from cnn_convertor.config.ini_file import IniFile, is_model
 from cnn_convertor.config.keys import KEYS
 from cnn_convertor.config.kinds import LONGEST_NAME
 from cnn_convertor.config.python_values import field_value
-from cnn_convertor.devices.settings import Fusion, Override, Quantization, Settings
-from cnn_convertor.devices.target import Hardware
+from cnn_convertor.devices.settings import DeviceSettings, Fusion, Override, Quantization
 from cnn_convertor.errors import Origin, Problem, UsageError, did_you_mean, warn
 from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.frontend import Frontend, Model, ReadOptions
 from cnn_convertor.frontends.unsupported_formats import explain
+
+if TYPE_CHECKING:
+    from cnn_convertor.devices.target import Hardware
 
 # The values of keys that are not in the ini file.
 _DEFAULTS: Final[Mapping[str, Any]] = {
@@ -130,9 +132,9 @@ class Config:
         return self.output_folder / self.name
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> DeviceSettings:
         """How the network is to run on the device."""
-        return Settings(
+        return DeviceSettings(
             Fusion(self.fusion),
             self.transpose_weight,
             self.softmax,

@@ -16,7 +16,7 @@ from cnn_convertor.config.kinds import INPUT_TYPES
 from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions
 from cnn_convertor.devices.registry import target_of
 from cnn_convertor.devices.settings import Quantization
-from cnn_convertor.devices.target import Hardware, Target
+from cnn_convertor.devices.target import Accelerator, Hardware
 from cnn_convertor.errors import Origin, Problem, warn
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.samples import BRIGHTEST, Preparation
@@ -80,7 +80,7 @@ class Request:
     name: str
     model: Model
     lines: Mapping[str, Origin]
-    target: Target
+    target: Accelerator
     hardware: Hardware
     weights: QuantizationOptions
     calibrate: Path | None

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from cnn_convertor.devices.dv700.limits import BoardLimits
+from cnn_convertor.devices.facts import Step
 from cnn_convertor.files import json_files
-from cnn_convertor.files.codec import FormError, as_text, from_values, to_values
+from cnn_convertor.files.codec import as_text, to_values
 from cnn_convertor.files.hashing import opened
 from cnn_convertor.files.replacing import Digest, is_inside
 from cnn_convertor.report import values
@@ -43,7 +43,7 @@ def manifest(report: values.Report, files: Mapping[str, Digest]) -> str:
     return as_text(content)
 
 
-def _layer(step: values.Step) -> dict[str, Any]:
+def _layer(step: Step) -> dict[str, Any]:
     return {
         "name": step.name,
         "type": step.type,
@@ -53,7 +53,7 @@ def _layer(step: values.Step) -> dict[str, Any]:
     }
 
 
-def _command(step: values.Step) -> dict[str, Any]:
+def _command(step: Step) -> dict[str, Any]:
     if step.cost is None:
         return {}
     estimate = {name: value for name, value in to_values(step.cost).items() if name not in _LEFT_OUT}
@@ -115,15 +115,13 @@ def listed_digests(folder: Path, name: str) -> dict[str, Digest]:
     }
 
 
-def board_of(source: Path) -> tuple[str, BoardLimits] | None:
+def board_of(source: Path) -> tuple[str, Mapping[str, int | bool]] | None:
     """The device, and its limits, for which a source was generated; None if no manifest beside it lists the source."""
     values = _read(source.with_name(source.name.removesuffix("_gen.cpp") + ".json"))
     if not values or source.name not in values["files"] or not isinstance(name := values.get("device"), str):
         return None
-    try:
-        return name, from_values(BoardLimits, values.get("limits"))
-    except FormError:
-        return None
+    limits = values.get("limits")
+    return (name, limits) if isinstance(limits, dict) else None
 
 
 def _read(path: Path) -> dict[str, Any] | None:

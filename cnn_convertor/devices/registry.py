@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 # `--help` imports these; without numpy, which takes long.
 from cnn_convertor.devices.dv700 import device_file
 from cnn_convertor.devices.dv700.profile import Profile
-from cnn_convertor.devices.settings import Settings
+from cnn_convertor.devices.settings import DeviceSettings
 
 if TYPE_CHECKING:
-    from cnn_convertor.devices.target import Hardware, Target
+    from cnn_convertor.devices.target import Accelerator, Hardware
 
 DEFAULT_DEVICE = device_file.DEFAULT_DEVICE
 NAMES = device_file.NAMES
@@ -27,8 +27,8 @@ def is_hardware(value: object) -> bool:
     return isinstance(value, Profile)
 
 
-def target_of(hardware: Hardware, settings: Settings) -> Target:
+def target_of(hardware: Hardware, settings: DeviceSettings) -> Accelerator:
     """The accelerator, set up for one network."""
-    from cnn_convertor.devices.dv700.target import Dv700  # here, as `--help` needs no target
+    from cnn_convertor.devices.dv700.accelerator import Dv700  # here, as `--help` needs no target
 
     return Dv700.of(hardware, settings)

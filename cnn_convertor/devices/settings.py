@@ -34,7 +34,7 @@ class Override(NamedTuple):
     where: Origin
 
 
-class Settings(NamedTuple):
+class DeviceSettings(NamedTuple):
     """What the user chooses for one network. transposed: transpose_weight. cpu_threads: 0: as many as there are cores."""
 
     fusion: Fusion

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
+from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
+from cnn_convertor.devices.facts import DeviceFacts, ProgramFacts
+from cnn_convertor.devices.figures import Figure, FigureKind
 from cnn_convertor.devices.program import LayerType, Program
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Op
 from cnn_convertor.passes.contract import Pass
 
 
@@ -22,7 +26,19 @@ class Hardware(Protocol):
     def title(self) -> str: ...
 
     @property
-    def figures(self) -> Mapping[str, Any]: ...
+    def figures(self) -> Mapping[str, Figure[Any]]: ...
+
+    @property
+    def kinds(self) -> Mapping[str, FigureKind]:
+        """What each figure means."""
+
+    @property
+    def of_board(self) -> Mapping[str, int | bool]:
+        """The limits that differ between boards."""
+
+    @property
+    def passed(self) -> Iterable[Enum] | None:
+        """The forms of commands that a probe has seen work; None without a probe."""
 
     def overridden(self, **sizes: int | None) -> Hardware:
         """The same with sizes from the command line, by name; None leaves one as it is. Raises UsageError."""
@@ -31,7 +47,7 @@ class Hardware(Protocol):
         """Plain values, for JSON."""
 
 
-class Step(Protocol):
+class PlannedLayer(Protocol):
     """One layer of a program before its maps have places: the nodes that it computes, and the maps that it reads and writes."""
 
     @property
@@ -58,10 +74,10 @@ class Legalized(NamedTuple):
 
     legal: Graph
     graph: Graph
-    steps: tuple[Any, ...]  # Step; of the accelerator's own type, which it gets back
+    steps: tuple[Any, ...]  # PlannedLayer; of the accelerator's own type, which it gets back
 
 
-class Schedule(Protocol):
+class PlannedMemory(Protocol):
     """Steps in execution order, and the memory of their maps."""
 
     @property
@@ -86,7 +102,7 @@ class MapTraffic(NamedTuple):
     least: int
 
 
-class Target(Protocol):
+class Accelerator(Protocol):
     """An accelerator, set up for one network."""
 
     @property
@@ -100,11 +116,11 @@ class Target(Protocol):
         """The accelerator's own value."""
 
     @property
-    def unfused(self) -> Target:
+    def unfused(self) -> Accelerator:
         """The same with a command for each layer, whose maps are then all in memory."""
 
     @property
-    def mirrored(self) -> Target:
+    def mirrored(self) -> Accelerator:
         """The same with rows and columns of maps exchanged in memory, which changes the order of sums and nothing else."""
 
     @property
@@ -117,11 +133,21 @@ class Target(Protocol):
     def broken_rules(self, legalized: Legalized, guessed: Container[Origin | None] = ()) -> tuple[Problem, ...]:
         """Every broken rule, in network order. guessed: layers whose settings are known, but not the sizes of their maps."""
 
-    def schedule(self, legalized: Legalized) -> Schedule:
+    def schedule(self, legalized: Legalized) -> PlannedMemory:
         """The steps in the order that needs the least memory, and the places of their maps."""
 
-    def lower(self, legalized: Legalized, schedule: Schedule, *, name: str, original: Graph) -> Program:
+    def lower(self, legalized: Legalized, schedule: PlannedMemory, *, name: str, original: Graph) -> Program:
         """The program, with FP16 weights. original: the user's graph, for the names and shapes of the outputs."""
+
+    @property
+    def about(self) -> DeviceFacts:
+        """The accelerator as a report shows it."""
+
+    def facts(self, program: Program) -> ProgramFacts:
+        """What it knows of a program."""
+
+    def words(self, op: Op) -> str:
+        """An operator in words, as its layers have it."""
 
     def boundaries(self, legalized: Legalized) -> tuple[Boundary, ...]:
         """Why commands end, in execution order."""

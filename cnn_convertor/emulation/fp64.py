@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.program import Convolution, Pooling, PoolingKind, Run
+from cnn_convertor.devices.dv700.runs import Convolution, Pooling, PoolingKind, Run
 from cnn_convertor.errors import assert_never
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import ONE, Elu, Function, Padding, Pair, PRelu, Relu, Relu6, Sigmoid, Tanh

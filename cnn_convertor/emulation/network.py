@@ -141,7 +141,7 @@ class EmulatedNetwork(NamedTuple):
 
     def _environment(self, *, exact: bool) -> dict[str, str]:
         """Tells the emulated device its limits and blocks. What the user sets in the environment wins over the threads."""
-        limits, blocks = self.device.limits.of_board._asdict(), (_BLOCKS[block] for block in sorted(self.device.blocks))
+        limits, blocks = self.device.limits.of_board, (_BLOCKS[block] for block in sorted(self.device.blocks))
         return {
             "DMP_DV_THREADS": str(share()),
             **{name: value for name, value in os.environ.items() if name != "DMP_DV_EXACT"},

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.program import Program, Weights
+from cnn_convertor.devices.dv700.runs import Program, Weights
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.devices.dv700.weights.streams import PackedShape, unpack
 from cnn_convertor.devices.program import ElementType

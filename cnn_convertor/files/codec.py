@@ -157,11 +157,12 @@ def _union(kinds: tuple[Any, ...]) -> _Form:
     several = next((_form_of(each) for each in others if typing.get_origin(each) is tuple), plain)
     has_none = len(others) < len(kinds)
     cases = [_form_of(each) for each in kinds]
+    by_type = {each: _form_of(each) for each in others if each in _PLAIN}
 
     def read(value: Any) -> Any:
         if value is None and has_none:
             return None
-        return (several if isinstance(value, list) else plain).read(value)
+        return (several if isinstance(value, list) else by_type.get(type(value), plain)).read(value)
 
     return _Form(read, lambda definitions: {"anyOf": [case.schema(definitions) for case in cases]})
 

@@ -6,7 +6,6 @@ The mean error of a layer's output leaves with its bias, so what counts is the v
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial as bind
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.encode.half import to_half
-from cnn_convertor.devices.dv700.program import Layer, Program, Weights
+from cnn_convertor.devices.dv700.runs import Layer, Program, Weights
 from cnn_convertor.devices.dv700.weights.palette_report import Choice
 from cnn_convertor.devices.dv700.weights.palettes import (
     SameKernels,
@@ -30,6 +29,7 @@ from cnn_convertor.devices.dv700.weights.palettes import (
     with_weights_of,
     without_palettes,
 )
+from cnn_convertor.devices.facts import CalibrationEffect, Gain, LayerGain
 from cnn_convertor.emulation.network import EmulatedNetwork, install_data
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.files.temporary import temporary_folder
@@ -48,57 +48,14 @@ from cnn_convertor.workers.processes import HERE, Workers, gather
 Real: TypeAlias = NDArray[np.float64]
 
 _JUDGES = 4  # of so many samples, one judges
-_MOST = 1000.0  # dB that an output gains or loses, so that exact ones can be compared
 _NOTICED = 0.2  # dB that an output loses while others gain
-
-
-class Improvement(NamedTuple):
-    """SQNR of one map in dB, against the same network with FP16 weights: before and after calibration."""
-
-    name: str
-    before: float
-    after: float
-
-    @property
-    def gain(self) -> float:
-        """In dB, at most 1,000 either way. What is not a number afterwards counts as lost."""
-        gain = 0.0 if self.after == self.before else self.after - self.before
-        return -_MOST if math.isnan(gain) else min(max(gain, -_MOST), _MOST)
-
-
-class LayerImprovement(NamedTuple):
-    """SQNR of the outputs in dB if only this layer has a palette, before and after calibration, as gradients predict it.
-
-    It leaves out mean errors.
-
-    limit: an estimate of what the best rounding would keep, if weights lay evenly between the palette's values.
-    """
-
-    name: str
-    before: float
-    after: float
-    limit: float
-
-
-class Calibration(NamedTuple):
-    """What sample inputs improved. samples: the number of those that fit; source: where they come from.
-
-    judges: the number of others, on which all figures are measured; 0: there is a single sample, which does both.
-    outputs: one for each output of the network, or for the input of its softmax. layers: those with a palette of their own.
-    """
-
-    samples: int
-    judges: int
-    source: str
-    outputs: tuple[Improvement, ...]
-    layers: tuple[LayerImprovement, ...]
 
 
 class Calibrated(NamedTuple):
     """The program with the better palettes, and what they improved."""
 
     program: Program
-    effect: Calibration
+    effect: CalibrationEffect
 
 
 def calibrate(
@@ -176,11 +133,11 @@ def calibrate(
         problem = f"calibration improves the outputs together, but not {', '.join(worse)}"
         warn(Problem("DV717", problem, Origin(program.name), hint))
     gains = tuple(
-        LayerImprovement(program.weights[i].layer, layer.before, layer.after, layer.limit)
+        LayerGain(program.weights[i].layer, layer.before, layer.after, layer.limit)
         for i, layer in sorted(layers.items())
     )
     judges = 0 if judging is fitting else judging.count
-    return Calibrated(calibrated, Calibration(fitting.count, judges, samples.source, outputs, gains))
+    return Calibrated(calibrated, CalibrationEffect(fitting.count, judges, samples.source, outputs, gains))
 
 
 def refuse_custom_layers(program: Program, what: str, hint: str) -> None:
@@ -302,7 +259,7 @@ def compare_outputs(
     progress: Progress = silent,
     *,
     on: Workers = HERE,
-) -> list[tuple[Improvement, ...]]:
+) -> list[tuple[Gain, ...]]:
     """Each output of the network, or the input of its softmax, against FP16 weights: from the first of the others to each later one.
 
     plain: with FP16 weights.
@@ -313,7 +270,7 @@ def compare_outputs(
         signals += signal
         noises += noise
     kept = [[decibels(*each) for each in zip(signals, noise, strict=True)] for noise in noises]
-    return [tuple(map(Improvement, names, kept[0], after)) for after in kept[1:]]
+    return [tuple(map(Gain, names, kept[0], after)) for after in kept[1:]]
 
 
 def _compared(batch: Batch) -> Outcome[tuple[Real, Real]]:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.program import Convolution, Layer, Program
+from cnn_convertor.devices.dv700.runs import Convolution, Layer, Program
 from cnn_convertor.devices.dv700.weights.palettes import SameKernels, convolutions_of, decoded
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.emulation import fp64

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.program import Convolution, Layer, PoolingKind, Program, Run
+from cnn_convertor.devices.dv700.runs import Convolution, Layer, PoolingKind, Program, Run
 from cnn_convertor.devices.dv700.weights.palettes import convolutions_of
 from cnn_convertor.devices.program import LayerType, Tensor
 from cnn_convertor.emulation import fp64

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.program import Convolution, Pooling, Run
+from cnn_convertor.devices.dv700.runs import Convolution, Pooling, Run
 from cnn_convertor.emulation.feature_maps import Values
 from cnn_convertor.ir.ops import ONE, Padding, Pair
 

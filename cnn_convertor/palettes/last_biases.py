@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.devices.dv700.weights.palettes import convolutions_of
 from cnn_convertor.emulation.feature_maps import Maps, as_maps
 from cnn_convertor.emulation.network import EmulatedNetwork

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.encode.half import to_half
-from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Run
+from cnn_convertor.devices.dv700.runs import Convolution, Layer, Program, Run
 from cnn_convertor.devices.dv700.weights.palettes import convolutions_of
 from cnn_convertor.devices.program import Tensor
 from cnn_convertor.emulation.feature_maps import Maps, as_maps, count_of, from_memory, to_memory

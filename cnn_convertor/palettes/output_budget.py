@@ -9,15 +9,16 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.device import Device
-from cnn_convertor.devices.dv700.program import Program, Weights
-from cnn_convertor.devices.dv700.weights.palette_report import Choice, Reason
+from cnn_convertor.devices.dv700.runs import Program, Weights
+from cnn_convertor.devices.dv700.weights.palette_report import Choice
 from cnn_convertor.devices.dv700.weights.palettes import with_choices, without_palettes
+from cnn_convertor.devices.facts import KeptPrecision, Reason
 from cnn_convertor.emulation.network import EmulatedNetwork, install_data
 from cnn_convertor.emulation.variants import Variants, judged_layers, variants_of
 from cnn_convertor.errors import Origin, Problem, UnsupportedError
@@ -38,21 +39,6 @@ _MORE = 0.25  # dB beside what a refused choice lacks
 _KEPT = 1 << 14  # errors of an output, over all samples, from which those of other sets of layers are predicted
 
 
-class AccuracyBudget(NamedTuple):
-    """What keeps the outputs' SQNR. All in dB, of the worst output: wanted, and measured as chosen and with all palettes.
-
-    samples: the number of those that chose; source: where they come from. judges: the number of others, on which sqnr and
-    with_all are measured; 0: there is a single sample, which does both.
-    """
-
-    wanted: float
-    sqnr: float
-    with_all: float
-    samples: int
-    judges: int
-    source: str
-
-
 def keep_outputs(
     graph: Graph,
     program: Program,
@@ -61,7 +47,7 @@ def keep_outputs(
     sqnr: float,
     device: Device,
     progress: Progress = silent,
-) -> tuple[Program, AccuracyBudget]:
+) -> tuple[Program, KeptPrecision]:
     """The program with palettes that save many bytes while every output keeps the SQNR in dB.
 
     program: with a palette wherever one is possible. Palettes that lose nothing, and what the ini file says, stay.
@@ -93,7 +79,7 @@ def keep_outputs(
             raise UnsupportedError(_missed(program, judging, sqnr, kept(chosen)))
         with_all = kept(Layers(range(len(names))))
     judges = 0 if judging is fitting else judging.count
-    budget = AccuracyBudget(sqnr, kept(chosen), with_all, choosing.count, judges, samples.source)
+    budget = KeptPrecision(sqnr, kept(chosen), with_all, choosing.count, judges, samples.source)
     return _without(program, frozenset(names) - {names[i] for i in chosen}), budget
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from cnn_convertor.devices.facts import Step
 from cnn_convertor.report.summary import decibels, summary
-from cnn_convertor.report.values import Report, Step
+from cnn_convertor.report.values import Report
 
 
 class ReportDifference(NamedTuple):

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.encode.registers import MAX_HALF
-from cnn_convertor.devices.dv700.program import Program, Weights
+from cnn_convertor.devices.dv700.runs import Program, Weights
 from cnn_convertor.devices.dv700.weights.palettes import ranges
-from cnn_convertor.report.values import Magnitudes
+from cnn_convertor.devices.facts import Magnitudes
 
 _BIAS, _FRACTION = 127, 23  # of FP32: the exponent's bias, and the digits of the fraction
 _OVERFLOW: Final = MAX_HALF + 16  # from there on, FP16 has infinity: half of its last step

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from cnn_convertor.devices.facts import Step
 from cnn_convertor.report.layering import Point, layered
-from cnn_convertor.report.values import LiveMap, MemoryUse, Report, Step
+from cnn_convertor.report.values import LiveMap, MemoryUse, Report
 
 # --- the network ---------------------------------------------------------------------------------------------------------
 

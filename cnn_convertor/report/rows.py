@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from cnn_convertor.devices.dv700.operators import describe
+from cnn_convertor.devices.facts import plain
 from cnn_convertor.devices.program import LayerType
-from cnn_convertor.devices.target import Boundary, Legalized, Step, Target
+from cnn_convertor.devices.target import Accelerator, Boundary, Legalized, PlannedLayer
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.frontends.builder import PartialGraph
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Concat, Identity, Input, OnCpu, Op, Reshape, Shape
+from cnn_convertor.ir.ops import Concat, Identity, Input, OnCpu, Op, Reshape
 from cnn_convertor.report.values import ModelLayer
 
 
@@ -32,7 +32,7 @@ class Runs(Enum):
 ON_DEVICE: Final = frozenset({Runs.DEVICE, Runs.REWRITTEN, Runs.BOTH})
 
 
-def boundaries_of(legalized: Legalized, target: Target) -> tuple[Boundary, ...]:
+def boundaries_of(legalized: Legalized, target: Accelerator) -> tuple[Boundary, ...]:
     """The boundaries of commands and their reasons, with the names of the framework's layers."""
 
     def layer(name: str) -> str:
@@ -44,12 +44,12 @@ def boundaries_of(legalized: Legalized, target: Target) -> tuple[Boundary, ...]:
     return tuple(dict.fromkeys(b for b in named if b.before != b.after))
 
 
-def work_of(partial_graph: PartialGraph, steps: Sequence[Step]) -> dict[int, Step]:
+def work_of(partial_graph: PartialGraph, steps: Sequence[PlannedLayer]) -> dict[int, PlannedLayer]:
     """The steps that compute layers of the network, by their numbers."""
     return {number: step for number, step in enumerate(steps) if not _is_for_placeholders(partial_graph, step)}
 
 
-def _is_for_placeholders(partial_graph: PartialGraph, step: Step) -> bool:
+def _is_for_placeholders(partial_graph: PartialGraph, step: PlannedLayer) -> bool:
     """Whether a step exists only because a layer that cannot be read was cut out."""
     unread = {origin for name in partial_graph.placeholders for origin in partial_graph.graph[name].origins}
     is_given_away = step.type is LayerType.FLATTEN and partial_graph.cut.issuperset(step.reads)
@@ -63,11 +63,13 @@ class _ExecutedNode(NamedTuple):
     """A node that a step runs, and the step's number."""
 
     number: int
-    step: Step
+    step: PlannedLayer
     node: Node
 
 
-def rows(partial_graph: PartialGraph, work: Mapping[int, Step], problems: Sequence[Problem]) -> Iterator[ModelLayer]:
+def rows(
+    partial_graph: PartialGraph, work: Mapping[int, PlannedLayer], problems: Sequence[Problem], target: Accelerator
+) -> Iterator[ModelLayer]:
     """One row for each layer of the network, in its order."""
     graph = partial_graph.graph
     layers: dict[Origin, list[Node]] = {}
@@ -88,7 +90,7 @@ def rows(partial_graph: PartialGraph, work: Mapping[int, Step], problems: Sequen
         elif unread:
             runs, how = Runs.UNKNOWN, "it cannot be read, or its inputs are guesses since a layer before it cannot be"
         else:
-            runs, how = _runs_and_how(origin, nodes, executed)
+            runs, how = _runs_and_how(origin, nodes, executed, target.words)
         outputs = _outputs(graph, nodes)
         yield ModelLayer(
             name=origin.layer,
@@ -112,11 +114,6 @@ def _outputs(graph: Graph, nodes: Sequence[Node]) -> list[Node]:
         for node in nodes
         if graph.is_output(node.name) or not graph.users(node.name) or not inner.issuperset(graph.users(node.name))
     ]
-
-
-def plain(shape: Shape) -> tuple[int, int, int]:
-    """A shape as a report has it."""
-    return shape.height, shape.width, shape.channels
 
 
 class _LayerShare(NamedTuple):
@@ -146,33 +143,31 @@ class _LayerShare(NamedTuple):
         executed = (*(self.own or self.hosts), *self.flattening)
         return {Runs(each.step.type.executor) for each in executed} - {Runs.NOWHERE}
 
-    @property
-    def operators(self) -> list[str]:
-        return [describe(each.node.op) for each in self.own]
 
-
-def _runs_and_how(origin: Origin, nodes: Sequence[Node], executed: Sequence[_ExecutedNode]) -> tuple[Runs, str]:
+def _runs_and_how(
+    origin: Origin, nodes: Sequence[Node], executed: Sequence[_ExecutedNode], words: Callable[[Op], str]
+) -> tuple[Runs, str]:
     """Where a layer without problems runs, and how. nodes: of the framework; executed: of the program."""
     share = _LayerShare.of(origin, nodes, executed)
     runs_on = share.runs_on
     if not runs_on:
         return Runs.NOWHERE, _idle(nodes[-1].op)
     if len(runs_on) > 1:
-        return Runs.BOTH, _how(origin, share)
+        return Runs.BOTH, _how(origin, share, words)
     (only,) = runs_on
-    before = [describe(node.op) for node in nodes if not isinstance(node.op, Identity)]
-    is_rewritten = only is Runs.DEVICE and bool(share.own) and share.operators != before
-    return Runs.REWRITTEN if is_rewritten else only, _how(origin, share)
+    before = [words(node.op) for node in nodes if not isinstance(node.op, Identity)]
+    is_rewritten = only is Runs.DEVICE and bool(share.own) and [words(each.node.op) for each in share.own] != before
+    return Runs.REWRITTEN if is_rewritten else only, _how(origin, share, words)
 
 
-def _how(origin: Origin, share: _LayerShare) -> str:
+def _how(origin: Origin, share: _LayerShare, words: Callable[[Op], str]) -> str:
     """The operators of a layer, and the layers whose commands it shares."""
     heads = [each.step.nodes[0].where for each in share.own] or [each.node.where for each in share.hosts]
     others = dict.fromkeys(f'"{head.layer}"' for head in heads if head is not None and head != origin)
-    words = _counted(share.operators)
+    operators = _counted(words(each.node.op) for each in share.own)
     if others:
-        words.append(f"{'in the command of' if share.own else 'within'} {', '.join(others)}")
-    how = [", ".join(words)] if words else []
+        operators.append(f"{'in the command of' if share.own else 'within'} {', '.join(others)}")
+    how = [", ".join(operators)] if operators else []
     reasons = {each.node.op.reason for each in share.own if isinstance(each.node.op, OnCpu)}
     return "; ".join([*how, *sorted(reasons - {""}), *["flattened for the output"] * bool(share.flattening)])
 

@@ -6,18 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from cnn_convertor.devices.facts import CalibrationEffect, Magnitudes, Step, StoredWeights
 from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.errors import assert_never
 from cnn_convertor.report.summary import decibels
-from cnn_convertor.report.values import (
-    CalibrationEffect,
-    Magnitudes,
-    ModelLayer,
-    PassChange,
-    Report,
-    Step,
-    StoredWeights,
-)
+from cnn_convertor.report.values import ModelLayer, PassChange, Report
 from cnn_convertor.verification.on_board import BoardLayer
 from cnn_convertor.verification.results import LayerResult
 

@@ -3,10 +3,10 @@
 import math
 from collections.abc import Iterator
 
-from cnn_convertor.devices.dv700.weights.palette_report import Reason
+from cnn_convertor.devices.facts import DeviceFacts, KeptPrecision, Reason
 from cnn_convertor.devices.intervals import Interval, milliseconds
 from cnn_convertor.memory import Peak, Plan
-from cnn_convertor.report.values import DeviceFacts, KeptPrecision, Report, Work
+from cnn_convertor.report.values import Report, Work
 
 _NAMED = 5  # layers that one line names
 _CUSTOM = "custom"  # what a layer does whose code is in the firmware: such networks are not calibrated

@@ -3,43 +3,23 @@
 Its parts are named tuples, as every command imports them: Python makes such a class in a quarter of the time.
 """
 
-import math
 from dataclasses import dataclass
 from importlib import import_module
 from typing import NamedTuple
 
-from cnn_convertor.devices.dv700.limits import BoardLimits
+from cnn_convertor.devices.facts import (
+    Between,
+    CalibrationEffect,
+    DeviceFacts,
+    KeptPrecision,
+    Step,
+    StoredMap,
+    StoredWeights,
+)
 from cnn_convertor.devices.intervals import Interval, total
 from cnn_convertor.passes.normalization import Normalization
 from cnn_convertor.verification.on_board import BoardVerification
 from cnn_convertor.verification.results import Verification
-
-
-class DeviceFigure(NamedTuple):
-    """A figure of the device. source: where it comes from. assumed: no public material has it for this device."""
-
-    name: str
-    value: str
-    unit: str
-    source: str
-    assumed: bool
-
-
-class DeviceFacts(NamedTuple):
-    """What the network is converted for. provenance: where estimated times come from, in words.
-
-    driver, hardware: of figures, the version of the user driver and the date of the hardware.
-    """
-
-    name: str
-    title: str
-    fusion: str
-    transposed: bool
-    provenance: str
-    driver: DeviceFigure
-    hardware: DeviceFigure
-    limits: BoardLimits
-    figures: tuple[DeviceFigure, ...]
 
 
 class Preprocessing(NamedTuple):
@@ -48,16 +28,6 @@ class Preprocessing(NamedTuple):
     channel_order: str
     mean: tuple[float, ...]
     scale: float | tuple[float, ...]
-
-
-class StoredMap(NamedTuple):
-    """A feature map in the I/O buffer. shape: height, width, channels. layout: a name of `cnn-convertor layouts`. offset: bytes."""
-
-    shape: tuple[int, int, int]
-    layout: str
-    dtype: str
-    offset: int
-    bytes: int
 
 
 class NetworkInput(NamedTuple):
@@ -108,112 +78,6 @@ class ModelLayer(NamedTuple):
     output_names: tuple[str, ...] = ()
 
 
-class Register(NamedTuple):
-    """A register of a run, with the SDK's name."""
-
-    name: str
-    value: int
-
-
-class CommandRun(NamedTuple):
-    """One run of a command.
-
-    layers: of the framework. does: in words. tiles: vertical strips of its input. external: whether it writes to external
-    memory; the unified buffer otherwise. registers: those that are not 0.
-    """
-
-    layers: tuple[str, ...]
-    does: str
-    input: tuple[int, int, int]
-    output: tuple[int, int, int]
-    tiles: int
-    external: bool
-    registers: tuple[Register, ...]
-
-
-class StepCost(NamedTuple):
-    """What a command costs by the model.
-
-    bound: compute or memory, whichever takes longer; the shorter ends decide. command_usec: to start and end it. usec: the
-    longer of the times for compute and memory, with command_usec.
-    """
-
-    cycles: int
-    input_bytes: int
-    operand_bytes: int
-    output_bytes: int
-    weights_bytes: int
-    bytes: int
-    compute_usec: Interval
-    memory_usec: Interval
-    command_usec: Interval
-    usec: Interval
-    bound: str
-
-
-class CpuCost(NamedTuple):
-    """What a layer on the CPU costs by the model: units of work of a function, which docs/devices.md lists, and bytes of its maps."""
-
-    function: str
-    units: int
-    bytes: int
-    usec: Interval
-
-
-class Between(NamedTuple):
-    """What it costs to change between device and CPU.
-
-    lists: of commands, each of which starts and is waited for. changes: from the CPU to the device and back, each pair once; both
-    ways go through the caches for the whole I/O buffer.
-    """
-
-    lists: int
-    changes: int
-    usec: Interval
-
-
-class StepInput(NamedTuple):
-    """A map that a step reads. step: the step that writes it; null for an input of the network, which `input` numbers."""
-
-    step: int | None
-    input: int | None
-    shape: tuple[int, int, int]
-
-
-class WeightBlob(NamedTuple):
-    """Packed weights in the weight buffer. offset: bytes."""
-
-    offset: int
-    bytes: int
-    palette: bool
-
-
-class Step(NamedTuple):
-    """A layer of the SDK's runtime, in execution order.
-
-    name, type: the SDK's. does: in words. place: device, cpu or none. layers: of the framework. topo, evidence, cost: of a
-    command. cpu_cost: of a layer on the CPU; null where nothing is known of it. reason: why the CPU does it. ends: why
-    neighbors that read its map have commands of their own, as far as a report looks for that.
-    """
-
-    name: str
-    type: str
-    does: str
-    place: str
-    layers: tuple[str, ...]
-    reads: tuple[StepInput, ...]
-    output: StoredMap
-    is_output: bool
-    runs: tuple[CommandRun, ...]
-    weights: tuple[WeightBlob, ...]
-    topo: int | None
-    evidence: str | None
-    cost: StepCost | None
-    cpu_cost: CpuCost | None = None
-    reason: str = ""
-    ends: tuple[str, ...] = ()
-
-
 class LiveMap(NamedTuple):
     """A map's place in the I/O buffer: bytes at an offset, in use from step `first` to step `last`, inclusive.
 
@@ -238,93 +102,6 @@ class MemoryUse(NamedTuple):
     peak_bytes: int
     peak_maps: tuple[str, ...]
     buffers: tuple[LiveMap, ...]
-
-
-class Magnitudes(NamedTuple):
-    """How large the weights of a layer are, by powers of two.
-
-    counts[i]: weights w with 2**(first + i) <= |w| < 2**(first + i + 1). zeros: exact ones. overflow: weights beyond FP16's
-    largest number; underflow: weights other than 0 that are 0 in FP16.
-    """
-
-    first: int
-    counts: tuple[int, ...]
-    zeros: int
-    overflow: int
-    underflow: int
-
-
-class StoredWeights(NamedTuple):
-    """How the weights of a layer are stored, and why.
-
-    step, run: that read them. sqnr: dB that a palette keeps of the weights; null where none was fitted. zeros: share of the
-    weights that are 0 in FP16; distinct: how many values they have then. magnitudes: null unless a report was asked for.
-    """
-
-    layer: str
-    step: int
-    run: int
-    palette: bool
-    reason: str
-    distinct: int | None
-    zeros: float | None
-    sqnr: float | None
-    fp16_bytes: int
-    bytes: int
-    magnitudes: Magnitudes | None = None
-
-
-class Gain(NamedTuple):
-    """SQNR of one map in dB, against the same network with FP16 weights."""
-
-    name: str
-    before: float
-    after: float
-
-
-class LayerGain(NamedTuple):
-    """SQNR of the outputs in dB if only this layer has a palette, as their gradients predict it, without mean errors.
-
-    limit: an estimate of what the best rounding would keep, if weights lay evenly between the palette's values.
-    """
-
-    name: str
-    before: float
-    after: float
-    limit: float
-
-
-class CalibrationEffect(NamedTuple):
-    """What sample inputs did to the palettes. samples: that palettes were fitted to. source: of the samples.
-
-    judges: the number of the others, on which all figures are measured; 0: one sample did both.
-    """
-
-    samples: int
-    judges: int
-    source: str
-    outputs: tuple[Gain, ...]
-    layers: tuple[LayerGain, ...]
-
-    @property
-    def worst_layer(self) -> str | None:
-        """The layer whose palette costs the outputs most; None if no palette costs anything."""
-        costs = [each for each in self.layers if each.after < math.inf]
-        return min(costs, key=lambda each: each.after).name if costs else None
-
-
-class KeptPrecision(NamedTuple):
-    """What the worst output keeps, in dB: wanted, and measured as stored and with palettes everywhere.
-
-    samples: that chose the palettes. judges: the number of others, on which the figures are measured; 0: one sample did both.
-    """
-
-    wanted: float
-    sqnr: float
-    with_all: float
-    samples: int
-    judges: int
-    source: str
 
 
 class PassChange(NamedTuple):

@@ -15,7 +15,7 @@ from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.checking import Difference, what_runs
 from cnn_convertor.devices.dv700.weights.palettes import decoded, has_palettes, with_weights_of, without_palettes
 from cnn_convertor.devices.program import Program
-from cnn_convertor.devices.target import Target
+from cnn_convertor.devices.target import Accelerator
 from cnn_convertor.emulation.feature_maps import Maps, Outputs
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.emulation.variants import variants_of
@@ -67,7 +67,7 @@ class _Trial(NamedTuple):
     """
 
     request: Request
-    target: Target
+    target: Accelerator
     samples: Samples
     sides: BothSides
     loaded: Load
@@ -77,7 +77,7 @@ class _Trial(NamedTuple):
     def program(self) -> Program:
         return self.sides.program
 
-    def plan(self, target: Target) -> Program:
+    def plan(self, target: Accelerator) -> Program:
         return plan(self.sides.graph, self.request.name, target)
 
     def run(self, network: EmulatedNetwork) -> BothSides:

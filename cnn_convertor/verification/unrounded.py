@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.byte_input import without_byte_input
-from cnn_convertor.devices.dv700.program import Layer, Program, Run
+from cnn_convertor.devices.dv700.runs import Layer, Program, Run
 from cnn_convertor.devices.dv700.weights.palettes import without_palettes
 from cnn_convertor.devices.program import ElementType, StoredArray
 from cnn_convertor.emulation.network import EmulatedNetwork

@@ -19,9 +19,9 @@ from typing import NamedTuple
 import click
 
 from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.accelerator import Dv700
 from cnn_convertor.devices.dv700.commands import Command
 from cnn_convertor.devices.dv700.memory.placement import ALIGNMENT, homes_of, nbytes, schedule_and_allocate
-from cnn_convertor.devices.dv700.target import Dv700
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.memory import Buffer, Plan, plan, table
 from cnn_convertor.pipeline import legalize_graph, load

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request, preparation_of
 from cnn_convertor.conversion.convert import convert
+from cnn_convertor.devices.dv700.accelerator import Dv700
 from cnn_convertor.devices.dv700.encode.half import to_half
-from cnn_convertor.devices.dv700.program import Program, Weights
-from cnn_convertor.devices.dv700.target import Dv700
+from cnn_convertor.devices.dv700.runs import Program, Weights
 from cnn_convertor.devices.dv700.weights.palettes import count
 from cnn_convertor.devices.settings import Quantization
 from cnn_convertor.errors import ConvertorError, ConvertorWarning
@@ -40,7 +40,7 @@ from cnn_convertor.samples import random_samples, shapes_of
 from examples import zoo
 
 if TYPE_CHECKING:
-    from cnn_convertor.palettes.calibration import Improvement
+    from cnn_convertor.devices.facts import Gain
 
 KERAS = (".h5", ".hdf5", ".keras")
 PROCESSES = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
@@ -239,7 +239,7 @@ def calibration(models: tuple[str, ...], samples: int, compared: int, draws: int
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for model, config in configs(models, size, folder):
-            drawn: dict[str, list[Improvement]] = {}
+            drawn: dict[str, list[Gain]] = {}
             for seed in range(draws):
                 for output in _calibrated(config, folder, samples, compared, seed):
                     drawn.setdefault(output.name, []).append(output)
@@ -255,7 +255,7 @@ def calibration(models: tuple[str, ...], samples: int, compared: int, draws: int
         print(f"| mean | | | | {np.mean(gains):+.1f} dB |")
 
 
-def _calibrated(config: Config, folder: Path, samples: int, compared: int, seed: int) -> tuple[Improvement, ...]:
+def _calibrated(config: Config, folder: Path, samples: int, compared: int, seed: int) -> tuple[Gain, ...]:
     """What calibration with random images does to other ones."""
     from cnn_convertor.emulation.network import install_data
     from cnn_convertor.palettes.calibration import compare_outputs

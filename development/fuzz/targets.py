@@ -30,7 +30,7 @@ from cnn_convertor.conversion.checking import differences_of
 from cnn_convertor.conversion.convert import convert
 from cnn_convertor.conversion.manifest import board_of, earlier_files
 from cnn_convertor.devices.dv700.device_file import read_profile
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.export import loading
 from cnn_convertor.files.codec import to_json

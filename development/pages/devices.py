@@ -167,8 +167,10 @@ def devices_page() -> str:
 def _figures() -> Iterator[str]:
     profiles = [read_profile(name, Path()) for name in NAMES]
     for name, kind in FIGURES.items():
-        figures = [profile.figures[name] for profile in profiles]
-        cells = (f"{figure_text(name, f)} ({'assumed: ' * f.is_assumed}{f.source})" for f in figures)
+        cells = []
+        for profile in profiles:
+            figure = profile.figures[name]
+            cells.append(f"{figure_text(profile, name)} ({'assumed: ' * figure.is_assumed}{figure.source})")
         yield f"| {kind.words} | {' | '.join(cells)} |\n"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cnn_convertor.devices.dv700.limits import BoardLimits, Limits
+from cnn_convertor.devices.dv700.limits import OF_BOARD, Limits
 
 HEADER = """\
 // The limits of the device. Made by python -m development.pages from cnn_convertor/devices/dv700/limits.py: do not edit.
@@ -37,7 +37,7 @@ void each_limit_of_board(Limits &limits, const F &f) {{
 def host_limits() -> str:
     values = Limits()._asdict()
     fields = [_field(name, value) for name, value in values.items()]
-    of_board = [_of_board(name, values[name]) for name in BoardLimits._fields]
+    of_board = [_of_board(name, values[name]) for name in OF_BOARD]
     return HEADER.format(fields="\n".join(fields), of_board="\n".join(of_board))
 
 

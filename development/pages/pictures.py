@@ -10,13 +10,13 @@ from typing import Final, NamedTuple
 
 from cnn_convertor.cli import main
 from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.accelerator import Dv700
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.estimate import estimates
 from cnn_convertor.devices.dv700.fusion.tiling import ConvGeometry, tile_bytes, tiles, unified_buffer_need
 from cnn_convertor.devices.dv700.fusion.ub_fit import geometry
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.program import Layer, Program, Run
-from cnn_convertor.devices.dv700.target import Dv700
+from cnn_convertor.devices.dv700.runs import Layer, Program, Run
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.frontends import FRONTENDS
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window

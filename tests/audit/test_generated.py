@@ -14,8 +14,8 @@ from audit.networks import PAIR, Written, generate, graph, networks, same, value
 from cnn_convertor.audit import audit
 from cnn_convertor.audit.command_checks import AuditedDevice
 from cnn_convertor.devices.dv700.device_file import read_profile
-from cnn_convertor.devices.dv700.profile import Figure
 from cnn_convertor.devices.dv700.profiles import device_of
+from cnn_convertor.devices.figures import Figure
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.ir import ops

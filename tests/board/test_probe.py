@@ -22,8 +22,9 @@ from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.fusion.tiling import unified_buffer_need
 from cnn_convertor.devices.dv700.fusion.ub_fit import geometry
 from cnn_convertor.devices.dv700.limits import Limits
-from cnn_convertor.devices.dv700.profile import Figure, Profile
+from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.profiles import device_of
+from cnn_convertor.devices.figures import Figure
 from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.devices.settings import Fusion
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
-from cnn_convertor.devices.dv700.limits import BoardLimits
-from cnn_convertor.report.values import DeviceFacts, DeviceFigure, MemoryUse, Preprocessing, Report
+from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.facts import DeviceFacts, DeviceFigure
+from cnn_convertor.report.values import MemoryUse, Preprocessing, Report
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,7 +29,7 @@ def works(config: Any, progress: Callable[[str, int, int], None]) -> Any:
     return made(config.output_folder / config.name, notes=("zero", "one", "two"), memory=memory)
 
 
-LIMITS = BoardLimits(7, 655_360, True, True, True, False)
+LIMITS = Limits().of_board
 
 
 def made(*files: Path, **fields: Any) -> Any:

@@ -15,9 +15,8 @@ from audit.vendor import branches
 from cli.conversions import INI, ROOT, Conversion, made, program, raises, works
 from cnn_convertor import cli
 from cnn_convertor.devices.dv700.device_file import NAMES
-from cnn_convertor.devices.dv700.weights.palette_report import Reason
+from cnn_convertor.devices.facts import Reason, StoredWeights
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, UsageError, warn
-from cnn_convertor.report.values import StoredWeights
 from cnn_convertor.workers.outcomes import DEBUG
 
 SUMMARY = """\

@@ -9,7 +9,7 @@ import pytest
 
 from cnn_convertor.cli import tables, verdicts
 from cnn_convertor.cli.grids import plain
-from cnn_convertor.report.values import CalibrationEffect
+from cnn_convertor.devices.facts import CalibrationEffect
 from cnn_convertor.verification.results import (
     Accuracy,
     Attribution,

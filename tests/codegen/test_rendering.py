@@ -17,7 +17,7 @@ import pytest
 from cnn_convertor import codegen
 from cnn_convertor.codegen import RenderOptions, emit, render, rendering
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.emulation import build as emulation_build
 from cnn_convertor.emulation.network import install

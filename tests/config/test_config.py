@@ -12,9 +12,9 @@ from cnn_convertor.config.keys import Key
 from cnn_convertor.config.kinds import FLAG
 from cnn_convertor.config.python_values import field_value
 from cnn_convertor.devices.dv700 import device_file
+from cnn_convertor.devices.dv700.accelerator import Dv700
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.limits import Limits
-from cnn_convertor.devices.dv700.target import Dv700
 from cnn_convertor.devices.settings import Quantization
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.frontends.caffe import CAFFE

@@ -16,7 +16,7 @@ from cnn_convertor.codegen.kernels import MAXIMIZER, all_kernels
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.emulation import build as building
 from cnn_convertor.emulation.network import EmulatedNetwork, install_data
 from cnn_convertor.errors import ConvertorError

@@ -16,8 +16,8 @@ from cnn_convertor.audit import audit
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.estimate import changes
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
-from cnn_convertor.devices.dv700.profile import Figure
 from cnn_convertor.devices.dv700.profiles import DV700
+from cnn_convertor.devices.figures import Figure
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.emulation import build as building
 from cnn_convertor.emulation.feature_maps import from_memory, given_layers, outputs_of, to_memory

@@ -8,7 +8,7 @@ import pytest
 
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.estimate import estimates
-from cnn_convertor.devices.dv700.profile import Figure
+from cnn_convertor.devices.figures import Figure
 from cnn_convertor.emulation.feature_maps import Traffic
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

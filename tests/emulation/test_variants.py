@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.codegen import RenderOptions, emit
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.devices.dv700.weights.palettes import without_palettes
 from cnn_convertor.devices.settings import Override, Quantization
 from cnn_convertor.emulation.feature_maps import Maps

@@ -15,8 +15,8 @@ from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.rules import check
+from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.ir import ops

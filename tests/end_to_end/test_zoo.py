@@ -19,9 +19,9 @@ from cnn_convertor.audit.command_checks import AuditedDevice
 from cnn_convertor.audit.source_network import SourceNetwork
 from cnn_convertor.audit.sources import read
 from cnn_convertor.config.request import Request
+from cnn_convertor.devices.dv700.accelerator import Dv700
 from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
 from cnn_convertor.devices.dv700.profile import Profile
-from cnn_convertor.devices.dv700.target import Dv700
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import Problem
 from cnn_convertor.ir.constant import Constant
@@ -232,7 +232,7 @@ def audited(config: Config, graph: Graph, folder: Path, on: Profile | None = Non
     for file, text in codegen.render(program, render_options(program, Request.of(config))).items():
         (folder / file).write_text(text, encoding="utf-8")
     limits = Dv700.of(on or config.hardware, config.settings).device.limits.of_board
-    return audit(folder / f"{config.name}_gen.cpp", None, AuditedDevice(**limits._asdict()))
+    return audit(folder / f"{config.name}_gen.cpp", None, AuditedDevice(**limits))  # type: ignore[arg-type]  # each is of its field's type
 
 
 @pytest.mark.slow

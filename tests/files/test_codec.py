@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cnn_convertor.conversion.cache import HashedInput
-from cnn_convertor.devices.dv700.weights.palette_report import Reason, StoredLayer
+from cnn_convertor.devices.facts import Reason, StoredWeights
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.files.codec import FormError, from_values, json_schema, to_json, to_values
 from cnn_convertor.report.values import Report
@@ -64,8 +64,8 @@ def test_a_report_has_what_a_verification_writes() -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        StoredLayer("conv1", True, Reason.CLOSE, 144, 0.1 + 0.2, math.inf, 2336, 1696),
-        StoredLayer("conv1", True, Reason.CLOSE, 144, None, None, 2336, 1696),
+        StoredWeights("conv1", 0, 1, True, Reason.CLOSE.value, 144, 0.1 + 0.2, math.inf, 2336, 1696),
+        StoredWeights("conv1", 0, 1, True, Reason.CLOSE.value, 144, None, None, 2336, 1696),
         HashedInput(Path("a/b"), "00"),
         Problem("DV501", "lost", Origin("f", "l", line=3), "hint"),
     ],

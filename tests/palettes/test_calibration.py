@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 from cnn_convertor import cli
 from cnn_convertor.codegen import RenderOptions, emit
+from cnn_convertor.devices.dv700.accelerator import Dv700
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, read_profile
-from cnn_convertor.devices.dv700.profile import Figure, Profile
+from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.program import Program, Weights
-from cnn_convertor.devices.dv700.target import Dv700
+from cnn_convertor.devices.dv700.runs import Program, Weights
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
-from cnn_convertor.devices.dv700.weights.palette_report import Reason
 from cnn_convertor.devices.dv700.weights.palettes import without_palettes
+from cnn_convertor.devices.facts import Gain, Reason
+from cnn_convertor.devices.figures import Figure
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.devices.settings import Fusion, Quantization
 from cnn_convertor.emulation.feature_maps import Maps
@@ -319,7 +320,7 @@ def test_palettes_that_are_not_better_are_not_taken(tmp_path: Path, monkeypatch:
     [(40, 42, 2), (40, 30, -10), (INF, INF, 0), (INF, 80, -1000), (80, INF, 1000), (NAN, NAN, -1000), (40, NAN, -1000)],
 )
 def test_outputs_that_are_exact_or_not_numbers_can_be_compared(before: float, after: float, gain: float) -> None:
-    assert calibration.Improvement("z", before, after).gain == gain
+    assert Gain("z", before, after).gain == gain
 
 
 @pytest.mark.parametrize("kinds", [("1x1",), ("1x1", "exact")])
@@ -340,7 +341,7 @@ def test_an_exact_output_hides_no_other(
 
 
 def test_an_output_that_gets_worse_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    outputs = calibration.Improvement("a", 40.0, 49.0), calibration.Improvement("b", 51.4, 46.7)
+    outputs = Gain("a", 40.0, 49.0), Gain("b", 51.4, 46.7)
     monkeypatch.setattr(calibration, "compare_outputs", lambda _, others, *__, **___: [outputs] * (len(others) - 1))
     with pytest.warns(ConvertorWarning, match=r'DV717: .* but not "b" 51\.4 -> 46\.7 dB'):
         before, result = calibrated(graph_of(KINDS["1x1"]), images(4), tmp_path)

@@ -15,9 +15,9 @@ from cnn_convertor.codegen import RenderOptions, emit
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.devices.dv700.weights.palette_report import Reason
+from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.devices.dv700.weights.palettes import describe, without_palettes
+from cnn_convertor.devices.facts import KeptPrecision, Reason
 from cnn_convertor.devices.settings import Override, Quantization
 from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.emulation.network import EmulatedNetwork, install
@@ -27,7 +27,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Pair, Shape, Window
-from cnn_convertor.palettes.output_budget import AccuracyBudget, _accepted
+from cnn_convertor.palettes.output_budget import _accepted
 from cnn_convertor.pipeline import quantize
 from cnn_convertor.quantize.palette_layers import Effect, Layers
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
@@ -64,7 +64,7 @@ def chosen(sqnr: float, **fields: Any) -> Config:
 
 
 @cache
-def kept(sqnr: float) -> tuple[Program, AccuracyBudget]:
+def kept(sqnr: float) -> tuple[Program, KeptPrecision]:
     made = quantize(network(), Request.of(chosen(sqnr)))
     assert made.budget is not None
     return made.program, made.budget
@@ -124,7 +124,7 @@ def test_no_choice_of_palettes_keeps_the_outputs_in_fewer_bytes(tmp_path: Path) 
     variants = variants_of(installed(without_palettes(everywhere), tmp_path), everywhere)
     sides = (False, True)
     right = {judging: output(variants.network, exact=True, judging=judging) for judging in sides}
-    saved = {layer.layer: layer.fp16_bytes - layer.nbytes for layer in describe(everywhere)}
+    saved = {layer.layer: layer.fp16_bytes - layer.bytes for layer in describe(everywhere)}
     for sqnr in BUDGETS:
         names = palettes(kept(sqnr)[0])
         for others in (set(other) for size in range(6) for other in combinations("abcde", size)):
@@ -135,7 +135,7 @@ def test_no_choice_of_palettes_keeps_the_outputs_in_fewer_bytes(tmp_path: Path) 
 
 def test_the_reasons_say_what_decided() -> None:
     program, _ = kept(46.0)
-    reasons = {layer.layer: (layer.palette, layer.reason) for layer in describe(program)}
+    reasons = {layer.layer: (layer.palette, Reason(layer.reason)) for layer in describe(program)}
     assert set(reasons.values()) == {(True, Reason.KEPT), (False, Reason.MISSED)}
 
 
@@ -158,7 +158,7 @@ def test_a_choice_that_other_samples_refuse_is_made_with_more(refused: int, chos
 def test_what_the_ini_file_says_stays() -> None:
     says = (Override("e", palette=True, where=Origin("n")), Override("a", palette=False, where=Origin("n")))
     program = quantize(network(), Request.of(chosen(20.0, overrides=says))).program
-    reasons = {layer.layer: (layer.palette, layer.reason) for layer in describe(program)}
+    reasons = {layer.layer: (layer.palette, Reason(layer.reason)) for layer in describe(program)}
     assert reasons["e"] == (True, Reason.OVERRIDE) and reasons["a"] == (False, Reason.OVERRIDE)
     assert palettes(program) == set("bcde")
 

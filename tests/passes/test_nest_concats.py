@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cnn_convertor.devices.dv700.accelerator import Dv700
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.target import Dv700
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from cnn_convertor.devices.dv700.accelerator import Dv700
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.target import Dv700
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

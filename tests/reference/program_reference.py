@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.program import ConvolutionKind, Layer, PoolingKind, Program, Run, topo_of
+from cnn_convertor.devices.dv700.runs import ConvolutionKind, Layer, PoolingKind, Program, Run, topo_of
 from cnn_convertor.devices.program import ElementType, LayerType
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

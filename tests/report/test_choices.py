@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.config.request import Request
+from cnn_convertor.devices.facts import CalibrationEffect, KeptPrecision
 from cnn_convertor.devices.settings import Quantization
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
@@ -17,7 +18,7 @@ from cnn_convertor.ir.ops import Pair, Shape, Window
 from cnn_convertor.pipeline import build
 from cnn_convertor.report.collecting import report_of
 from cnn_convertor.report.summary import summary
-from cnn_convertor.report.values import CalibrationEffect, KeptPrecision, Report
+from cnn_convertor.report.values import Report
 from verification.trials import config
 
 

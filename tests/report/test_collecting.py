@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from cnn_convertor.devices.dv700.program import Weights
+from cnn_convertor.devices.dv700.runs import Weights
+from cnn_convertor.devices.facts import Magnitudes
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.pipeline import build
 from cnn_convertor.report.magnitudes import MagnitudeCounter
-from cnn_convertor.report.values import Magnitudes
 from report.networks import joined, report
 from verification.trials import config
 

@@ -17,12 +17,12 @@ import pytest
 
 from cnn_convertor.cli.overview import report_on
 from cnn_convertor.config import Config
+from cnn_convertor.devices.facts import CalibrationEffect, Gain, LayerGain
 from cnn_convertor.files.codec import to_values
 from cnn_convertor.report import sections
 from cnn_convertor.report.comparison import differences
 from cnn_convertor.report.page import html_page, memory_svg, network_svg
 from cnn_convertor.report.summary import summary
-from cnn_convertor.report.values import CalibrationEffect, Gain, LayerGain
 from report.networks import DIGITS, HOSTILE, board_verification, joined, report, verification
 
 

@@ -12,10 +12,10 @@ import pytest
 
 from cnn_convertor import cli
 from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.accelerator import Dv700
 from cnn_convertor.devices.dv700.estimate import estimates
 from cnn_convertor.devices.dv700.profile import Profile
-from cnn_convertor.devices.dv700.program import Program
-from cnn_convertor.devices.dv700.target import Dv700
+from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.pipeline import load, plan
 from development.benchmarks import devices, fusion

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.devices.program import ElementType, StoredArray
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.emulation.feature_maps import Maps, to_memory
 from cnn_convertor.errors import Origin

@@ -13,7 +13,7 @@ from cnn_convertor.audit import audit
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.fusion.forms import forms_of_layer
 from cnn_convertor.devices.dv700.fusion.levels import Form
-from cnn_convertor.devices.dv700.program import Program, operand_of
+from cnn_convertor.devices.dv700.runs import Program, operand_of
 from cnn_convertor.devices.dv700.weights.palettes import with_weights_of
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.devices.settings import Quantization

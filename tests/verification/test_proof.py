@@ -274,7 +274,7 @@ def test_given_results_in_another_order_of_axes_are_refused(tmp_path: Path) -> N
 
 
 def test_palettes_of_a_network_with_other_commands_are_the_same(tmp_path: Path) -> None:
-    from cnn_convertor.devices.dv700.target import Dv700
+    from cnn_convertor.devices.dv700.accelerator import Dv700
     from cnn_convertor.devices.dv700.weights.palettes import with_weights_of
     from cnn_convertor.devices.settings import Fusion
     from cnn_convertor.pipeline import build, load, plan

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cnn_convertor.codegen import RenderOptions, render
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
-from cnn_convertor.devices.dv700.target import Dv700
+from cnn_convertor.devices.dv700.accelerator import Dv700
 from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.emulation.network import EmulatedNetwork, install_data
 from cnn_convertor.files.replacing import Contents, replace_all

@@ -7,7 +7,8 @@ from datetime import date
 from typing import Any
 
 from cnn_convertor.devices.dv700.fusion.levels import Form
-from cnn_convertor.devices.dv700.profile import FIGURES, USUAL_MULTIPLIERS, Figure, Measurement, Profile, is_version
+from cnn_convertor.devices.dv700.profile import FIGURES, USUAL_MULTIPLIERS, Measurement, Profile, is_version
+from cnn_convertor.devices.figures import Figure
 from cnn_convertor.errors import Problem, warn
 
 FORMAT, VERSION = "cnn-convertor board", 1

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK, memory_order
 from cnn_convertor.devices.dv700.operators import OPERATORS
-from cnn_convertor.devices.dv700.program import (
+from cnn_convertor.devices.dv700.runs import (
     Convolution,
     ConvolutionKind,
     PackedScale,

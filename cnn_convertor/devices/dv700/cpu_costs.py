@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 
 from cnn_convertor.devices.dv700.operators import CpuKernelCall, kernel_call
 from cnn_convertor.devices.dv700.profile import Profile
-from cnn_convertor.devices.dv700.program import Layer
+from cnn_convertor.devices.dv700.runs import Layer
+from cnn_convertor.devices.facts import CpuCost
 from cnn_convertor.devices.intervals import Interval, larger, total
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Pair, Shape, Window
@@ -44,15 +45,6 @@ class CpuWork(NamedTuple):
 
     function: str
     units: int
-
-
-class CpuEstimate(NamedTuple):
-    """What a layer on the CPU costs. function: or several. nbytes: of the maps that it reads and writes, and of constants."""
-
-    function: str
-    units: int
-    nbytes: int
-    usec: Interval
 
 
 @cache
@@ -113,7 +105,7 @@ def _workers(units: int, threads: int, cores: int) -> int:
     return max(1, min(threads or cores, cores, units // _SHARED))
 
 
-def estimate_on_cpu(layer: Layer, profile: Profile, threads: int = 1) -> CpuEstimate | None:
+def estimate_on_cpu(layer: Layer, profile: Profile, threads: int = 1) -> CpuCost | None:
     """The cost of a layer on the CPU of a device; None where nothing is known of it. threads: as `Program.cpu_threads`."""
     works = works_of(layer)
     if not works:
@@ -123,9 +115,9 @@ def estimate_on_cpu(layer: Layer, profile: Profile, threads: int = 1) -> CpuEsti
     name, units = ", ".join(work.function for work in works), sum(work.units for work in works)
     compute = total(_compute_usec(work, profile, threads) for work in works)
     if all(work.function in profile.functions for work in works):  # their times have what they wait for memory
-        return CpuEstimate(name, units, nbytes, compute)
+        return CpuCost(name, units, nbytes, compute)
     memory = nbytes / profile.bandwidth.value
-    return CpuEstimate(name, units, nbytes, Interval(larger(compute, memory).low, (compute + memory).high))
+    return CpuCost(name, units, nbytes, Interval(larger(compute, memory).low, (compute + memory).high))
 
 
 def _compute_usec(work: CpuWork, profile: Profile, threads: int) -> Interval:

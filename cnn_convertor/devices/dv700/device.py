@@ -17,7 +17,7 @@ from cnn_convertor.ir.graph import Graph, Node
 
 if TYPE_CHECKING:
     from cnn_convertor.devices.dv700.estimate import Estimate
-    from cnn_convertor.devices.dv700.program import Layer
+    from cnn_convertor.devices.dv700.runs import Layer
 
 
 class RunsOn(Enum):

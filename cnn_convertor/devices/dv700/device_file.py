@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cnn_convertor.devices.dv700.board_file import BoardFileError, with_board
-from cnn_convertor.devices.dv700.profile import FIGURES, Figure, Profile
+from cnn_convertor.devices.dv700.profile import FIGURES, Profile
+from cnn_convertor.devices.figures import Figure
 from cnn_convertor.errors import Origin, Problem, UsageError, did_you_mean
 from cnn_convertor.files import json_files
 from cnn_convertor.files.limited import TooLargeError, contents

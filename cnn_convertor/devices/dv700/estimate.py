@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cnn_convertor.devices.dv700.cpu_costs import ASSUMPTIONS as OF_CPU
-from cnn_convertor.devices.dv700.cpu_costs import CpuEstimate, estimate_on_cpu
+from cnn_convertor.devices.dv700.cpu_costs import estimate_on_cpu
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
-from cnn_convertor.devices.dv700.profile import USUAL_MULTIPLIERS, Figure, Measurement, Profile
-from cnn_convertor.devices.dv700.program import Layer, Program, Run, operand_of
+from cnn_convertor.devices.dv700.profile import USUAL_MULTIPLIERS, Measurement, Profile
+from cnn_convertor.devices.dv700.runs import Layer, Program, Run, operand_of
 from cnn_convertor.devices.dv700.weights.streams import BLOCK
+from cnn_convertor.devices.facts import Between, CpuCost
+from cnn_convertor.devices.figures import Figure
 from cnn_convertor.devices.intervals import Interval, larger
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.ir.ops import ONE, Window
@@ -92,22 +94,14 @@ def estimate(runs: Sequence[Run], *, operand_bytes: int, profile: Profile, eleme
     )
 
 
-class Changes(NamedTuple):
-    """What it costs to change between device and CPU. lists: of commands. pairs: of a change to the device and one back."""
-
-    lists: int
-    pairs: int
-    usec: Interval
-
-
-def changes(program: Program, profile: Profile) -> Changes:
+def changes(program: Program, profile: Profile) -> Between:
     """The runtime puts commands that follow each other into one list; the application and the CPU take over from the device."""
     layers = program.generated().layers
     lists = [index for index, layer in enumerate(layers) if layer.runs and not _continues(layers, index)]
     sides = [layer.type.executor for layer in layers if layer.type.executor != "none"]
     pairs = sum(side == "device" and (index == 0 or sides[index - 1] == "cpu") for index, side in enumerate(sides))
     maintenance = program.io_bytes / profile.cache_rate.value
-    return Changes(len(lists), pairs, profile.list_usec.value * len(lists) + maintenance * (2 * pairs))
+    return Between(len(lists), pairs, profile.list_usec.value * len(lists) + maintenance * (2 * pairs))
 
 
 def change_usec(profile: Profile, io_bytes: int) -> Interval:
@@ -120,7 +114,7 @@ def _continues(layers: Sequence[Layer], index: int) -> bool:
     return index > 0 and layers[index - 1].type is LayerType.CONV
 
 
-def cpu_estimates(program: Program, profile: Profile) -> tuple[CpuEstimate | None, ...]:
+def cpu_estimates(program: Program, profile: Profile) -> tuple[CpuCost | None, ...]:
     """The cost of each layer on the CPU; None for the others, and where nothing is known of it."""
     return tuple(estimate_on_cpu(layer, profile, program.cpu_threads) for layer in program.layers)
 

@@ -8,19 +8,8 @@ if TYPE_CHECKING:
     from cnn_convertor.ir.ops import Padding, Pair, Shape
 
 KERNEL_SIZES = range(1, 8)  # possible values of max_kernel_size
+OF_BOARD = ("max_kernel_size", "ub_size", "deconvolves", "pools_unevenly", "pads_beyond_map", "pools_tiles")
 UB_SIZES = range(1024, 1 << 31)  # possible values of ub_size
-
-
-# The emulated device reads them from DMP_DV_UB_SIZE and so on.
-class BoardLimits(NamedTuple):
-    """The limits that differ between boards. ub_size: bytes of the unified buffer."""
-
-    max_kernel_size: int
-    ub_size: int
-    deconvolves: bool
-    pools_unevenly: bool
-    pads_beyond_map: bool
-    pools_tiles: bool
 
 
 class Limits(NamedTuple):
@@ -47,8 +36,9 @@ class Limits(NamedTuple):
     pools_tiles: bool = False  # a max pool behind a convolution in several tiles
 
     @property
-    def of_board(self) -> BoardLimits:
-        return BoardLimits(*(getattr(self, name) for name in BoardLimits._fields))
+    def of_board(self) -> dict[str, int | bool]:
+        """Those that differ between boards. The emulated device reads them from DMP_DV_UB_SIZE and so on."""
+        return {name: getattr(self, name) for name in OF_BOARD}
 
     @property
     def largest_map(self) -> Pair:

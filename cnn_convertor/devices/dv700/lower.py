@@ -8,7 +8,7 @@ from cnn_convertor.devices.dv700.commands import Command, buffer_owner, is_view,
 from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked, map_layout
 from cnn_convertor.devices.dv700.memory.placement import ALIGNMENT, Placement, element_type, is_plain, place
 from cnn_convertor.devices.dv700.operators import constants_of
-from cnn_convertor.devices.dv700.program import Layer, Program, Run
+from cnn_convertor.devices.dv700.runs import Layer, Program, Run
 from cnn_convertor.devices.program import PLAIN, CustomCall, StoredArray, Tensor
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir.graph import Graph, Node

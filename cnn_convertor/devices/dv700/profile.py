@@ -7,14 +7,14 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from cnn_convertor.devices.dv700.fusion.levels import Evidence, Form
 from cnn_convertor.devices.dv700.limits import KERNEL_SIZES, UB_SIZES, Limits
+from cnn_convertor.devices.figures import Figure, FigureKind
 from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.errors import Problem, UsageError
 
-T = TypeVar("T")
 BLOCKS = ("conv", "fc", "maximizer", "ipu")  # what a device can have
 USUAL_MULTIPLIERS = 576  # for which cycles are counted: 72 for each of 8 output channels
 PROCESSORS = ("cortex-a53", "cortex-a9")  # with a table of cycles in processors/
@@ -24,15 +24,6 @@ UNKNOWN = "unknown"  # in place of a date of the hardware, which then counts as 
 # 2019-09-20), and the first hardware that computes it. Older hardware behind a newer driver computes wrongly, without an error.
 TILED_POOL_DRIVER = "7.2.20201106"
 TILED_POOL_HARDWARE = date(2019, 7, 29)
-
-
-@dataclass(frozen=True, slots=True)
-class Figure(Generic[T]):
-    """A figure of a device. source: where it comes from. is_assumed: no public material has it for this device."""
-
-    value: T
-    source: str
-    is_assumed: bool = False
 
 
 class Measurement(NamedTuple):
@@ -88,6 +79,16 @@ class Profile:
             pads_beyond_map=self.revision.value >= self.wide_padding.value,
             pools_tiles=self._pools_tiles if self.passed is None else Form.TILED_POOL in self.passed,
         )
+
+    @property
+    def of_board(self) -> dict[str, int | bool]:
+        """The limits that differ between boards."""
+        return self.limits.of_board
+
+    @property
+    def kinds(self) -> Mapping[str, FigureKind]:
+        """What each figure means."""
+        return FIGURES
 
     @property
     def _pools_tiles(self) -> bool:
@@ -151,16 +152,6 @@ def _plain(value: Any) -> Any:
 def _option(name: str) -> str:
     """A figure's option on the command line."""
     return f"--{name.replace('_', '-')}"
-
-
-class FigureKind(NamedTuple):
-    """What a figure means, and its values. expected: in messages. accepts: whether a file's value is possible. read: what it is."""
-
-    words: str
-    unit: str
-    expected: str
-    accepts: Callable[[Any], bool]
-    read: Callable[[Any], Any] = lambda value: value
 
 
 def _whole(possible: range) -> Callable[[Any], bool]:

@@ -14,8 +14,8 @@ from cnn_convertor.devices.dv700.fusion.combining import split_runs
 from cnn_convertor.devices.dv700.fusion.levels import ALLOWED, Form
 from cnn_convertor.devices.dv700.memory.placement import nbytes
 from cnn_convertor.devices.dv700.profile import Profile
-from cnn_convertor.devices.dv700.program import Layer
 from cnn_convertor.devices.dv700.rules import RULES
+from cnn_convertor.devices.dv700.runs import Layer
 from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir.graph import Graph, Node
@@ -76,4 +76,5 @@ def _operands(path: tuple[Node, ...]) -> list[str]:
     return [name for node in path[1:] for name in node.inputs if name not in inside]
 
 
-DV700 = device_of(read_profile(DEFAULT_DEVICE, Path()))
+DEFAULT = read_profile(DEFAULT_DEVICE, Path())
+DV700 = device_of(DEFAULT)

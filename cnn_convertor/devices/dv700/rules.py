@@ -12,7 +12,7 @@ from cnn_convertor.devices.dv700.encode.registers import MAX_HALF, half_bits
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.placement import element_type
-from cnn_convertor.devices.dv700.program import Convolution, Pooling
+from cnn_convertor.devices.dv700.runs import Convolution, Pooling
 from cnn_convertor.devices.program import ElementType, LayerType
 from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from cnn_convertor.ir.graph import Graph, Node

@@ -11,7 +11,7 @@ import pytest
 from cnn_convertor.devices.dv700.commands import Command, buffer_owner
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.program import ConvolutionKind, Pooling, PoolingKind, Run
+from cnn_convertor.devices.dv700.runs import ConvolutionKind, Pooling, PoolingKind, Run
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import Origin

@@ -11,8 +11,9 @@ from cnn_convertor.codegen.kernels import all_kernels
 from cnn_convertor.devices.dv700.cpu_costs import CpuWork, cycles, estimate_on_cpu, works_of
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.estimate import changes, cpu_estimates
-from cnn_convertor.devices.dv700.profile import PROCESSORS, Figure
-from cnn_convertor.devices.dv700.program import Layer
+from cnn_convertor.devices.dv700.profile import PROCESSORS
+from cnn_convertor.devices.dv700.runs import Layer
+from cnn_convertor.devices.figures import Figure
 from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.devices.program import PLAIN, ElementType, LayerType, Tensor
 from cnn_convertor.errors import Origin
@@ -72,7 +73,7 @@ def test_a_layer_takes_its_cycles_and_waits_for_memory() -> None:
     size = 100 * 100 * 16
     known, new = cycles("cortex-a53")["Swish"]
     cost = estimate_on_cpu(on_cpu(SWISH, Shape(100, 100, 16), Shape(100, 100, 16)), profile)
-    assert cost is not None and (cost.function, cost.units, cost.nbytes) == ("Swish", size, 4 * size)
+    assert cost is not None and (cost.function, cost.units, cost.bytes) == ("Swish", size, 4 * size)
     most = (known * size + (new - known) * 65536) / 500 + 4 * size / 1000
     assert (cost.usec.low, cost.usec.high) == pytest.approx((max(known * size / 1000, 4 * size / 1000), most))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cnn_convertor.devices.dv700.accelerator import Dv700
 from cnn_convertor.devices.dv700.device import Cost
 from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.target import Dv700
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.ir import ops

@@ -12,7 +12,8 @@ import pytest
 
 from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
 from cnn_convertor.devices.dv700.fusion.levels import Form
-from cnn_convertor.devices.dv700.profile import FIGURES, Figure, Measurement
+from cnn_convertor.devices.dv700.profile import FIGURES, Measurement
+from cnn_convertor.devices.figures import Figure
 from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.errors import ConvertorWarning, UsageError
 

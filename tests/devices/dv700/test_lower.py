@@ -15,8 +15,8 @@ from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.memory.placement import can_be_copied
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.program import Program
 from cnn_convertor.devices.dv700.rules import check
+from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.devices.program import ElementType, LayerType
 from cnn_convertor.devices.settings import Fusion

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cnn_convertor.devices.dv700.accelerator import Dv700
 from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
 from cnn_convertor.devices.dv700.fusion.levels import ALLOWED, Evidence, Form
-from cnn_convertor.devices.dv700.profile import Figure, Profile
+from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.profiles import DV700, device_of
-from cnn_convertor.devices.dv700.target import Dv700
+from cnn_convertor.devices.figures import Figure
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

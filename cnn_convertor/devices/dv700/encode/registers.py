@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cnn_convertor.devices.dv700.program import ConvolutionKind, PoolingKind, Run
+from cnn_convertor.devices.dv700.runs import ConvolutionKind, PoolingKind, Run
 from cnn_convertor.ir.ops import Elu, Function, Padding, Pair, PRelu, Relu, Relu6, Sigmoid, Tanh
 
 TRANSPOSED = 0x8000  # input_circular_offset: maps lie in HWC order

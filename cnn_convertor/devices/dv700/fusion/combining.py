@@ -11,7 +11,7 @@ from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.fusion.tiling import RunGeometry
 from cnn_convertor.devices.dv700.fusion.ub_fit import geometry, why_alone, why_apart
 from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK
-from cnn_convertor.devices.dv700.program import Run
+from cnn_convertor.devices.dv700.runs import Run
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir.graph import Graph, Node

@@ -10,7 +10,7 @@ from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK
 from cnn_convertor.devices.dv700.profile import Profile
-from cnn_convertor.devices.dv700.program import ConvolutionKind, Layer, Pooling, PoolingKind, Run, operand_of
+from cnn_convertor.devices.dv700.runs import ConvolutionKind, Layer, Pooling, PoolingKind, Run, operand_of
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import NO_PADDING, ONE, Add, Pair, PRelu

@@ -34,7 +34,7 @@ from cnn_convertor.devices.dv700.fusion.combining import (
     slices_of_channels,
     split_runs,
 )
-from cnn_convertor.devices.dv700.program import Run
+from cnn_convertor.devices.dv700.runs import Run
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir.graph import Graph, Node

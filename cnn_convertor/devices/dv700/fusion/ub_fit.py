@@ -11,7 +11,7 @@ from cnn_convertor.devices.dv700.fusion.tiling import (
     unified_buffer_need,
 )
 from cnn_convertor.devices.dv700.limits import Limits
-from cnn_convertor.devices.dv700.program import PoolingKind, Run
+from cnn_convertor.devices.dv700.runs import PoolingKind, Run
 from cnn_convertor.ir.ops import ONE, Shape, Window
 
 _POOLS = {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.lower import arrays_at
-from cnn_convertor.devices.dv700.program import Layer
+from cnn_convertor.devices.dv700.runs import Layer
 from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.devices.program import PLAIN, ElementType, LayerType, Tensor
 from cnn_convertor.ir import ops

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.encode.half import to_half
-from cnn_convertor.devices.dv700.program import Convolution, Layer, Program, Run, Weights
-from cnn_convertor.devices.dv700.weights.palette_report import Choice, Reason, StoredLayer
+from cnn_convertor.devices.dv700.runs import Convolution, Layer, Program, Run, Weights
+from cnn_convertor.devices.dv700.weights.palette_report import Choice
 from cnn_convertor.devices.dv700.weights.streams import BLOCK
+from cnn_convertor.devices.facts import Reason, StoredWeights
 from cnn_convertor.devices.settings import Override, Quantization
 from cnn_convertor.errors import Origin, Problem, UnsupportedError, UsageError, assert_never, near_names
 from cnn_convertor.ir.constant import Constant
@@ -203,22 +204,29 @@ def is_slopes(convolution: Convolution) -> bool:
     return convolution.weights.packed.prelu and convolution.kind.is_depthwise and convolution.kernel == ONE
 
 
-def describe(program: Program) -> tuple[StoredLayer, ...]:
+def describe(program: Program) -> tuple[StoredWeights, ...]:
     """How the weights of each layer are stored, in the order of the weight buffer."""
-    return tuple(_stored(weights, weights.choice) for weights in program.weights if weights.choice is not None)
+    described = []
+    for step, layer in enumerate(program.layers):
+        for number, run in enumerate(layer.runs):
+            if run.stored is not None and run.stored.choice is not None:
+                described.append(_stored(run.stored, run.stored.choice, step, number))
+    return tuple(described)
 
 
-def _stored(weights: Weights, choice: Choice) -> StoredLayer:
+def _stored(weights: Weights, choice: Choice, step: int, run: int) -> StoredWeights:
     quality = choice.quality
-    return StoredLayer(
+    return StoredWeights(
         layer=weights.layer,
+        step=step,
+        run=run,
         palette=choice.palette is not None,
-        reason=choice.reason,
+        reason=choice.reason.value,
         distinct=None if quality is None else quality.distinct,
         zeros=None if quality is None else quality.zeros / max(1, quality.weights),
         sqnr=None if quality is None else quality.sqnr,
         fp16_bytes=replace(weights.packed, palette=False).nbytes,
-        nbytes=weights.nbytes,
+        bytes=weights.nbytes,
     )
 
 

@@ -15,7 +15,7 @@ from cnn_convertor.devices.dv700.encode.registers import (
     encode,
     half_bits,
 )
-from cnn_convertor.devices.dv700.program import Convolution, ConvolutionKind, Pooling, PoolingKind, Run, Weights
+from cnn_convertor.devices.dv700.runs import Convolution, ConvolutionKind, Pooling, PoolingKind, Run, Weights
 from cnn_convertor.devices.dv700.weights.streams import PackedShape
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

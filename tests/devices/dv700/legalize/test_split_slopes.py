@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.devices.dv700.weights.palettes import describe
 from cnn_convertor.devices.settings import Override, Quantization
 from cnn_convertor.errors import Origin

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.program import Program, Weights
+from cnn_convertor.devices.dv700.runs import Program, Weights
 from cnn_convertor.devices.dv700.weights.encoding import encode_all, encode_buffer
 from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions, choose
 from cnn_convertor.devices.settings import Quantization

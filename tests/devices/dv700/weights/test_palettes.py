@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
-from cnn_convertor.devices.dv700.weights.palette_report import Reason, StoredLayer
 from cnn_convertor.devices.dv700.weights.palettes import (
     QuantizationOptions,
     choose,
@@ -23,6 +22,7 @@ from cnn_convertor.devices.dv700.weights.palettes import (
     describe,
     fit_weights,
 )
+from cnn_convertor.devices.facts import Reason, StoredWeights
 from cnn_convertor.devices.settings import Override, Quantization
 from cnn_convertor.errors import Origin, UnsupportedError, UsageError
 from cnn_convertor.ir import ops
@@ -77,20 +77,20 @@ def chosen(program: Program, quantization: Quantization, threshold: float = 40.0
     return choose(program, QuantizationOptions(quantization, threshold, said))
 
 
-def stored(program: Program) -> dict[str, StoredLayer]:
+def stored(program: Program) -> dict[str, StoredWeights]:
     return {layer.layer: layer for layer in describe(program)}
 
 
 def reasons(program: Program) -> dict[str, tuple[bool, Reason]]:
-    return {name: (layer.palette, layer.reason) for name, layer in stored(program).items()}
+    return {name: (layer.palette, Reason(layer.reason)) for name, layer in stored(program).items()}
 
 
 def test_without_quantization_everything_is_fp16_and_nothing_is_fitted() -> None:
     found = stored(chosen(every_kind(), Quantization.FP16))
-    assert {(y.palette, y.reason, y.sqnr, y.distinct, y.zeros) for y in found.values()} == {
+    assert {(y.palette, Reason(y.reason), y.sqnr, y.distinct, y.zeros) for y in found.values()} == {
         (False, Reason.ASKED, None, None, None)
     }
-    assert all(layer.fp16_bytes == layer.nbytes for layer in found.values())
+    assert all(layer.fp16_bytes == layer.bytes for layer in found.values())
 
 
 def test_quantization_gives_a_palette_to_all_layers_that_the_device_takes_it_for() -> None:
@@ -186,7 +186,7 @@ def test_offsets_and_sizes_are_those_of_the_bytes(quantization: Quantization, pa
     for weights in program.weights:
         assert weights.offset == end
         end += len(b"".join(p.tobytes() for p in encode_all([replace(weights, offset=0)], transposed=True)))
-    assert end == program.weight_bytes == sum(layer.nbytes for layer in describe(program))
+    assert end == program.weight_bytes == sum(layer.bytes for layer in describe(program))
     assert replace(program, layers=before.layers) == before
 
 
@@ -197,7 +197,7 @@ def test_what_is_told_of_a_layer_is_counted() -> None:
     half = kernels.astype(np.float16)
     assert found.distinct == np.unique(half).size
     assert found.zeros == np.mean(half == 0)
-    assert (found.fp16_bytes, found.nbytes) == (144 * 16 + 32, 512 + 72 * 16 + 32)
+    assert (found.fp16_bytes, found.bytes) == (144 * 16 + 32, 512 + 72 * 16 + 32)
 
 
 def test_the_told_sqnr_is_that_of_the_stored_weights() -> None:

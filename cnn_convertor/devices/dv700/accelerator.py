@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import NamedTuple
 
+from cnn_convertor.devices.dv700.describing import device_facts, program_facts
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.boundaries import boundaries
 from cnn_convertor.devices.dv700.fusion.least_traffic import map_traffic
@@ -13,14 +14,17 @@ from cnn_convertor.devices.dv700.legalize import legalization
 from cnn_convertor.devices.dv700.legalize.split_slopes import NO_PALETTES, PaletteTargets
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.memory.placement import MemorySchedule, schedule_and_allocate
+from cnn_convertor.devices.dv700.operators import describe
 from cnn_convertor.devices.dv700.profile import Profile
-from cnn_convertor.devices.dv700.profiles import DV700, device_of
-from cnn_convertor.devices.dv700.program import Program
+from cnn_convertor.devices.dv700.profiles import DEFAULT, DV700, device_of
 from cnn_convertor.devices.dv700.rules import broken_rules
-from cnn_convertor.devices.settings import Fusion, Quantization, Settings
-from cnn_convertor.devices.target import Boundary, Hardware, Legalized, MapTraffic, Schedule
+from cnn_convertor.devices.dv700.runs import Program
+from cnn_convertor.devices.facts import DeviceFacts, ProgramFacts
+from cnn_convertor.devices.settings import DeviceSettings, Fusion, Quantization
+from cnn_convertor.devices.target import Boundary, Hardware, Legalized, MapTraffic, PlannedMemory
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.ir.graph import Graph
+from cnn_convertor.ir.ops import Op
 from cnn_convertor.passes.contract import Pass
 
 
@@ -33,9 +37,10 @@ class Dv700(NamedTuple):
     uses_sdk_softmax: bool = False
     palettes: PaletteTargets = NO_PALETTES
     cpu_threads: int = 1
+    profile: Profile = DEFAULT
 
     @staticmethod
-    def of(hardware: Hardware, settings: Settings) -> Dv700:
+    def of(hardware: Hardware, settings: DeviceSettings) -> Dv700:
         assert isinstance(hardware, Profile)
         everywhere = settings.quantization in (Quantization.PALETTE, Quantization.AUTO)
         exceptions = frozenset(override.layer for override in settings.overrides if override.palette != everywhere)
@@ -46,6 +51,7 @@ class Dv700(NamedTuple):
             settings.softmax == "sdk",
             PaletteTargets(everywhere, exceptions),
             settings.cpu_threads,
+            hardware,
         )
 
     @property
@@ -70,7 +76,7 @@ class Dv700(NamedTuple):
     def schedule(self, legalized: Legalized) -> MemorySchedule:
         return schedule_and_allocate(legalized.graph, legalized.steps)
 
-    def lower(self, legalized: Legalized, schedule: Schedule, *, name: str, original: Graph) -> Program:
+    def lower(self, legalized: Legalized, schedule: PlannedMemory, *, name: str, original: Graph) -> Program:
         assert isinstance(schedule, MemorySchedule)
         return lower(
             legalized.graph,
@@ -81,6 +87,16 @@ class Dv700(NamedTuple):
             placement=schedule.placement,
             original=original,
         )
+
+    @property
+    def about(self) -> DeviceFacts:
+        return device_facts(self.profile, fusion=self.fusion.value, transposed=self.transposed)
+
+    def facts(self, program: Program) -> ProgramFacts:
+        return program_facts(program, self.profile)
+
+    def words(self, op: Op) -> str:
+        return describe(op)
 
     def boundaries(self, legalized: Legalized) -> tuple[Boundary, ...]:
         return boundaries(Partition(legalized.graph, legalized.steps), self.fusion, self.device)
