@@ -19,7 +19,10 @@ _SCALES: Final[Mapping[str, int]] = {
     "QGemm": 7,
     "QLinearConcat": 0,
 }
-_MOVING: Final = frozenset(["Concat", "Flatten", "Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose"])
+# Types whose results are integers of the same scale. A Cast of them to another type of numbers cannot be converted.
+_MOVING: Final = frozenset(
+    ["Cast", "Concat", "DepthToSpace", "Dropout", "Flatten", "Gather", "Identity", "MaxPool", "Reshape", "Slice", "SpaceToDepth", "Split", "Squeeze", "Transpose", "Unsqueeze"]
+)  # fmt: skip
 
 
 class Integers(NamedTuple):

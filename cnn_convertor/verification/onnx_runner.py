@@ -134,10 +134,12 @@ def _results(
     for sample in range(len(next(iter(inputs.values())))):
         names_of_sample = names if sample < KEPT else names[: len(graph.outputs)]
         results = session(names_of_sample, inputs_of(file, inputs, sample, last))
+        for at, name in enumerate(names_of_sample):
+            if name in integers:
+                results[at] = integers[name].numbers(results[at])
         outputs.append(results[: len(graph.outputs)])
-        for name, values in zip(names, results, strict=True) if sample < KEPT else ():
-            numbers = integers[name].numbers(values) if name in integers else values
-            if _is_compared(numbers.dtype) and values.size and values.shape[:1] == (1,):
+        for name, numbers in zip(names, results, strict=True) if sample < KEPT else ():
+            if _is_compared(numbers.dtype) and numbers.size and numbers.shape[:1] == (1,):
                 layers.setdefault(name, []).append(blobs_as_maps(numbers))
     return Reference(
         framework=framework,

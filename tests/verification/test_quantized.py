@@ -85,6 +85,24 @@ def test_a_right_network_passes(network: Config) -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize("types", [[], ["Transpose", "Unsqueeze", "Cast"]], ids=["last", "moved"])
+def test_an_output_of_integers_is_judged_as_the_numbers_that_they_stand_for(types: list[str], tmp_path: Path) -> None:
+    network, name = with_integers(), "b_q"
+    nodes = [*network.nodes[:-1]]
+    for type in types:
+        inputs, attributes = [name], {"Cast": {"to": onnx.TensorProto.INT32}}.get(type, {})
+        name = f"{name}_{type}"
+        nodes.append(make(type, [*inputs, "first"] if type == "Unsqueeze" else inputs, [name], **attributes))
+    constants = {**network.constants, "first": np.array([0])}
+    path = Network(nodes, network.inputs, constants).write(tmp_path / "net.onnx")
+    model = onnx.load(path)
+    model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT32 if types else onnx.TensorProto.UINT8
+    onnx.save(model, path)
+    result = verify(config(path, output_folder=tmp_path), samples=2)
+    assert result.passed and not result.by_sqnr_alone and result.outputs[0].sqnr > 30
+
+
+@needs_compiler
 def test_ranges_that_limit_nothing_are_judged_as_the_others(tmp_path: Path) -> None:
     """Of x * hard_sigmoid(x), where the range of the hard sigmoid follows from that of x."""
     scales = {

@@ -251,7 +251,7 @@ def _cast_like(folding: Folding) -> Numbers:
 def _dequantize(folding: Folding) -> Numbers:
     x, scale = folding[0], folding[1]
     steps = quant_params_of(x.shape, scale, folding.get(2), folding.node.attributes, x.dtype)
-    return np.asarray((x - steps.zero) * steps.scale).astype(scale.dtype)
+    return steps.numbers(x).astype(scale.dtype)
 
 
 @folds("QuantizeLinear")

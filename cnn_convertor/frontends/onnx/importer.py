@@ -227,14 +227,23 @@ class _Importer:
 
     def _output(self, name: str) -> str:
         value = self._values.get(name)
-        if isinstance(value, OnnxTensor) and value.quantized is None:
-            return self._named(name, value)
         where = Origin(str(self._model.path), name)
         problem = "the output does not depend on the network's input"
         if isinstance(value, OnnxTensor):
-            problem = "an output of quantized numbers cannot be converted"
+            if value.quantized is None or value.quantized.has_one_scale:
+                self._warn_of_numbers(where, value.quantized)
+                return self._named(name, value)
+            problem = "an output of integers whose scale is not one constant cannot be converted"
         self._builder.report(UnsupportedError.of("DV302", problem, where, "leave the output out"))
         return self._builder.read((), lambda: self._fail(where, problem), (name, where))[0]
+
+    def _warn_of_numbers(self, where: Origin, quantized: QuantParams | None) -> None:
+        """Tell what the application does where the file ends in integers, and the graph in the numbers that these stand for."""
+        if quantized is not None:
+            scale, zero = np.float32(quantized.scale.flat[0]), int(quantized.zero.flat[0])
+            problem = "the output holds numbers, where the model gives the integers that stand for them"
+            hint = f"to get the integers, let the application calculate round(number / {scale!s}) + {zero}"
+            warn(Problem("DV310", problem, where, hint))
 
     def _named(self, name: str, value: OnnxTensor) -> str:
         """The node of an output. Where that belongs to another value, as behind a node that does nothing, it has one of its own."""
@@ -311,18 +320,19 @@ class _Importer:
         if reader is None:
             raise self._unknown(node)
         settings = Settings(node.attributes, frozenset(reader.settings), HARMLESS.union(reader.ignores))
-        quantized = _common_quantization(tensors) if node.type in MOVES_QUANTIZED else None
+        data = inputs if node.type == "Concat" else inputs[:1]  # what follows in other types are positions and sizes
+        quantized = _common_quantization(data) if node.type in MOVES_QUANTIZED else None
         if quantized is not None:
-            inputs = tuple(_as_numbers(value) for value in inputs)
+            inputs = (*(_as_numbers(value, quantized) for value in data), *inputs[len(data) :])
             tensors = [value for value in inputs if isinstance(value, OnnxTensor)]
         axes = self._softmax_axes.get(node.outputs[0], ())
         reading = OnnxReading(node, settings, inputs, needed, self._model.opset, self._builder, self._names, axes)
+        if any(tensor.quantized for tensor in tensors) and node.type not in ("Cast", "DequantizeLinear"):
+            raise reading.unsupported("arithmetic of quantized numbers cannot be converted", HINTS["QLinearConv"])
         if any(tensor.integers is not None for tensor in tensors) and node.type not in TAKES_INTEGERS:
             raise reading.unsupported(
                 "arithmetic of integers cannot be converted", "cast the input to floating point first"
             )
-        if any(tensor.quantized for tensor in tensors) and node.type not in ("Cast", "DequantizeLinear"):
-            raise reading.unsupported("arithmetic of quantized numbers cannot be converted", HINTS["QLinearConv"])
         result = reader.read(reading)
         results = [result] if isinstance(result, OnnxTensor | Stored) else list(result)
         reading.check_all_is_used()
@@ -390,17 +400,23 @@ def _softmax_axes(model: OnnxModel) -> Mapping[str, tuple[int, ...]]:
     return {name: tuple(listed) for name, listed in axes.items() if name not in others}
 
 
-def _common_quantization(tensors: Sequence[OnnxTensor]) -> QuantParams | None:
-    """The one scale and zero point of all numbers of the tensors."""
-    first, *others = (tensor.quantized for tensor in tensors)
+def _common_quantization(values: Sequence[Value | None]) -> QuantParams | None:
+    """The one scale and zero point of all integers of the values, where they have one that constants can share."""
+    params = [value.quantized for value in values if isinstance(value, OnnxTensor)]
+    first = params[0] if params else None
     if first is None or first.scale.size != 1:
         return None
-    return first if all(other is not None and first.is_same(other) for other in others) else None
+    for value in values:
+        if isinstance(value, Stored) and value.size and not (first.has_one_scale and value.dtype == first.type):
+            return None
+    return first if all(other is not None and first.is_same(other) for other in params) else None
 
 
-def _as_numbers(value: Value | None) -> Value | None:
-    """A tensor as the numbers that its integers stand for, which are what the graph computes."""
-    return value._replace(integers=None, quantized=None) if isinstance(value, OnnxTensor) else value
+def _as_numbers(value: Value | None, quantized: QuantParams) -> Value | None:
+    """The numbers that integers stand for, which are what the graph computes."""
+    if isinstance(value, OnnxTensor):
+        return value._replace(integers=None, quantized=None)
+    return value and Stored.of(quantized.numbers(value.load()))
 
 
 def _used(nodes: Sequence[OnnxNode], outputs: Sequence[str]) -> set[str]:

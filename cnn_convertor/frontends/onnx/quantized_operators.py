@@ -7,11 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cnn_convertor.errors import Problem, warn
 from cnn_convertor.frontends.onnx.model import DOMAINS, Attribute, OnnxModel, OnnxNode
 from cnn_convertor.frontends.onnx.stored import Stored
 
-_ROUNDING = "feature maps are not rounded to integers: results differ a little from the model's"
 _CONTRIBUTED = "com.microsoft"
 # A type whose inputs are a number of quantized arrays (integers, scale, zero point), then the scale and the zero point of the
 # result -> the operator on numbers, and how many arrays.
@@ -47,12 +45,12 @@ def spell_out(model: OnnxModel, nodes: Sequence[OnnxNode]) -> tuple[tuple[OnnxNo
 
 @dataclass
 class _Spelling:
-    """names: all that are taken. constants: name -> value. dynamic: the zero points that DynamicQuantizeLinear gives."""
+    """names: all that are taken. constants: name -> value. dynamic: of each DynamicQuantizeLinear, zero point -> scale."""
 
     model: OnnxModel
     names: set[str]
     constants: dict[str, Stored] = field(default_factory=dict)
-    dynamic: set[str] = field(default_factory=set)
+    dynamic: dict[str, str] = field(default_factory=dict)
 
     def of(self, node: OnnxNode) -> Iterator[OnnxNode]:
         domain = "" if node.domain in DOMAINS else node.domain
@@ -73,7 +71,8 @@ class _Spelling:
             case "com.microsoft", "QLinearConcat" if len(node.inputs) >= 5 and len(node.inputs) % 3 == 2:
                 yield from self._linear(node, "Concat", _triples(node.inputs[2:]), node.inputs[:2])
             case "", "DynamicQuantizeLinear" if len(node.inputs) == 1 and len(node.outputs) == 3:
-                yield from self._dynamic(node)
+                self.dynamic[node.outputs[2]] = node.outputs[1]
+                yield node
             case "", "ConvInteger" | "MatMulInteger" if self._is_dynamic(node):
                 yield from self._of_integers(node)
             case _:
@@ -114,15 +113,6 @@ class _Spelling:
         yield _part(node, type, values, exact, **attributes)
         yield replace(_part(node, "QuantizeLinear", (exact, *result), node.outputs[0]), where=node.where)
 
-    def _dynamic(self, node: OnnxNode) -> Iterator[OnnxNode]:
-        """Numbers whose scale follows from themselves: integers of the scale 1 that are not rounded stand for them."""
-        warn(Problem("DV310", _ROUNDING, node.where, "convert the model from before its quantization"))
-        integers, scale, zero = node.outputs
-        self.constants[scale] = Stored.of(np.array(1, np.float32))
-        self.constants[zero] = Stored.of(np.array(0, np.uint8))
-        self.dynamic.add(zero)
-        yield _part(node, "Identity", node.inputs, integers)
-
     def _is_dynamic(self, node: OnnxNode) -> bool:
         """Whether the node multiplies numbers that are not rounded by weights of the file with one zero point, or none."""
         _, weight, zero, *others = (*node.inputs, "", "", "", "")[:4]
@@ -131,14 +121,14 @@ class _Spelling:
         return zero in self.dynamic and weight in self.model.initializers and is_single
 
     def _of_integers(self, node: OnnxNode) -> Iterator[OnnxNode]:
-        weight, one = self._name(node, "weights"), self._name(node, "one")
+        numbers, weight, one = (self._name(node, part) for part in ("numbers", "weights", "one"))
         zero = node.inputs[3:4] if any(node.inputs[3:4]) else ()
         zeros = self.model.initializers.get(zero[0]) if zero else None
         self.constants[one] = Stored.of(np.ones(() if zeros is None else zeros.dims, np.float32))
         yield _part(node, "DequantizeLinear", (node.inputs[1], one, *zero), weight, axis=0)
-        yield _part(
-            node, node.type.removesuffix("Integer"), (node.inputs[0], weight), node.outputs[0], **node.attributes
-        )
+        quantized = (node.inputs[0], self.dynamic[node.inputs[2]], node.inputs[2])
+        yield _part(node, "DequantizeLinear", quantized, numbers)
+        yield _part(node, node.type.removesuffix("Integer"), (numbers, weight), node.outputs[0], **node.attributes)
 
     def _name(self, node: OnnxNode, part: str) -> str:
         name = f"{node.outputs[0]}/{part}"

@@ -205,6 +205,59 @@ def test_other_casts_of_quantized_numbers_are_refused(to: int, tmp_path: Path) -
         load(Network(nodes, {"x": X}, constants).write(tmp_path / "net.onnx"))
 
 
+@pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
+def test_integers_that_are_joined_to_quantized_numbers_stand_for_numbers(tmp_path: Path) -> None:
+    nodes = [
+        make("QuantizeLinear", ["x", "s", "z"], ["q"]), make("Slice", ["q", "one", "one", "one"], ["nothing"]),
+        make("Concat", ["c", "q", "nothing", "c"], ["j"], axis=1), make("DequantizeLinear", ["j", "s", "z"], ["y"]),
+    ]  # fmt: skip
+    joined = RANDOM.integers(-128, 128, (1, 2, 6, 8)).astype(np.int8)
+    constants: Mapping[str, Any] = {"s": np.float32(0.02), "z": np.int8(5), "c": joined, "one": np.array([1])}
+    agreeing(Network(nodes, {"x": X / 4}, constants), tmp_path / "net.onnx", tolerance=0.011)
+
+
+# Behind integers whose scale follows from the numbers: a network whose results depend on the scale.
+OF_THE_SCALE: Mapping[str, list[Any]] = {
+    "joined constants": [make("Concat", ["q", "c"], ["j"], axis=1), make("DequantizeLinear", ["j", "s", "z"], ["y"])],
+    "a cast": [make("Cast", ["q"], ["y"], to=1)],
+    "a comparison": [make("Greater", ["q", "c"], ["b"]), make("Cast", ["b"], ["y"], to=1)],
+    "an output": [make("Identity", ["q"], ["y"])],
+}
+
+
+@pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
+@pytest.mark.parametrize("name", OF_THE_SCALE)
+def test_integers_without_a_constant_scale_stand_for_no_numbers(name: str, tmp_path: Path) -> None:
+    nodes = [make("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]), *OF_THE_SCALE[name]]
+    path = Network(nodes, {"x": X}, {"c": np.ones(X.shape, np.uint8)}).write(tmp_path / "net.onnx")
+    with pytest.raises(ConvertorError, match=r"DV302.*(quantized numbers|whose scale is not one constant)"):
+        load(path)
+
+
+def test_quantized_numbers_without_a_constant_scale_come_back(tmp_path: Path) -> None:
+    nodes = [
+        make("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]), make("Transpose", ["q"], ["t"], perm=[0, 1, 3, 2]),
+        make("DequantizeLinear", ["t", "s", "z"], ["y"]),
+    ]  # fmt: skip
+    with pytest.warns(ConvertorWarning, match="DV310"):
+        agreeing(Network(nodes, {"x": X}, {}), tmp_path / "net.onnx", tolerance=0.02)
+
+
+def test_an_output_of_integers_is_the_numbers_that_they_stand_for(tmp_path: Path) -> None:
+    """The warning tells what gives the integers."""
+    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime computes the reference")
+    nodes = [make("Relu", ["x"], ["r"]), make("QuantizeLinear", ["r", "s", "z"], ["y"])]
+    path = Network(nodes, {"x": X}, {"s": np.float32(0.02), "z": np.int8(-128)}).write(tmp_path / "net.onnx")
+    model = onnx.load(path)
+    model.graph.output[0].type.tensor_type.elem_type = INT8
+    onnx.save(model, path)
+    with pytest.warns(ConvertorWarning, match=r"DV310.*the output holds numbers(.|\n)*round\(number / 0\.02\) \+ -128"):
+        graph = load(path)
+    (integers,) = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, {"x": X})
+    (numbers,) = results_of(graph, {"x": X})
+    assert np.abs(np.round(numbers / 0.02) - 128 - to_map(integers)).max() <= 1
+
+
 SCALES: Mapping[str, tuple[Any, Any, int]] = {
     "one": (0.05, np.uint8(7), 1),
     "no zero point": (0.05, None, 1),

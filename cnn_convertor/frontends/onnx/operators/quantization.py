@@ -10,24 +10,37 @@ from cnn_convertor.errors import Problem, warn
 from cnn_convertor.frontends.arithmetic import range_of
 from cnn_convertor.frontends.onnx.operators.elementwise import scaled
 from cnn_convertor.frontends.onnx.quant_params import QuantParams, quant_params_of
-from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
+from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, Value, onnx
+from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.ir import ops
+
+_ROUNDING = "feature maps are not rounded to integers: results differ a little from the model's"
+_UNROUNDED = "convert the model from before its quantization"
 
 
 @onnx.reads(
     "QuantizeLinear", settings="axis saturate output_dtype block_size", ignores="precision",
     makes=[ops.Scale, ops.Relu6, ops.Clip],
-    limits="each QuantizeLinear is followed by DequantizeLinear; the rounding is left out, with a warning; no blocks",
+    limits="DequantizeLinear follows, or the output is the numbers before it; the rounding is left out, with a warning; no blocks",
 )  # fmt: skip
 def read_quantize(reading: OnnxReading) -> OnnxTensor:
-    problem = "feature maps are not rounded to integers: results differ a little from the model's"
-    warn(Problem("DV310", problem, reading.node.where, "convert the model from before its quantization"))
+    warn(Problem("DV310", _ROUNDING, reading.node.where, _UNROUNDED))
     reading.take("saturate")  # of 8-bit floating point
     params = _quant_params(reading)
     if params.scale.min() <= 0 or not np.isfinite(params.scale).all():
         raise reading.wrong("a scale is not above 0")
     clipped = _clipped(reading, params)
     return clipped._replace(integers=range_of(params.type), quantized=params)
+
+
+@onnx.reads("DynamicQuantizeLinear", makes=[ops.Identity], limits="followed by products and types that move numbers")
+def read_dynamic_quantize(reading: OnnxReading) -> list[Value]:
+    """The scale follows from the numbers, so these stay as they are, as integers of the scale 1 that are not rounded."""
+    warn(Problem("DV310", _ROUNDING, reading.node.where, _UNROUNDED))
+    params = QuantParams(np.array(1.0), np.array(0.0), np.dtype(np.uint8), is_dynamic=True)
+    x = reading.add(ops.Identity(), reading.input, dims=reading.input.dims)
+    quantized = x._replace(integers=range_of(params.type), quantized=params)
+    return [quantized, Stored.of(np.array(1, np.float32)), Stored.of(np.array(0, params.type))]
 
 
 @onnx.reads(
