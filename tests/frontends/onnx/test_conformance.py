@@ -40,6 +40,8 @@ INEXACT = frozenset(
 ONE_OUTPUT = frozenset({"LayerNormalization"})
 # They treat each sample of a batch alike, and are converted for one; the first is taken.
 ONE_SAMPLE = frozenset({"ConvTranspose", "GroupNormalization", "InstanceNormalization", "LRN", "SpaceToDepth"})
+# The graph ends in the numbers that their integers stand for.
+OF_INTEGERS = frozenset({"DynamicQuantizeLinear", "QuantizeLinear"})
 IN_ONE_NETWORK = 60  # graphs
 AT_LEAST_DB, LEAST_RMS = 40.0, 0.05
 LARGEST_HALF = 65504
@@ -162,6 +164,8 @@ def wrong_on_device(parts: Sequence[Trial], folder: Path) -> list[str]:
 
 def outcome_of(case: Case, folder: Path) -> tuple[str, list[Trial]]:
     """PASSED, OTHERWISE, INAPPLICABLE, or the codes with which the case is refused, and the graphs that fit the device."""
+    if case.operator in OF_INTEGERS:
+        return INAPPLICABLE, []
     found = [converted(case, kept, folder / f"{case.name}{kept}.onnx") for kept in dict.fromkeys((1, len(case.inputs)))]
     if OTHERWISE in found:
         return OTHERWISE, []
