@@ -86,7 +86,7 @@ def inspect_network(
 )
 @click.option("-o", "--output", metavar="FILE.npz", type=OUTPUT, help="Save the outputs, each as (N, H, W, C).")
 @click.option("--top", metavar="N", type=COUNT, default=5, show_default=True, help="Number of best classes to show.")
-@click.option("--labels", metavar="FILE", type=FILE, help="Class names, one per line.")
+@click.option("--labels", metavar="FILE", type=FILE, help="Class names, one per line, or in JSON.")
 @with_sources
 @with_network
 @with_format

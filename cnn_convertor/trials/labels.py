@@ -3,13 +3,14 @@
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
+from cnn_convertor.files import json_files
 from cnn_convertor.files.limited import TooLargeError, contents
 from cnn_convertor.ir.graph import Graph
 
@@ -18,16 +19,44 @@ _CLASS: Final = re.compile(r"\s*[0-9]{1,18}\s*")  # a number that an index can h
 
 
 def read_labels(path: Path) -> tuple[str, ...]:
-    """Class names, one per line, without empty lines at the end. Raises UsageError if the file cannot be read as text."""
+    """Class names: one per line, without empty lines at the end, or in JSON.
+
+    Raises UsageError if the file cannot be read as text, or if its name ends in .json and it has another form.
+    """
+    hint = "write one name per line, or a JSON list of the names"
     try:
-        return tuple(contents(path, _LARGEST_LABELS).decode().rstrip().splitlines())
+        text = contents(path, _LARGEST_LABELS).decode()
+        try:
+            return _names_in(json_files.parse(text))
+        except ValueError as error:
+            if path.suffix.lower() != ".json":
+                return tuple(text.rstrip().splitlines())
+            reason = f"the class names are in JSON, but in no form that can be read: {error}"
     except TooLargeError as error:
         reason = f"the file of class names is too large: {error}"
     except OSError as error:
         reason = f"the class names cannot be read: {error.strerror}"
     except UnicodeDecodeError:
         reason = "the class names are not UTF-8 text"
-    raise UsageError.of("DV707", reason, Origin(str(path)), "write one name per line")
+    raise UsageError.of("DV707", reason, Origin(str(path)), hint)
+
+
+def _names_in(value: Any) -> tuple[str, ...]:
+    """The names of a list, or of an object: number -> name, number -> [identifier, name] or name -> number.
+
+    Raises ValueError for anything else.
+    """
+    if isinstance(value, dict):
+        pairs = [*value.items()]
+        if all(isinstance(number, int) for number in value.values()):
+            pairs = [(number, name) for name, number in pairs]
+        names = {int(number): name[-1] if isinstance(name, list) and name else name for number, name in pairs}
+        if sorted(names) != [*range(len(value))]:
+            raise ValueError("its numbers are not 0, 1, 2 and so on")
+        value = [names[number] for number in range(len(names))]
+    if not isinstance(value, list) or not all(isinstance(name, str | int) for name in value):
+        raise ValueError("it is neither a list of names nor an object of numbers and names")
+    return tuple(map(str, value))
 
 
 def check_labels(path: Path, names: Sequence[str], results: Mapping[str, Maps]) -> None:

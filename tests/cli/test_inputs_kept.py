@@ -16,7 +16,9 @@ from cnn_convertor import cli
 from cnn_convertor.cli.entry import commands
 from cnn_convertor.cli.shared_options import Output
 
-BOARD = Path(__file__).resolve().parents[2] / "cnn_convertor/devices/dv700/boards/dv740.toml"
+ROOT = Path(__file__).resolve().parents[2]
+BOARD = ROOT / "cnn_convertor/devices/dv700/boards/dv740.toml"
+EXAMPLE = ROOT / "examples/digits_keras/digits_keras2.h5"
 
 
 @pytest.fixture
@@ -106,6 +108,24 @@ def test_no_output_replaces_an_input(
     error = capsys.readouterr().err
     assert "DV100" in error or "DV840: x.npy: hwc8 has blocks" in error
     assert {file: file.read_bytes() for file in before} == before
+
+
+@pytest.mark.parametrize("option", [option for option, (_, paths) in WRITING.items() if paths.startswith(INPUTS)])
+def test_no_output_replaces_a_model_that_the_library_of_hdf5_opens(
+    option: str, network: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(EXAMPLE, "m.h5")
+    os.link("m.h5", "hard.npz")
+    np.save("x.npy", np.zeros((8, 8, 1), np.float32))
+    Path("n.ini").write_text(Path("n.ini").read_text().replace("m.onnx\norigin = ONNX", "m.h5"))
+    assert cli.main([*WRITING[option][0].split(), option.rpartition(" ")[2], "hard.npz"]) == 2
+    assert "DV100" in capsys.readouterr().err and Path("m.h5").read_bytes() == EXAMPLE.read_bytes()
+
+
+def test_a_first_ini_file_replaces_nothing(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = Path("w.data").read_bytes()
+    assert cli.main(["init", "m.onnx", "-o", "w.data"]) == 2
+    assert "DV162" in capsys.readouterr().err and Path("w.data").read_bytes() == before
 
 
 @pytest.mark.parametrize("input_name", ["n.json", "n.dot", "n_weights.bin", "n_gen.cpp", "n.html", "doc/pages.dox"])

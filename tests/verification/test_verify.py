@@ -172,6 +172,33 @@ def test_names_of_classes_are_a_text(tmp_path: Path) -> None:
             read_labels(tmp_path / name)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '["zero", "Äpfel"]',
+        '{"1": "Äpfel", "0": "zero"}',
+        '{"0": ["n01", "zero"], "1": ["n02", "Äpfel"]}',
+        '{"Äpfel": 1, "zero": 0}',
+    ],
+)
+def test_names_of_classes_in_json(text: str, tmp_path: Path) -> None:
+    for name in ("names.json", "names.txt"):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        assert read_labels(tmp_path / name) == ("zero", "Äpfel")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['["a", null]', '[["a", "b"]]', '{"1": "a"}', '{"0": "a", "00": "b"}', '{"x": "a"}', '{"0": []}', '"a"', "3", "a\nb", "[1"],
+)  # fmt: skip
+def test_other_forms_of_json_are_no_names_of_classes(text: str, tmp_path: Path) -> None:
+    (tmp_path / "names.json").write_text(text)
+    with pytest.raises(UsageError, match=r"DV707: the class names are in JSON(.|\n)*one name per line"):
+        read_labels(tmp_path / "names.json")
+    (tmp_path / "names").write_text(text)
+    assert read_labels(tmp_path / "names") == tuple(text.splitlines())
+
+
 def test_in_place_layers_are_told_apart(shared: Path) -> None:
     pytest.importorskip("cv2")
     case = shared / "vectors" / "caffe" / "bn_scale_inplace_chain"
