@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,14 +21,16 @@ SIMPLIFY = "simplify the model: pip install onnxsim, then onnxsim model.onnx sim
 
 @dataclass(frozen=True, slots=True)
 class Folding:
-    """A node on constants. inputs: None for one that is left out."""
+    """A node on constants. inputs: None for one that is left out. taken: the attributes that have been asked for."""
 
     node: OnnxNode
     inputs: tuple[Numbers | None, ...]
     opset: int
     budget: ComputeBudget
+    taken: set[str] = field(default_factory=set)
 
     def attribute(self, name: str, default: Any = None) -> Any:
+        self.taken.add(name)
         return self.node.attributes.get(name, default)
 
     def __getitem__(self, position: int) -> Numbers:
@@ -70,10 +72,25 @@ def folds(*types: str) -> Callable[[Fold], Fold]:
     return enter
 
 
-def fold(node: OnnxNode, inputs: Sequence[Stored | None], opset: int, budget: ComputeBudget) -> list[Stored]:
-    """The outputs of a node whose inputs are all constants.
+# Attributes of types that are only computed here, beside those that their functions always ask for.
+OTHERS = frozenset(["end", "noop_with_empty_axes", "round_mode", "saturate", "start", "stash_type"])
 
-    Raises UnsupportedError for a type that is not computed here or takes too long, ModelError for inputs that do not fit.
+
+def check_attributes(node: OnnxNode, known: Collection[str]) -> None:
+    """Raises UnsupportedError if the node has other attributes than these."""
+    if unknown := [name for name in node.attributes if name not in known]:
+        plural = "s" * (len(unknown) > 1)
+        problem = f"the attribute{plural} {', '.join(unknown)} cannot be converted"
+        raise UnsupportedError.of("DV302", problem, node.where, "remove it if the results stay the same")
+
+
+def fold(
+    node: OnnxNode, inputs: Sequence[Stored | None], opset: int, budget: ComputeBudget, known: Collection[str] = OTHERS
+) -> list[Stored]:
+    """The outputs of a node whose inputs are all constants. known: attributes that the node may have.
+
+    Raises UnsupportedError for a type or an attribute that is not computed here, or for what takes too long, ModelError for
+    inputs that do not fit.
     """
     if node.type == "Constant":
         return [constant_of(node)]
@@ -81,6 +98,7 @@ def fold(node: OnnxNode, inputs: Sequence[Stored | None], opset: int, budget: Co
     if function is None:
         problem = "the node works on constants only, and is not among those that are computed in advance"
         raise UnsupportedError.of("DV302", problem, node.where, SIMPLIFY)
+    taken: set[str] = set()
     different = {id(x): x for x in inputs if x is not None}
 
     def computed(budget: ComputeBudget) -> list[Numbers]:
@@ -88,7 +106,7 @@ def fold(node: OnnxNode, inputs: Sequence[Stored | None], opset: int, budget: Co
         arrays = tuple(loaded.get(id(x)) for x in inputs)
         try:
             with np.errstate(all="ignore"):
-                result = function(Folding(node, arrays, opset, budget))
+                result = function(Folding(node, arrays, opset, budget, taken))
         except (ValueError, IndexError, TypeError, ArithmeticError, KeyError, AttributeError, MemoryError) as error:
             raise ModelError.of(
                 "DV206", f"the node cannot be computed: {error}", node.where, "export it again"
@@ -106,6 +124,7 @@ def fold(node: OnnxNode, inputs: Sequence[Stored | None], opset: int, budget: Co
     try:
         budget.spend(sum(x.cost for x in different.values()))
         results = computed(budget)
+        check_attributes(node, taken.union(known))
         budget.spend_elements(DEAR.get(node.type, 1) * sum(values.size for values in results))
     except TooMuchError:
         problem = "the constants up to this node take too long to compute"

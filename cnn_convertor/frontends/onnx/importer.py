@@ -15,7 +15,7 @@ from cnn_convertor.frontends.builder import Builder, PartialGraph
 from cnn_convertor.frontends.frontend import ReadOptions
 from cnn_convertor.frontends.nchw import letters_of, shape_of
 from cnn_convertor.frontends.onnx.compute_budget import ComputeBudget
-from cnn_convertor.frontends.onnx.folding import shape_part
+from cnn_convertor.frontends.onnx.folding import OTHERS, check_attributes, shape_part
 from cnn_convertor.frontends.onnx.folds import fold
 from cnn_convertor.frontends.onnx.idioms import INVENTED, recognize_idioms
 from cnn_convertor.frontends.onnx.input_layout import TO_CHANNELS_LAST, channels_last, with_channels_first
@@ -310,13 +310,15 @@ class _Importer:
             raise self._unknown(node)
         if node.type == "If" and isinstance(condition := inputs[0] if inputs else None, Stored):
             return self._branch(node, condition)
+        reader = onnx.get(node.type)
         if node.type in ("Shape", "Size") and tensors:
+            check_attributes(node, OTHERS)
             dims = tensors[0].dims
             return [Stored.of(shape_part(node, dims) if node.type == "Shape" else np.array(math.prod(dims), np.int64))]
         if not tensors:
             constants = [value for value in inputs if not isinstance(value, OnnxTensor)]
-            return fold(node, constants, self._model.opset, self._budget)
-        reader = onnx.get(node.type)
+            known = OTHERS if reader is None else HARMLESS.union(reader.settings, reader.ignores)
+            return fold(node, constants, self._model.opset, self._budget, known)
         if reader is None:
             raise self._unknown(node)
         settings = Settings(node.attributes, frozenset(reader.settings), HARMLESS.union(reader.ignores))

@@ -13,6 +13,7 @@ from cnn_convertor.errors import ModelError, Origin, SettingsError, UnsupportedE
 from cnn_convertor.frontends import chw_nodes, nchw
 from cnn_convertor.frontends.builder import Builder
 from cnn_convertor.frontends.nchw import Dims
+from cnn_convertor.frontends.onnx.folding import check_attributes
 from cnn_convertor.frontends.onnx.model import OnnxModel, OnnxNode
 from cnn_convertor.frontends.onnx.quant_params import QuantParams
 from cnn_convertor.frontends.onnx.stored import Numbers, Stored
@@ -160,11 +161,7 @@ class OnnxReading:
 
     def check_all_is_used(self) -> None:
         """Refuse the node when it has attributes or inputs that the reader does not take."""
-        if left := list(self.attributes.left()):
-            plural = "s" * (len(left) > 1)
-            raise self.unsupported(
-                f"the attribute{plural} {', '.join(left)} cannot be converted", "remove it if the results stay the same"
-            )
+        check_attributes(self.node, {*self.node.attributes}.difference(self.attributes.left()))
         if unread := [at for at, value in enumerate(self.inputs) if value is not None and at not in self.taken]:
             raise self.wrong(f"a node of this type has no input {unread[0]}", "remove it if the results stay the same")
 

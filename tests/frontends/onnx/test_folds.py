@@ -181,6 +181,8 @@ REFUSED: Mapping[str, tuple[Network, str]] = {
         ),
         "tf_crop_and_resize",
     ),
+    "an attribute that the type lacks": (node("Neg", X, dilations=[2, 2]), "the attribute dilations"),
+    "attributes that the type lacks": (node("Mod", X, X, fmod=1, axis=1, scale=2), "the attributes axis, scale"),
     "no group": (node("GroupNormalization", IMAGE, normal(8), normal(8), num_groups=0), "cannot be computed"),
 }
 

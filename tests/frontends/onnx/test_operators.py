@@ -313,7 +313,7 @@ def test_nodes_compute_what_onnxruntime_does(name: str, tmp_path: Path) -> None:
 
 
 # The networks of test_networks.py have them: what idioms become, and what has no meaning alone.
-IN_NETWORKS = {"Focus", "Standardize", "Cast", "QuantizeLinear", "DequantizeLinear"}
+IN_NETWORKS = {"Focus", "Standardize", "Cast", "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"}
 
 
 def test_every_type_is_compared() -> None:
