@@ -155,14 +155,10 @@ def split_runs(path: Path) -> tuple[Path, ...]:
 def can_split(path: Path) -> bool:
     """Whether a path of several runs can be computed in slices of channels: only a convolution at its start mixes them."""
     first, *rest = path
-    if any(map(_has_stray_slopes, split_runs(path))):
+    if not isinstance(first.op, Conv2d) or first.op.is_depthwise or not is_channelwise(rest):
         return False
-    return (
-        isinstance(first.op, Conv2d)
-        and not first.op.is_depthwise
-        and len(split_runs(path)) > 1
-        and is_channelwise(rest)
-    )
+    runs = split_runs(path)
+    return len(runs) > 1 and not any(map(_has_stray_slopes, runs))
 
 
 def is_channelwise(path: Sequence[Node]) -> bool:

@@ -154,7 +154,8 @@ class FusionPlanner:
             # A path that does not fit never fits with more in front, unless an addition or a max pool joins the run before it,
             # or a convolution whose channels can be split.
             grows = fits or isinstance(path[0].op, Add | MaxPool2d) or is_channelwise(path)
-            if len(split_runs(path)) > self.device.limits.max_runs + 1:
+            most = self.device.limits.max_runs + 1
+            if len(path) > most and len(split_runs(path)) > most:
                 continue  # joining runs saves one, which is not enough
             if grows and not any(isinstance(node.op, Add) for node in path[1:]):
                 paths += [(before, *path) for before in self._before(path[0])]

@@ -104,10 +104,11 @@ def unified_buffer_need(shape: Shape, runs: Sequence[RunGeometry]) -> int:
     size, place, input_size = Pair(shape.height, shape.width), 0, command_input
     for index, run in enumerate(runs):
         convolved, pooled = _run_outputs(size, run)
-        stored = pooled if _effective_window(run) is None else convolved
+        convolves = run.convolution is not None or (run.pool is not None and run.pool.kind is PoolKind.AVERAGE)
+        stored = convolved if convolves else pooled
         block = _block(stored.height * stored.width * min(run.channels, 8))
         output = _whole(block, run.channels)
-        in_place = index >= last_branch and _effective_window(run) is None
+        in_place = index >= last_branch and not convolves
         output_place = place + (0 if in_place else input_size)
         start = input_size if len(ends) == 1 else output_place
         need = max(need, start + (block if run.external else output))
