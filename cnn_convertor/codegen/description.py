@@ -1,5 +1,7 @@
 """Describes a network for the application: inputs, outputs, memory."""
 
+from collections.abc import Sequence
+
 from cnn_convertor.codegen.cpp import c_string
 from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
 from cnn_convertor.devices.dv700.runs import Program
@@ -49,12 +51,12 @@ def byte_outputs(program: Program) -> list[int]:
     return [position for position, type in enumerate(types) if type is ElementType.BYTE]
 
 
-def output_constants(program: Program) -> list[tuple[str, int, str]]:
+def output_constants(names: Sequence[str]) -> list[tuple[str, int, str]]:
     """The C++ constant, index and name of each output."""
     taken: dict[str, None] = {}
-    for name, _ in program.results:
+    for name in names:
         constant = f"kOutput_{identifier(name)}"
         while constant in taken:
             constant += "_"
         taken[constant] = None
-    return [(constant, i, name) for i, (constant, (name, _)) in enumerate(zip(taken, program.results, strict=True))]
+    return [(constant, i, name) for i, (constant, name) in enumerate(zip(taken, names, strict=True))]

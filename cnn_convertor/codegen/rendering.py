@@ -91,7 +91,7 @@ def _texts(program: Program, options: RenderOptions) -> Iterator[tuple[str, str,
                 {"offset": tensor.offset, "nbytes": tensor.nbytes, "text": f'"{name}" {shape_text(tensor)}'}
                 for name, tensor in program.inputs
             ],
-            "output_constants": output_constants(program),
+            "output_constants": output_constants([name for name, _ in program.results]),
         }
         yield f"{options.python_module}.cpp", "python_module.cpp.j2", module
 
@@ -114,7 +114,7 @@ def _sources(program: Program, options: RenderOptions) -> Iterator[tuple[str, st
         "half": bundle(["Half"]).bodies[0],
         "input_maps": [map_view(name, tensor) for name, tensor in program.inputs],
         "output_maps": [map_view(name, tensor) for name, tensor in program.results],
-        "output_constants": output_constants(program),
+        "output_constants": output_constants([name for name, _ in program.results]),
         "means": ", ".join(literal("float", mean) for mean in options.mean),
         "scale": None if isinstance(options.scale, tuple) else literal("float", options.scale),
         "scales": ", ".join(literal("float", scale) for scale in np.atleast_1d(options.scale)),

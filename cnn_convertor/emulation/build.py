@@ -43,10 +43,10 @@ class Compiler(NamedTuple):
     version: str
 
 
-def build(folder: Path, name: str, *, sources: Sequence[Path] = ()) -> Path:
+def build(folder: Path, name: str, *, wanted: str = "", sources: Sequence[Path] = ()) -> Path:
     """The program that runs the network of `folder / NAME_gen.{h,cpp}` on the emulated device.
 
-    sources: more C++ files, which define the callbacks of custom layers. The cache holds programs that the same compiler
+    wanted: definitions of what an application looks for in the header, for the runner. sources: more C++ files, which define the callbacks of custom layers. The cache holds programs that the same compiler
     made from the same contents; a source counts with the files that it includes.
     Raises UsageError when there is no compiler, ConvertorError when the sources do not compile.
     """
@@ -59,12 +59,12 @@ def build(folder: Path, name: str, *, sources: Sequence[Path] = ()) -> Path:
     options = [*flags, *defines, f"-I{INCLUDE}", f"-I{SOURCES}", f"-I{folder}"]
     parts = [([*options, "-E", "-P", str(source)], source) for source in sources]
     expanded = _compile(compiler, *parts, own=sources) if parts else []
-    key = _key(compiler, (*flags, *defines, library.stem, *expanded), files)
+    key = _key(compiler, (*flags, *defines, wanted, library.stem, *expanded), files)
 
     def make(scratch: Path) -> Path:
         _LOG.info("compiling %s", name)
         program = scratch / "program"
-        joined = _joined(scratch / "network.cpp", [generated[1].name, RUNNER])
+        joined = _joined(scratch / "network.cpp", [generated[1].name, RUNNER], wanted)
         inputs = [joined, *sources, library]
         part = [*options, *map(str, inputs), "-o", str(program)], generated[1]
         _compile(compiler, part, scratch=scratch, own=sources)
@@ -152,9 +152,9 @@ def device_library(compiler: Compiler) -> Path:
     return _cached(f"device-{key}.o", make)
 
 
-def _joined(path: Path, parts: Sequence[str]) -> Path:
+def _joined(path: Path, parts: Sequence[str], definitions: str = "") -> Path:
     """A source of several, so that the compiler reads the headers once."""
-    path.write_text("".join(f'#include "{part}"\n' for part in parts), encoding="utf-8")
+    path.write_text(definitions + "".join(f'#include "{part}"\n' for part in parts), encoding="utf-8")
     return path
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ Maps: TypeAlias = NDArray[np.float32]
 Values = TypeVar("Values", NDArray[np.float32], NDArray[np.float64])
 T = TypeVar("T")
 LARGEST_HALF = 65504.0
+_AGAIN: Final = "convert the network again"
 
 
 def count_of(inputs: Mapping[str, Maps]) -> int:
@@ -87,6 +88,22 @@ def input_bytes(program: Program, inputs: Mapping[str, Maps], *, unrounded: bool
 
     Raises UsageError for inputs that do not fit.
     """
+    return packed_inputs(program, written_inputs(program, inputs), unrounded=unrounded)
+
+
+def packed_inputs(program: Program, written: Sequence[Maps], *, unrounded: bool = False) -> bytes:
+    """As `input_bytes`. written: the inputs, from `written_inputs`."""
+    tensors = [tensor for _, tensor in program.inputs]
+    parts = [to_memory(values, tensor.layout) for values, tensor in zip(written, tensors, strict=True)]
+    kind = ElementType.BYTE if program.byte_input else ElementType.HALF
+    return _stored(np.concatenate(parts, axis=1), kind, unrounded=unrounded).tobytes()
+
+
+def written_inputs(program: Program, inputs: Mapping[str, Maps]) -> list[Maps]:
+    """The inputs (N, H, W, C) as the application writes them: as bytes where the device makes numbers of these.
+
+    Raises UsageError for inputs that do not fit.
+    """
     names = [name for name, _ in program.inputs]
     if set(inputs) != set(names):
         problem = f"the network's inputs are {_listed(names)}, but {_listed(inputs) or 'none'} were given"
@@ -101,12 +118,10 @@ def input_bytes(program: Program, inputs: Mapping[str, Maps], *, unrounded: bool
         if program.byte_input is not None:
             written = values[..., ::-1] if program.byte_input.swapped else values
             values = _bytes_of(written, program.byte_input, name)
-        parts.append(to_memory(values, tensor.layout))
+        parts.append(values)
     if len({len(part) for part in parts}) != 1:
         raise UsageError.of("DV705", f"the inputs have {_listed(str(len(part)) for part in parts)} samples")
-    joined = np.concatenate(parts, axis=1)
-    kind = ElementType.BYTE if program.byte_input else ElementType.HALF
-    return _stored(joined, kind, unrounded=unrounded).tobytes()
+    return parts
 
 
 def _bytes_of(values: Maps, byte_input: ByteInput, name: str) -> Maps:
@@ -149,6 +164,20 @@ def _stored(values: Maps, kind: ElementType, *, unrounded: bool) -> NDArray[np.u
             return np.ascontiguousarray(values, "<f4").view(np.uint8)
 
 
+def require_outputs(program: Program, names: Sequence[str], outputs: Sequence[Maps], described: Maps) -> None:
+    """Raises ConvertorError unless an application reads the outputs by the header. described: what it reads, (N, size of all of them)."""
+    parts = _apart(described, [values[0].size for values in outputs])
+    for name, values, read in zip(names, outputs, parts, strict=True):
+        if not np.array_equal(values.reshape(read.shape), read, equal_nan=True):
+            raise wrong_header(program, f'kOutputs: what an application reads by it is not the output "{name}"')
+
+
+def wrong_header(program: Program, problem: str) -> ConvertorError:
+    """The header does not describe the network. problem: with its constant."""
+    said = f"the header does not describe the network: {problem}"
+    return ConvertorError.of("DV709", said, Origin(f"{program.name}_gen.h"), _AGAIN)
+
+
 def outputs_of(program: Program, flat: Maps, shapes: Sequence[Shape] | None) -> tuple[Maps, ...]:
     """Outputs as they lie in memory, (N, size of all of them), as maps.
 
@@ -188,9 +217,8 @@ def _apart(flat: Maps, sizes: Sequence[int]) -> tuple[Maps, ...]:
 
 
 def _strange(program: Program) -> ConvertorError:
-    hint = "convert the network again"
     problem = "the compiled network has other layers or outputs than the program: its sources were changed"
-    return ConvertorError.of("DV709", problem, Origin(program.name), hint)
+    return ConvertorError.of("DV709", problem, Origin(program.name), _AGAIN)
 
 
 def _listed(names: object) -> str:

@@ -10,9 +10,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from cnn_convertor import escaping
 from cnn_convertor.codegen import RenderOptions, emit
+from cnn_convertor.codegen.cpp import c_string, class_name
 from cnn_convertor.codegen.data import program_data, runner_kernels
+from cnn_convertor.codegen.description import output_constants
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.weights.encoding import encode_buffer
 from cnn_convertor.devices.program import Program
@@ -23,9 +27,12 @@ from cnn_convertor.emulation.feature_maps import (
     Traffic,
     count_of,
     in_program_order,
-    input_bytes,
     layers_of,
     outputs_of,
+    packed_inputs,
+    require_outputs,
+    written_inputs,
+    wrong_header,
 )
 from cnn_convertor.errors import ConvertorError, Origin
 from cnn_convertor.files.replacing import Contents, replace_all
@@ -38,6 +45,7 @@ from cnn_convertor.workers.programs import run_all
 _BLOCKS: Final = {"conv": "CONV", "fc": "FC", "maximizer": "MX", "ipu": "IPU"}  # in the device tree
 _RESIDUALS: Final = "residuals.bin"
 _ERROR: Final = "error: "  # prefix of the runner's messages
+_HEADER: Final = "header: "  # behind it, of those about the generated header
 _LOG = logging.getLogger(__name__)  # the command line shows it
 _BUILT: Final[dict[str, Path]] = {}  # the name of a network's executable -> the executable of this computer
 
@@ -45,10 +53,12 @@ _BUILT: Final[dict[str, Path]] = {}  # the name of a network's executable -> the
 class Flat(NamedTuple):
     """Results as they lie in memory. outputs: (N, size of all of them). layers: (N, size) for each layer, or none.
 
+    described: the outputs as an application reads them by the header, in the order H, W, C; None where the runner has none.
     traffic: of one sample, for each layer, or none.
     """
 
     outputs: Maps
+    described: Maps | None = None
     layers: tuple[Maps, ...] = ()
     traffic: tuple[Traffic, ...] = ()
 
@@ -81,7 +91,7 @@ class EmulatedNetwork(NamedTuple):
         own = _BUILT.get(self.executable.name)
         if own is None or not own.exists():
             own = (
-                build(self.folder, self.program.name, sources=self.sources)
+                build(self.folder, self.program.name, wanted=_wanted(self.graph, self.program), sources=self.sources)
                 if self.data is None
                 else runner(runner_kernels())
             )
@@ -102,20 +112,43 @@ class EmulatedNetwork(NamedTuple):
         elsewhere, as in `given_layers` or `given_memory`: each layer reads those of the layers before it.
         Raises UsageError for inputs that do not fit the network, ConvertorError as `execute` does.
         """
-        memory, samples = input_bytes(self.program, inputs, unrounded=self.residuals is not None), count_of(inputs)
-        flat = self.execute(memory, samples, layers=layers, exact=exact, replaced=replaced)
-        return Outputs(outputs_of(self.program, flat.outputs, self.shapes), flat.layers, flat.traffic)
+        written = written_inputs(self.program, inputs)
+        memory = packed_inputs(self.program, written, unrounded=self.residuals is not None)
+        maps = None
+        if self.data is None and self.residuals is None:
+            maps = np.concatenate([values.reshape(len(values), -1) for values in written], axis=1)
+        flat = self.execute(memory, count_of(inputs), maps=maps, layers=layers, exact=exact, replaced=replaced)
+        outputs = outputs_of(self.program, flat.outputs, self.shapes)
+        if flat.described is not None:
+            require_outputs(self.program, self.graph.output_names, outputs, flat.described)
+        return Outputs(outputs, flat.layers, flat.traffic)
+
+    def pixels(self) -> tuple[str, NDArray[np.float64]]:
+        """The order of channels by the header of a compiled network, and what it makes of each byte: (256, channels or 1)."""
+        (result,) = run_all([[str(self.executable), "--pixels"]])
+        order, *numbers = result.stdout.split()
+        return order, np.array(numbers, np.float64).reshape(256, -1)
 
     def execute(
-        self, inputs: bytes, samples: int, *, layers: bool = False, exact: bool = False, replaced: bytes | None = None
+        self,
+        inputs: bytes,
+        samples: int,
+        *,
+        maps: Maps | None = None,
+        layers: bool = False,
+        exact: bool = False,
+        replaced: bytes | None = None,
     ) -> Flat:
         """Run it on inputs as they lie in memory: the FP16 of all samples, each with all its inputs.
 
+        maps: the same (N, size of all of them) in the order H, W, C, for a compiled network, which also finds them by its header.
         Reading what nothing wrote is an error. Raises ConvertorError when the device refuses a command, or when the network
         relies on a fault of the SDK's runtime.
         """
         with temporary_folder() as folder:
             (folder / "input.bin").write_bytes(inputs)
+            if maps is not None:
+                (folder / "input.bin.maps").write_bytes(maps.astype("<f4").tobytes())
             command = [str(self.executable), str(self.weights), str(folder / "input.bin"), str(folder)]
             command += ["--layers"] * layers
             if replaced is not None:
@@ -126,18 +159,24 @@ class EmulatedNetwork(NamedTuple):
             if result.returncode != 0:
                 lines = result.stderr.splitlines()
                 errors = [line.removeprefix(_ERROR) for line in lines if line.startswith(_ERROR)]
+                for error in errors:
+                    if error.startswith(_HEADER):
+                        raise wrong_header(self.program, error.removeprefix(_HEADER))
                 said = "\n".join(errors) or f"it ended with status {result.returncode}"
                 problem = f"the device refuses the network: {said}"
                 hint = "unless its files were changed, this is an error of the convertor: please report it"
                 raise ConvertorError.of("DV704", problem, Origin(self.program.name), hint)
             outputs = np.fromfile(folder / "outputs.bin", "<f4").reshape(samples, -1)
+            described = np.fromfile(folder / "maps.bin", "<f4").reshape(samples, -1) if maps is not None else None
             if not layers:
-                return Flat(outputs)
+                return Flat(outputs, described)
             index = json.loads((folder / "index.json").read_text(encoding="utf-8"))
             sizes = [entry["count"] for entry in index["layers"]]
-            maps = layers_of(self.program, np.fromfile(folder / "layers.bin", "<f4").reshape(samples, -1), sizes)
+            maps_of_layers = layers_of(
+                self.program, np.fromfile(folder / "layers.bin", "<f4").reshape(samples, -1), sizes
+            )
             traffic = [Traffic(**entry) for entry in index["layer_traffic"]]
-            return Flat(outputs, maps, in_program_order(self.program, traffic))
+            return Flat(outputs, described, maps_of_layers, in_program_order(self.program, traffic))
 
     def _environment(self, *, exact: bool) -> dict[str, str]:
         """Tells the emulated device its limits and blocks. What the user sets in the environment wins over the threads."""
@@ -153,6 +192,24 @@ class EmulatedNetwork(NamedTuple):
             **({"DMP_DV_PROGRAM": str(self.data)} if self.data else {}),
             **({"DMP_DV_RESIDUALS": str(self.residuals)} if self.residuals else {}),
         }
+
+
+def _wanted(graph: Graph, program: Program) -> str:
+    """Definitions of the inputs and outputs that an application looks for in the header: names, positions and sizes."""
+    inputs = [(name, "0", tensor.shape) for name, tensor in program.inputs]
+    shapes = [tensor.shape for _, tensor in program.results]
+    constants = output_constants(graph.output_names)
+    outputs = [
+        (name, f"{class_name(program)}::{constant}", shape)
+        for (constant, _, name), shape in zip(constants, shapes, strict=True)
+    ]
+    lines = []
+    for kind, maps in (("INPUTS", inputs), ("OUTPUTS", outputs)):
+        values = [
+            f"{{{escaping.text(c_string(name))}, {place}, {', '.join(map(str, shape))}}}" for name, place, shape in maps
+        ]
+        lines.append(f"#define NETWORK_{kind} {', '.join(values)}\n")
+    return "".join(lines)
 
 
 def files_of(folder: Path) -> dict[str, Path]:
@@ -181,7 +238,7 @@ def installed(
     graph: Graph, program: Program, folder: Path, *, sources: Sequence[Path] = (), device: Device
 ) -> EmulatedNetwork:
     """Compile the files that a folder has. They are not changed. Raises ConvertorError as `build` does."""
-    executable = build(folder, program.name, sources=sources)
+    executable = build(folder, program.name, wanted=_wanted(graph, program), sources=sources)
     _BUILT[executable.name] = executable
     return EmulatedNetwork(
         graph, program, executable, folder / f"{program.name}_weights.bin", device, folder, tuple(sources)

@@ -14,7 +14,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.checking import on_disk
 from cnn_convertor.devices.program import Program
-from cnn_convertor.emulation.feature_maps import Maps
+from cnn_convertor.emulation.feature_maps import Maps, wrong_header
 from cnn_convertor.emulation.network import EmulatedNetwork, files_of, install, install_data, installed
 from cnn_convertor.errors import ConvertorError, Origin, Problem, warn
 from cnn_convertor.files import codes
@@ -23,10 +23,12 @@ from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import Quantized, quantize, read_whole, render_options
 from cnn_convertor.progress import Progress, silent
-from cnn_convertor.samples import Given, samples_of
+from cnn_convertor.samples import Given, Preparation, samples_of
 from cnn_convertor.verification.unrounded import Load
 
 _NAMED: Final = 3  # files, in a warning
+_ROUNDING: Final = 2.0**-22  # of FP32, four times
+_SUBNORMAL: Final = 2.0**-148  # the same near 0
 
 
 def prepare(
@@ -89,6 +91,28 @@ def compiled(
         yield Compiled(network, load, files_of(fresh))
 
 
+def require_preparation(network: EmulatedNetwork, preparation: Preparation) -> None:
+    """Raises ConvertorError unless the header makes of each pixel what the preparation does, but for rounding to FP32."""
+    step = -1 if preparation.swaps else 1
+    expected_order, (order, prepared) = preparation.channel_order[::step], network.pixels()
+    if order != expected_order:
+        raise wrong_header(
+            network.program, f"kChannelOrder is {order}, and the application's pixels are {expected_order}"
+        )
+    pixels, mean, scale = np.arange(256.0)[:, None], np.array(preparation.mean), np.atleast_1d(preparation.scale)
+    mean, scale = mean[::step], scale[::step]
+    expected, largest = (pixels - mean) * scale, pixels + np.abs(mean)
+    rounding = largest * (np.abs(scale) * _ROUNDING + _SUBNORMAL)  # of both numbers, the difference and the product
+    if prepared.shape != expected.shape:
+        raise wrong_header(network.program, "kMean and kScale: they have other counts of numbers than mean and scale")
+    wrong = (np.abs(prepared - expected) > rounding) & (largest * np.abs(scale) < np.finfo(np.float32).max)
+    for pixel, channel in np.argwhere(wrong)[:1]:
+        values = (
+            f"{prepared[pixel, channel]:g} of the pixel {pixel} in channel {channel}, not {expected[pixel, channel]:g}"
+        )
+        raise wrong_header(network.program, f"kMean and kScale: they make {values}")
+
+
 def warn_of_other_files(request: Request, quantized: Quantized, fresh: Mapping[str, Path]) -> None:
     """Warn, in one line, that the output folder has files of other settings or another version. fresh: as in `on_disk`."""
     names = [difference.file.name for difference in on_disk(request, quantized, fresh)]
@@ -118,6 +142,7 @@ def run(
     progress("compile", 0, 1)
     with compiled(graph, quantized.program, request, sources) as network:
         progress("run", 0, 1)
+        require_preparation(network.network, request.preparation)
         results = network.network.run(samples.inputs).outputs
         if not overridden:
             warn_of_other_files(request, quantized, network.files)

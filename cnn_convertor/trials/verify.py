@@ -27,7 +27,7 @@ from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import SAMPLES, Given, Samples, samples_of
 from cnn_convertor.trials.labels import read_classes
 from cnn_convertor.trials.preparations import warn_of_preparation
-from cnn_convertor.trials.run import compiled, warn_of_other_files
+from cnn_convertor.trials.run import compiled, require_preparation, warn_of_other_files
 from cnn_convertor.verification.both_sides import BothSides
 from cnn_convertor.verification.bounds import judge_maps, left_by_rounding, rounds_to_integers
 from cnn_convertor.verification.compare import layer_of
@@ -131,6 +131,7 @@ def verify(
         if not (disk or overridden):
             warn_of_other_files(request, quantized, files)
         with _explained_by(stale):
+            require_preparation(network, request.preparation)
             sides = run_both(request.model, network, test_samples, on, progress)
         trial = _Trial(request, quantized.target, test_samples, sides, load, on)
         progress("compare", 0, 1)

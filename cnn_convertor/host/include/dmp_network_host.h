@@ -26,6 +26,11 @@ bool has_byte_output(const fpga_layer &layer);
 // A layer's output as FP32, in the order in which it lies in memory; unrounded with DMP_DV_EXACT=1.
 std::vector<float> read_output(const CDMP_Network &network, const fpga_layer &layer);
 
+// Some elements from an offset of the I/O memory on as FP32: bytes, FP16 or FP32, of 1, 2 or 4 bytes each. reader: for
+// reports.
+std::vector<float> read_elements(const CDMP_Network &network, std::size_t offset, std::size_t count, int element_bytes,
+                                 const char *reader);
+
 // Writes FP32 values as FP16 from an offset of the I/O memory on; in exact mode, the values stay beside it.
 void write_halves(const CDMP_Network &network, std::size_t offset, const std::vector<float> &values);
 

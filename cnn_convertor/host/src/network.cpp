@@ -357,29 +357,35 @@ bool dmp_network_host::has_byte_output(const fpga_layer &layer) {
          layer.output_size == dv::element_count(layer.output_dim, layer.output_dim_size);
 }
 
-// The layer's bytes as numbers.
-static std::vector<float> read_bytes(const dv::Memory &io, const fpga_layer &layer) {
-  io.check_range(layer.output_offs, layer.output_size, "the output");
-  io.check_written(layer.output_offs, layer.output_size, "the application");
-  const uint8_t *bytes = io.data() + layer.output_offs;
-  return std::vector<float>(bytes, bytes + layer.output_size);
+std::vector<float> dmp_network_host::read_elements(const CDMP_Network &network, std::size_t offset, std::size_t count,
+                                                   int element_bytes, const char *reader) {
+  const auto io = dv::memory_at(network.get_io_ptr());
+  if (!io) throw dv::Error("the network has no memory: call Initialize first");
+  std::vector<float> values(count);
+  const std::size_t bytes = count * static_cast<std::size_t>(element_bytes);
+  io->check_range(offset, bytes, "the output");
+  const uint8_t *const from = io->data() + offset;
+  switch (element_bytes) {
+    case 1:
+      io->check_written(offset, bytes, reader);
+      std::copy(from, from + bytes, values.begin());
+      break;
+    case 2:
+      io->check_halves(offset, bytes, reader);
+      io->read(offset, count, values.data());
+      break;
+    default:
+      io->check_floats(offset, bytes, reader);
+      std::memcpy(values.data(), from, bytes);
+  }
+  return values;
 }
 
 // What get_final_output gives.
 static std::vector<float> read_floats(const CDMP_Network &network, const fpga_layer &layer) {
-  const auto io = dv::memory_at(network.get_io_ptr());
-  if (!io) throw dv::Error("the network has no memory: call Initialize first");
-  const std::size_t offset = layer.output_offs, width = layer.is_f32_output ? 4 : 2;
-  std::vector<float> values(layer.output_size / width);
-  const std::size_t bytes = values.size() * width;
-  io->check_range(offset, bytes, "the output");
-  layer.is_f32_output ? io->check_floats(offset, bytes, "get_final_output")
-                      : io->check_halves(offset, bytes, "get_final_output");
-  if (layer.is_f32_output)
-    std::memcpy(values.data(), io->data() + offset, bytes);
-  else
-    io->read(offset, values.size(), values.data());
-  return values;
+  const int width = layer.is_f32_output ? 4 : 2;
+  const std::size_t count = layer.output_size / static_cast<std::size_t>(width);
+  return dmp_network_host::read_elements(network, layer.output_offs, count, width, "get_final_output");
 }
 
 void dmp_network_host::write_halves(const CDMP_Network &network, std::size_t offset, const std::vector<float> &values) {
@@ -390,8 +396,8 @@ void dmp_network_host::write_halves(const CDMP_Network &network, std::size_t off
 }
 
 std::vector<float> dmp_network_host::read_output(const CDMP_Network &network, const fpga_layer &layer) {
-  const auto io = dv::memory_at(network.get_io_ptr());
-  return io && has_byte_output(layer) ? read_bytes(*io, layer) : read_floats(network, layer);
+  if (!has_byte_output(layer)) return read_floats(network, layer);
+  return read_elements(network, layer.output_offs, layer.output_size, 1, "the application");
 }
 
 void CDMP_Network::get_final_output(std::vector<float> &output, int i_output) {
