@@ -32,6 +32,9 @@ def run() -> int:
     from cnn_convertor.files.interruption import end, handle_ends, ignore_ends, say_what_is_lost
 
     gc.set_threshold(_OBJECTS)  # loading modules makes many objects and no garbage
+    os.environ.setdefault(
+        "OPENBLAS_NUM_THREADS", "1"
+    )  # numpy's threads, which it starts when it loads, wait more than they work
     handle_ends(_end_at_once)  # while modules load, there is nothing to clean up
     from cnn_convertor.cli import main
     from cnn_convertor.cli.console import ENDED

@@ -16,6 +16,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+
+# numpy starts its threads when it loads. Two processes of tests on two processors leave nothing for them to do.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from hypothesis import HealthCheck, settings
 
 from cnn_convertor.files.codes import entries

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -71,7 +70,6 @@ def convert(
 
     A folder or a pattern stands for the ini files in it. A model without an ini file is converted with all defaults.
     """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts its threads when it loads; conversions use none
     from cnn_convertor.conversion.convert import check_outputs  # here, so that --help stays fast
 
     inis = ini_files(paths)

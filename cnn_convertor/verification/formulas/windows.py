@@ -131,22 +131,26 @@ def pool(
 ) -> tuple[Blob, Blob]:
     """Caffe's pooling, and the pixel indices of the maxima in the map, row by row. An average counts the padding, but nothing beyond."""
     height, width = x.shape[2:]
-    rows, columns = (
-        _windows(size, k, s, p, rounds_up=rounds_up, clips=max(pad) > 0)
+    top, left = (
+        np.array(_windows(size, k, s, p, rounds_up=rounds_up, clips=max(pad) > 0))
         for size, k, s, p in zip((height, width), kernel, stride, pad, strict=True)
     )
-    result = np.full((*x.shape[:2], len(rows), len(columns)), LOWEST)
+    result = np.full((*x.shape[:2], len(top), len(left)), 0.0 if averages else LOWEST)
     mask = np.zeros(result.shape)
-    for (a, top), (b, left) in ((row, column) for row in enumerate(rows) for column in enumerate(columns)):
-        up, start = max(top, 0), max(left, 0)
-        window = x[:, :, up : top + kernel[0], start : left + kernel[1]]
+    for i, j in np.ndindex(*kernel):
+        rows, columns = np.ix_(top + i, left + j)
+        is_inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
+        values = x[:, :, rows.clip(0, height - 1), columns.clip(0, width - 1)]
         if averages:
-            counted = (min(top + kernel[0], height + pad[0]) - top) * (min(left + kernel[1], width + pad[1]) - left)
-            result[:, :, a, b] = window.sum((2, 3)) / counted
-        elif window.size:
-            result[:, :, a, b] = window.max((2, 3))
-            i, j = np.divmod(window.reshape(*window.shape[:2], -1).argmax(2), window.shape[3])
-            mask[:, :, a, b] = (i + up) * width + j + start
+            result += np.where(is_inside, values, 0)
+        else:
+            is_larger = is_inside & (values > result)
+            np.copyto(result, values, where=is_larger)
+            np.copyto(mask, rows * width + columns, where=is_larger)
+    if averages:
+        counted_rows = np.minimum(top + kernel[0], height + pad[0]) - top
+        counted_columns = np.minimum(left + kernel[1], width + pad[1]) - left
+        result /= np.outer(counted_rows, counted_columns)
     return result, mask
 
 
