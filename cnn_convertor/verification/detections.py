@@ -33,7 +33,7 @@ def detect(op: DetectionOutput, locations: Maps, confidences: Maps, priors: Maps
 
 
 def as_rows(detections: Maps, rows: int) -> Maps:
-    """Rows of OpenCV or of Caffe's formula as (rows, 7, 1), as DetectionOutput describes them. Other rows are dropped."""
+    """Rows of Caffe's formula as (rows, 7, 1), as DetectionOutput describes them. Other rows are dropped."""
     detections = detections.reshape(-1, ROW)
     detections = detections[detections[:, 2] > 0]
     result = np.zeros((rows, ROW, 1), np.float32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,9 +22,16 @@ from cnn_convertor.verification.unpooling import DeviceMaxima, Indices, compared
 FORMULAS = "Caffe's formulas"
 
 
-def run(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, DeviceMaxima] = {}) -> Reference:
-    """The results of the formulas. Raises ConvertorError when they cannot read the network."""
+def opened(model: Model, graph: Graph) -> Callable[[object, Mapping[str, Maps], Mapping[str, DeviceMaxima]], Reference]:
+    """A function from samples, and the maxima that unpoolings use, to the results. Raises ConvertorError for a network that
+    cannot be read."""
     layers = _begun(_read(model), model, graph)
+    return lambda _, inputs, choices: _results(layers, graph, inputs, choices)
+
+
+def _results(
+    layers: Sequence[FormulaLayer], graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, DeviceMaxima]
+) -> Reference:
     finals = outputs_of(graph, layers)
     ends: dict[str, list[Maps | None]] = {output: [] for output in finals}
     unjudged: dict[str, str] = {}

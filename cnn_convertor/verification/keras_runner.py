@@ -22,7 +22,6 @@ from cnn_convertor.ir.ops import Custom, Order
 from cnn_convertor.samples import BATCH, integers_of
 from cnn_convertor.verification.compare import layer_of
 from cnn_convertor.verification.framework_maps import HINT, KEPT, Reference, as_maps, as_output, no_integers
-from cnn_convertor.verification.keras_formulas import Blob
 from cnn_convertor.verification.keras_models import (
     CustomLayer,
     Tensor,
@@ -31,7 +30,6 @@ from cnn_convertor.verification.keras_models import (
     load_model,
     reason_of,
 )
-from cnn_convertor.verification.keras_network import read_network
 
 KERAS_BATCH = 8  # samples that go through Keras at a time
 
@@ -39,7 +37,7 @@ KERAS_BATCH = 8  # samples that go through Keras at a time
 Evaluator: TypeAlias = Callable[[Sequence[Maps]], tuple[list[Maps], list[tuple[str, Maps]]]]
 
 
-def opened(file: OpenedModel, model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps]], Reference]:
+def opened(file: OpenedModel, model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps], object], Reference]:
     """A function from samples, input name -> (N, H, W, C), to the model's results. Raises UsageError and ModelError.
 
     file: the model's definition.
@@ -63,37 +61,6 @@ def opened(file: OpenedModel, model: Model, graph: Graph) -> Callable[[Model, Ma
     return _OpenModel(title, graph, shapes, evaluators, orders, unjudged).run
 
 
-def opened_as_formulas(
-    file: OpenedModel, model: Model, graph: Graph
-) -> Callable[[Model, Mapping[str, Maps]], Reference]:
-    """As `opened`, by the formulas of Keras 2. Raises ModelError."""
-
-    def refusal(reason: object) -> ModelError:
-        problem = f"Keras 2's formulas cannot be applied to the network: {reason}"
-        return ModelError(Problem("DV712", problem, Origin(str(model.definition)), HINT))
-
-    if model.inputs or model.outputs:
-        raise refusal("it is a part of the file's network")
-    try:
-        network = read_network(model.definition, model.data)
-    except ValueError as error:
-        raise refusal(error) from error
-    orders = {name: axes.order for name, axes in read_axes(file, model.data, model.options).items()}
-
-    def evaluate(inputs: Sequence[Maps]) -> tuple[list[Maps], list[tuple[str, Maps]]]:
-        try:
-            outputs, layers = network.evaluate([values.astype(np.float64) for values in inputs])
-        except ValueError as error:
-            raise refusal(error) from error
-        return list(map(_in_fp32, outputs)), [(name, _in_fp32(values)) for name, values in layers]
-
-    return _OpenModel("Keras 2's formulas", graph, network.shapes, lambda _: evaluate, orders, {}).run
-
-
-def _in_fp32(values: Blob) -> Maps:
-    return values.astype(np.float32)
-
-
 class _OpenModel(NamedTuple):
     """A model that has been read. shapes: of its inputs. evaluators: with or without layers. orders: of layers' outputs."""
 
@@ -104,7 +71,7 @@ class _OpenModel(NamedTuple):
     orders: Mapping[str, Order]
     unjudged: Mapping[str, str]
 
-    def run(self, model: Model, inputs: Mapping[str, Maps]) -> Reference:
+    def run(self, model: Model, inputs: Mapping[str, Maps], _: object) -> Reference:
         """The results for samples. Raises ModelError when Keras cannot compute them."""
         graph, orders = self.graph, self.orders
         for name, (low, high) in integers_of(graph).items():

@@ -42,7 +42,7 @@ WIDEST_QUANTIZED = 2  # bytes
 GRAPH, OUTPUT, NAME = 7, 12, 1  # fields of ModelProto, GraphProto, ValueInfoProto
 
 
-def opened(model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps]], Reference]:
+def opened(model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps], object], Reference]:
     """A function from samples, input name -> (N, H, W, C), to the model's results. Raises UsageError and ModelError.
 
     It takes the model as well, whose files may be elsewhere by then: only messages name them.
@@ -54,7 +54,7 @@ def opened(model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps]], 
         names = [*dict.fromkeys((*graph.outputs, *_layers_of(file)))]
         framework, session, file = _opened(path, file, names, folder / "float32.onnx")
 
-    def results(model: Model, inputs: Mapping[str, Maps]) -> Reference:
+    def results(model: Model, inputs: Mapping[str, Maps], _: object) -> Reference:
         with _refusals(model.definition):
             return _results(framework, session, names, file, last, graph, inputs)
 

@@ -139,57 +139,44 @@ def _shape_problem(values: Maps, shape: Shape, order: Order) -> str:
 class _Batch(NamedTuple):
     """Samples for both sides, as a value for any process: input name -> (N, H, W, C). The network comes without weights.
 
-    run: a name for all batches of a run. model: None for the device alone. first: the first sample of all, which chooses the
-    reference runners. first_runner: index of the first one to try. is_first: keep the layers.
+    run: a name for all batches of a run. model: None for the device alone. is_first: keep the layers.
     """
 
     run: str
     network: EmulatedNetwork
     model: Model | None
     inputs: Mapping[str, Maps]
-    first: Mapping[str, Maps]
-    first_runner: int
     is_first: bool
 
 
 class _BatchResults(NamedTuple):
-    """The results of a batch. runner: index of the reference runner that computed them."""
+    """The results of a batch."""
 
     device: Outputs
     reference: Reference | None = None
-    runner: int = 0
 
 
 def _run_spread(
     network: EmulatedNetwork, model: Model | None, inputs: Mapping[str, Maps], on: Workers, progress: Progress
 ) -> list[_BatchResults]:
-    """The results of all batches, from one reference runner: if it refuses any batch, the next one computes all of them."""
-    run, first = os.urandom(8).hex(), {name: values[:1] for name, values in inputs.items()}
-    each = [inputs] if on == HERE else in_batches(inputs)
+    """The results of all batches."""
+    run = os.urandom(8).hex()
+    batches = [inputs] if on == HERE else in_batches(inputs)
     files = cache(lambda: () if model is None else model.files)  # only a cluster asks
-    first_runner = 0
+    items = []
+    for number, samples in enumerate(batches):
+        batch = _Batch(run, network, model, samples, is_first=number == 0)
+        items.append(Item(batch, batch_name(number, len(batches)), network.files, files))
     try:
-        while True:
-            results = gather(
-                _run_batch,
-                [
-                    Item(
-                        _Batch(run, network, model, samples, first, first_runner, not number),
-                        batch_name(number, len(each)),
-                        network.files,
-                        files,
-                    )
-                    for number, samples in enumerate(each)
-                ],
-                on=on,
-                uses=() if model is None else frameworks.LIBRARIES,
-                finished=lambda done: progress("run", done, len(each)),
-            )
-            first_runner = max(result.runner for result in results)
-            if all(result.runner == first_runner for result in results):
-                return results
+        return gather(
+            _run_batch,
+            items,
+            on=on,
+            uses=() if model is None else frameworks.LIBRARIES,
+            finished=lambda done: progress("run", done, len(batches)),
+        )
     finally:
-        _RUNNERS.clear()  # with the models that they keep; a worker of a cluster keeps them until its next run
+        _OPENED.clear()  # with the model that it keeps; a worker of a cluster keeps it until its next run
 
 
 def _run_batch(batch: _Batch) -> Outcome[_BatchResults]:
@@ -198,31 +185,25 @@ def _run_batch(batch: _Batch) -> Outcome[_BatchResults]:
         device = _run_device(network, batch.inputs, with_layers=batch.is_first)
         if batch.model is None:
             return _BatchResults(device)
-        runners, choices = (
-            _reference_runners(batch, batch.model, network)[batch.first_runner :],
-            _choices(network, batch.inputs),
-        )
-        number, reference = frameworks.first_reference(runners, batch.model, network.graph, batch.inputs, choices)
-        return _BatchResults(
-            device,
-            reference if batch.is_first else replace(reference, layers={}, maxima=()),
-            batch.first_runner + number,
-        )
+        reference = _opened(batch, batch.model)(batch.model, batch.inputs, _choices(network, batch.inputs))
+        if not batch.is_first:
+            reference = replace(reference, layers={}, maxima=())
+        return _BatchResults(device, reference)
 
     return attempted(work)
 
 
-_RUNNERS: Final[dict[str, tuple[frameworks.Run, ...]]] = {}  # the name of the last run -> its reference runners
+_OPENED: Final[dict[str, frameworks.Run]] = {}  # the name of the last run -> its reference runner
 
 
-def _reference_runners(batch: _Batch, model: Model, network: EmulatedNetwork) -> tuple[frameworks.Run, ...]:
-    """The reference runners, the best first. A process chooses them once for all batches of a run."""
-    runners = _RUNNERS.get(batch.run)
-    if runners is None:
-        runners = frameworks.reference_runners(model, network.graph, batch.first, _choices(network, batch.first))
-        _RUNNERS.clear()
-        _RUNNERS[batch.run] = runners
-    return runners
+def _opened(batch: _Batch, model: Model) -> frameworks.Run:
+    """The reference runner. A process reads the model once for all batches of a run."""
+    runner = _OPENED.get(batch.run)
+    if runner is None:
+        runner = frameworks.opened(model, batch.network.graph)
+        _OPENED.clear()
+        _OPENED[batch.run] = runner
+    return runner
 
 
 def _run_device(network: EmulatedNetwork, inputs: Mapping[str, Maps], *, with_layers: bool) -> Outputs:

@@ -79,7 +79,7 @@ def workflow() -> str:
     _arrow(drawing, model, graph, "read")
     _arrow(drawing, graph, program, "fuse, plan")
     _arrow(drawing, program, sources, "render")
-    drawing.box(framework, "framework", "Keras, or OpenCV", "for Caffe", fill=BLUE)
+    drawing.box(framework, "framework", "Keras, or formulas", "for Caffe", fill=BLUE)
     drawing.box(verify, "verify", "compares every layer", fill=RED)
     drawing.box(host, "PC", "emulated device", fill=ORANGE)
     drawing.box(board, "board", "DV700 and", "the SDK's runtime", fill=ORANGE)

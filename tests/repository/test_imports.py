@@ -46,7 +46,7 @@ HOMES = {
     "fast_sugiyama": {"report"},
     "tensorflow": {"verification"},
     "keras": {"verification"},
-    "cv2": {"samples", "verification"},
+    "cv2": {"samples"},
     "onnx": {"verification"},
     "onnxruntime": {"verification"},
     "dask": {"workers"},

@@ -46,10 +46,8 @@ ALLOWED = {  # file -> (calls that open something in another way, why they may)
     "report/page.py": (1, OURS),
     "verification/caffe_network.py": (1, OURS),
     "verification/keras_models.py": (2, CHECKED),
-    "verification/keras_network.py": (2, CHECKED),
     "verification/onnx_float32.py": (1, CHECKED),
     "verification/onnx_runner.py": (2, CHECKED),
-    "verification/opencv_runner.py": (1, "WeightsFile.open"),
 }
 
 

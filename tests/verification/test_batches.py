@@ -15,14 +15,9 @@ import pytest
 
 from cnn_convertor.config import Config
 from cnn_convertor.emulation import network
-from cnn_convertor.emulation.feature_maps import Maps
-from cnn_convertor.errors import ConvertorError
-from cnn_convertor.frontends.frontend import Model
-from cnn_convertor.ir.graph import Graph
 from cnn_convertor.samples import in_batches
 from cnn_convertor.trials.verify import verify
-from cnn_convertor.verification import formula_runner, frameworks, keras_runner, onnx_runner, opencv_runner, reference
-from cnn_convertor.verification.framework_maps import Reference
+from cnn_convertor.verification import frameworks, keras_runner, onnx_runner, reference
 from cnn_convertor.workers import cluster
 from cnn_convertor.workers.cluster import Cluster
 from cnn_convertor.workers.outcomes import Item, Outcome
@@ -65,7 +60,7 @@ def unpooling(folder: Path) -> Config:
 
 NETWORKS: Mapping[str, Callable[[Path], Config]] = {
     "Keras": lambda _: Config.read(EXAMPLES / "digits_keras" / "net.ini"),
-    "OpenCV": lambda _: replace(Config.read(EXAMPLES / "digits_caffe" / "net.ini"), quantization=False),
+    "Caffe": lambda _: replace(Config.read(EXAMPLES / "digits_caffe" / "net.ini"), quantization=False),
     "palettes": lambda _: replace(Config.read(EXAMPLES / "digits_caffe" / "net.ini"), quantization=True),
     "unpooling": unpooling,
 }
@@ -76,7 +71,8 @@ NETWORKS: Mapping[str, Callable[[Path], Config]] = {
     "case", [pytest.param(case, marks=[pytest.mark.slow] * (case == "Keras")) for case in NETWORKS]
 )
 def test_batches_give_what_the_whole_gives(case: str, elsewhere: Cluster, tmp_path: Path) -> None:
-    pytest.importorskip("tensorflow" if case == "Keras" else "cv2")
+    if case == "Keras":
+        pytest.importorskip("tensorflow")
     chosen = NETWORKS[case](tmp_path)
     whole, batches = (verify(chosen, samples=SAMPLES, on=on) for on in (HERE, elsewhere))
     assert whole.samples == SAMPLES and whole.framework == batches.framework
@@ -84,39 +80,16 @@ def test_batches_give_what_the_whole_gives(case: str, elsewhere: Cluster, tmp_pa
 
 
 def test_labels_count_in_all_batches(elsewhere: Cluster, tmp_path: Path) -> None:
-    pytest.importorskip("cv2")
-    chosen, labels = NETWORKS["OpenCV"](tmp_path), tmp_path / "labels"
+    chosen, labels = NETWORKS["Caffe"](tmp_path), tmp_path / "labels"
     labels.write_text("".join(f"{number % 3}\n" for number in range(SAMPLES)))
     whole, batches = (verify(chosen, samples=SAMPLES, labels=labels, on=on) for on in (HERE, elsewhere))
     assert 0 < whole.accuracies[0].device < 1
     assert batches.to_json() == whole.to_json()
 
 
-def test_all_batches_have_one_reference_runner(
-    elsewhere: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """OpenCV refuses the last batch alone."""
-    pytest.importorskip("cv2")
-
-    def refusing(model: Model, graph: Graph, inputs: Mapping[str, Maps], choices: Mapping[str, Any]) -> Reference:
-        if len(inputs["data"]) < BATCH:
-            raise ConvertorError.of("DV712", "OpenCV refuses the network")
-        return opencv_runner.run(model, graph, inputs, choices)
-
-    chosen = NETWORKS["OpenCV"](tmp_path)
-    runner = frameworks.RUNNERS["OpenCV"]._replace(choose=lambda *_: (refusing, formula_runner.run))
-    with monkeypatch.context() as patch:
-        patch.setattr(frameworks, "RUNNERS", {"OpenCV": runner})
-        batches = verify(chosen, samples=SAMPLES, on=elsewhere)
-    monkeypatch.setattr(frameworks, "reference_runners", lambda *_: (formula_runner.run,))
-    assert batches.framework == formula_runner.FORMULAS
-    assert batches.to_json() == verify(chosen, samples=SAMPLES).to_json()
-
-
 def test_a_process_prepares_once_for_all_batches(
     elsewhere: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("cv2")
     calls = []
 
     def counted(place: object, name: str) -> None:
@@ -128,10 +101,10 @@ def test_a_process_prepares_once_for_all_batches(
 
         monkeypatch.setattr(place, name, call)
 
-    counted(frameworks, "reference_runners")
+    counted(frameworks, "opened")
     counted(network, "build")
-    verify(NETWORKS["OpenCV"](tmp_path), samples=SAMPLES, on=elsewhere)
-    assert calls == ["build", "reference_runners"]
+    verify(NETWORKS["Caffe"](tmp_path), samples=SAMPLES, on=elsewhere)
+    assert calls == ["build", "opened"]
 
 
 @pytest.mark.slow

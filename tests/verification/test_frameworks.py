@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cnn_convertor.errors import ConvertorError, ModelError, Problem, UsageError
+from cnn_convertor.errors import ModelError, UsageError
 from cnn_convertor.frontends.keras.model_files import open_model
-from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Input, Order, Shape
+from cnn_convertor.ir.ops import Order
 from cnn_convertor.samples import Preparation, random_samples, shapes_of
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification import framework_maps, frameworks, keras_models
-from cnn_convertor.workers.outcomes import attempted
 from frontends.loading import load_keras as load
 from verification.trials import config
 
@@ -36,24 +34,6 @@ def reference(path: Path, **fields: Any) -> framework_maps.Reference:
     return frameworks.run(
         chosen.model, graph, random_samples(shapes_of(graph), Preparation(), samples=10, seed=0).inputs
     )
-
-
-@pytest.mark.parametrize("codes", [("DV712",), ("DV127",), ("DV712", "DV133")])
-def test_only_a_refusal_leaves_a_network_to_the_next_framework(
-    codes: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def failing(*_: object) -> framework_maps.Reference:
-        raise ConvertorError(Problem(code, "") for code in codes)
-
-    expected = framework_maps.Reference("the next", {}, {}, Order.CHW)
-    runner = frameworks.RUNNERS["OpenCV"]._replace(choose=lambda *_: (failing, lambda *_: expected))
-    monkeypatch.setattr(frameworks, "RUNNERS", {"OpenCV": runner})
-    graph = Graph((Node("x", Input(Shape(1, 1, 1))),), ("x",))
-    found = attempted(lambda: frameworks.run(config(Path("net.prototxt")).model, graph, {}))
-    if codes == ("DV712",):
-        assert found.result is expected
-    else:
-        assert tuple(problem.code for problem in found.problems) == codes
 
 
 def test_a_keras_model_that_takes_integers_reads_whole_numbers_alone(keras: Any, tmp_path: Path) -> None:

@@ -66,6 +66,16 @@ def base_class(keras: Any) -> Any:
     )
 
 
+def first(keras: Any) -> Any:
+    """Channels first, where tf_keras computes copies with channels last."""
+    L, order = keras.layers, "channels_first"  # noqa: N806
+    source = keras.Input((3, 8, 7), name="source")
+    x = L.BatchNormalization(axis=1)(L.Conv2D(4, 3, padding="same", data_format=order, name="a/b")(source))
+    x = L.MaxPooling2D(2, data_format=order)(L.DepthwiseConv2D(3, data_format=order)(x))
+    flat = L.Flatten(data_format=order)(L.Conv2DTranspose(5, 2, data_format=order)(x))
+    return keras.Model(source, L.Dense(6)(L.Concatenate()([flat, L.GlobalMaxPooling2D(data_format=order)(x)])))
+
+
 def as_a_list(path: Path) -> None:
     """The config of a Sequential as Keras 2.2.3 and older wrote it: the layers alone."""
     with h5py.File(path, "a") as file:
@@ -74,7 +84,7 @@ def as_a_list(path: Path) -> None:
         file.attrs["model_config"] = json.dumps(config)
 
 
-@pytest.mark.parametrize("make", [separable, dropout, nested, slashed, plain_list, base_class])
+@pytest.mark.parametrize("make", [separable, dropout, nested, slashed, plain_list, base_class, first])
 def test_a_file_of_keras_2_is_verified(make: Callable[[Any], Any], tmp_path: Path) -> None:
     keras_models.import_keras()  # first of all: it sets what TensorFlow reads when it is imported
     tf_keras = pytest.importorskip("tf_keras")
@@ -121,95 +131,6 @@ def test_weights_with_the_names_of_keras_2_13_are_verified(tmp_path: Path) -> No
         for sample in range(2):
             values = ir_reference.run(graph, {name: maps[sample] for name, maps in inputs.items()})
             np.testing.assert_allclose(reference.outputs[0][sample], values[graph.outputs[0]], rtol=1e-4, atol=1e-5)
-
-
-def everything(keras: Any) -> Any:
-    """Every layer that has a formula."""
-    L = keras.layers  # noqa: N806
-    source = keras.Input((12, 11, 4), name="source")
-    x = L.Conv2D(6, (3, 2), strides=2, padding="same", activation="elu", name="a/b")(
-        L.ZeroPadding2D(((1, 0), (2, 1)))(source)
-    )
-    x = L.PReLU(shared_axes=[1, 2])(L.BatchNormalization(scale=False)(x))
-    x = L.DepthwiseConv2D(
-        3, dilation_rate=2, padding="same", depth_multiplier=2, use_bias=False, activation="hard_sigmoid"
-    )(x)
-    x = L.Conv2D(6, 3, groups=3, activation="swish")(L.UpSampling2D((2, 3))(L.SpatialDropout2D(0.1)(x)))
-    y = L.Conv2DTranspose(6, 3, padding="same", activation="softsign")(L.LeakyReLU(0.2)(x))
-    z = L.Conv2DTranspose(6, (2, 3), strides=(2, 1), activation="tanh")(L.ELU(0.7)(y))
-    z = L.MaxPooling2D(3, strides=2, padding="same")(
-        L.Cropping2D(((0, 1), (1, 1)))(L.SeparableConv2D(6, 3, padding="same")(z))
-    )
-    sums = [L.Add()([x, y, x]), L.Subtract()([x, y]), L.Multiply()([x, y]), L.Maximum()([x, y]), L.Minimum()([x, y])]
-    x = L.Concatenate()([*sums, L.Average()([x, y])])
-    x = L.AveragePooling2D((3, 2), strides=2, padding="same")(L.ReLU(6.0, 0.1, 0.2)(x))
-    ends = [L.GlobalAveragePooling2D()(x), L.GlobalMaxPooling2D()(z), L.Flatten()(L.Permute((3, 1, 2))(z))]
-    functions = [
-        L.Activation(name)(L.Dense(4)(ends[0])) for name in ("selu", "softplus", "exponential", "sigmoid", "relu6")
-    ]
-    end = L.Softmax()(L.Dense(7, use_bias=False)(L.Concatenate()([*ends, *functions])))
-    return keras.Model(source, [end, L.Reshape((2, 1, 9))(L.Dense(18, activation="softmax")(ends[0]))])
-
-
-def first(keras: Any) -> Any:
-    """Channels first, where tf_keras computes copies with channels last."""
-    L, order = keras.layers, "channels_first"  # noqa: N806
-    source = keras.Input((3, 8, 7), name="source")
-    x = L.BatchNormalization(axis=1)(L.Conv2D(4, 3, padding="same", data_format=order, name="a/b")(source))
-    x = L.MaxPooling2D(2, data_format=order)(L.DepthwiseConv2D(3, data_format=order)(x))
-    flat = L.Flatten(data_format=order)(L.Conv2DTranspose(5, 2, data_format=order)(x))
-    return keras.Model(source, L.Dense(6)(L.Concatenate()([flat, L.GlobalMaxPooling2D(data_format=order)(x)])))
-
-
-@pytest.mark.parametrize("make", [separable, nested, slashed, plain_list, base_class, everything, first])
-def test_without_tf_keras_formulas_give_its_results(
-    make: Callable[[Any], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keras_models.import_keras()
-    tf_keras = pytest.importorskip("tf_keras")
-    tf_keras.utils.set_random_seed(0)
-    path, model = tmp_path / "m.h5", make(tf_keras)
-    random = np.random.default_rng(0)
-    model.set_weights([random.uniform(0.1, 0.9, each.shape) - 0.4 * (each.ndim > 1) for each in model.get_weights()])
-    model.save(path)
-    if make is plain_list:
-        as_a_list(path)
-    graph = load(path, path)
-    inputs = random_samples(shapes_of(graph), Preparation(), samples=3, seed=2).inputs
-    expected = frameworks.run(config(path).model, graph, inputs)
-    monkeypatch.setattr(keras_models, "_tf_keras", lambda: None)
-    found = frameworks.run(config(path).model, graph, inputs)
-    assert (expected.framework, found.framework) == ("Keras 2 (tf_keras)", "Keras 2's formulas")
-    assert found.outputs.keys() == expected.outputs.keys() and found.layers.keys() >= expected.layers.keys()
-    both = [(str(index), values, expected.outputs[index]) for index, values in found.outputs.items()]
-    both += [(name, values, expected.layers[name]) for name, values in found.layers.items()]
-    for name, values, right in both:
-        np.testing.assert_allclose(values, right, atol=1e-5 * max(1, np.abs(right).max()), err_msg=name)
-
-
-@pytest.mark.parametrize(
-    ("layer", "reason"),
-    [
-        (lambda keras: keras.layers.Conv1D(4, 3), "there is no formula of Conv1D layers"),
-        (lambda keras: keras.layers.UpSampling1D(2), "there is no formula of UpSampling1D layers"),
-        (lambda keras: keras.layers.Dense(4, activation="gelu"), "there is no formula of the activation gelu"),
-    ],
-)
-def test_without_a_formula_both_refusals_are_given(
-    layer: Callable[[Any], Any], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keras_models.import_keras()
-    tf_keras = pytest.importorskip("tf_keras")
-    path = tmp_path / "m.h5"
-    tf_keras.Sequential([tf_keras.Input((9, 3)), tf_keras.layers.ReLU(name="a/b"), layer(tf_keras)]).save(path)
-    monkeypatch.setattr(keras_models, "_tf_keras", lambda: None)
-    graph = load(path, path)
-    with pytest.raises(ModelError) as caught:
-        frameworks.run(
-            config(path).model, graph, random_samples(shapes_of(graph), Preparation(), samples=1, seed=2).inputs
-        )
-    refused, lacking = caught.value.problems
-    assert "install tf_keras" in refused.hint and reason in lacking.message
 
 
 def test_without_tf_keras_the_refusal_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

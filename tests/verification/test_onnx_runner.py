@@ -78,7 +78,7 @@ def test_a_refusal_names_the_place_where_the_model_is_now(tmp_path: Path, monkey
     run = onnx_runner.opened(Model(frontend, path, path), graph)
     elsewhere = path.rename(tmp_path / "elsewhere.onnx")
     with pytest.raises(ModelError, match=rf"DV712: onnxruntime refuses the model: no memory\n  --> {elsewhere}\n"):
-        run(Model(frontend, elsewhere, elsewhere), {"x": SAMPLES})
+        run(Model(frontend, elsewhere, elsewhere), {"x": SAMPLES}, {})
 
 
 @pytest.mark.parametrize("external", [False, True], ids=["embedded", "beside the model"])

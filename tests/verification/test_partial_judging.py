@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -111,14 +110,18 @@ def test_what_a_nested_model_computes_apart_from_a_custom_layer_is_compared(
 
 def test_a_wrong_map_before_a_custom_layer_fails(keras: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = custom_network(keras, tmp_path)
-    first_reference = frameworks.first_reference
+    opened = frameworks.opened
 
-    def wrong(*arguments: Any) -> Any:
-        number, reference = first_reference(*arguments)
-        reference.layers["conv"][...] += 1
-        return number, reference
+    def wrong(*network: Any) -> Any:
+        def run(*arguments: Any) -> Any:
+            reference = right(*arguments)
+            reference.layers["conv"][...] += 1
+            return reference
 
-    monkeypatch.setattr(frameworks, "first_reference", wrong)
+        right = opened(*network)
+        return run
+
+    monkeypatch.setattr(frameworks, "opened", wrong)
     result = verify(chosen, sources=[tmp_path / "twice.cpp"])
     assert not result.passed and [output.name for output in result.failed] == ["conv, before twice"]
 
@@ -139,7 +142,6 @@ def test_given_results_stand_for_what_the_framework_cannot_compute(keras: Any, t
 
 
 def test_an_output_without_a_result_is_not_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cv2", None)
     monkeypatch.delitem(FORMULAS, "AbsVal")
     definition = tmp_path / "net.prototxt"
     definition.write_text(

@@ -36,7 +36,6 @@ CAFFE_INI = Path(__file__).resolve().parents[2] / "examples" / "digits_caffe" / 
 
 @pytest.fixture
 def digits() -> Config:
-    pytest.importorskip("cv2")
     return replace(Config.read(CAFFE_INI), quantization=True)
 
 
@@ -111,7 +110,6 @@ def test_the_causes_show_the_outputs_without_each_palette(digits: Config) -> Non
 
 
 def test_the_command_line_shows_the_layers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("cv2")
     folder, ini = CAFFE_INI.parent, tmp_path / "net.ini"
     text = CAFFE_INI.read_text().replace("quantization = 0", "quantization = 1")
     ini.write_text(text.replace("digits.", f"{folder}/digits."))

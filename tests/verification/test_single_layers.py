@@ -321,7 +321,6 @@ FILLS = {
     ids=lambda of: of if isinstance(of, int) else of.__name__.removeprefix("caffe_"),
 )  # fmt: skip
 def test_caffe_layers(fill: Callable[[Net], None], channels: int, transposed: bool, tmp_path: Path) -> None:
-    pytest.importorskip("cv2")
     net = Net(channels, seed=channels)
     fill(net)
     definition, data = tmp_path / "net.prototxt", tmp_path / "net.caffemodel"

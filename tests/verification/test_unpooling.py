@@ -1,4 +1,4 @@
-"""The reference of a network with unpoolings: OpenCV with the device's maxima, and the values of its own map there."""
+"""The reference of a network with unpoolings: formulas with the device's maxima, and the values of their own map there."""
 
 from __future__ import annotations
 
@@ -11,20 +11,16 @@ import numpy as np
 import pytest
 
 from cnn_convertor.config import Config
-from cnn_convertor.frontends.caffe.definition import read_definition
 from cnn_convertor.ir.ops import Padding, Pair, Window
 from cnn_convertor.pipeline import load
 from cnn_convertor.trials.verify import verify
-from cnn_convertor.verification import framework_maps, opencv_runner
-from cnn_convertor.verification.opencv_custom_layers import Running, SpatialPyramidLayer, added, make_layers
+from cnn_convertor.verification import framework_maps, frameworks
 from cnn_convertor.verification.results import Verification
 from cnn_convertor.verification.unpooling import DeviceMaxima, first_maxima, values_at
 from examples import caffemodel
 from frontends.loading import load_caffe
 from reference import ir_reference
 from verification.trials import change_files, config
-
-cv2 = pytest.importorskip("cv2")
 
 HEADER = 'input: "x" input_shape { dim: 1 dim: 3 dim: 7 dim: 9 }\n'
 POOL = """
@@ -39,21 +35,6 @@ def given(*shape: int, seed: int = 0) -> Any:
 
 
 # --- the framework -------------------------------------------------------------------------------------------------------
-
-
-def test_results_do_not_depend_on_the_number_of_processors(tmp_path: Path) -> None:
-    path, chosen = tmp_path / "net.prototxt", cv2.getNumThreads()
-    layer = 'layer { name: "y" type: "TanH" bottom: "x" top: "y" }'
-    path.write_text('input: "x" input_shape { dim: 1 dim: 16 dim: 33 dim: 9 }\n' + layer)
-    images = {"x": np.random.default_rng(0).standard_normal((1, 33, 9, 16)).astype(np.float32)}
-    found = []
-    for threads in (2, 3):
-        cv2.setNumThreads(threads)
-        reference = opencv_runner.run(config(path).model, load_caffe(path, path), images, {})
-        found.append(reference.outputs[0])
-        assert cv2.getNumThreads() == threads
-    cv2.setNumThreads(chosen)
-    np.testing.assert_array_equal(found[0], found[1])
 
 
 DEFINITIONS = {
@@ -77,23 +58,23 @@ DEFINITIONS = {
 
 
 @pytest.mark.parametrize("case", DEFINITIONS)
-def test_opencv_with_the_layer_and_the_plain_reading_agree(case: str, tmp_path: Path) -> None:
+def test_the_formula_and_the_plain_reading_agree(case: str, tmp_path: Path) -> None:
     path = tmp_path / "net.prototxt"
     path.write_text(HEADER + DEFINITIONS[case])
     graph, images = load_caffe(path, path), given(2, 7, 9, 3)
-    found = opencv_runner.run(config(path).model, graph, {"x": images}, {})
+    found = frameworks.run(config(path).model, graph, {"x": images})
     for sample, image in enumerate(images):
         values = ir_reference.run(graph, {"x": image})
         np.testing.assert_array_equal(found.outputs[0][sample], values[graph.outputs[0]])
 
 
-def test_opencv_unpools_by_the_maxima_of_the_device(tmp_path: Path) -> None:
+def test_the_formula_unpools_by_the_maxima_of_the_device(tmp_path: Path) -> None:
     path = tmp_path / "net.prototxt"
     path.write_text(HEADER + DEFINITIONS["by a mask, to a size"])
     images, others = given(2, 7, 9, 3), given(2, 7, 9, 3, seed=1)
     window = Window(Pair(2, 2), Pair(2, 2), padding=Padding(0, 1, 0, 1))
     choices = {"y": DeviceMaxima("x", others, window)}
-    found = opencv_runner.run(config(path).model, load_caffe(path, path), {"x": images}, choices)
+    found = frameworks.run(config(path).model, load_caffe(path, path), {"x": images}, choices)
     places, pooled = first_maxima(others, window), values_at(images, first_maxima(images, window))
     unpooled = np.zeros((2, 63, 3))
     np.put_along_axis(unpooled, places.reshape(2, -1, 3), pooled.reshape(2, -1, 3), axis=1)
@@ -101,63 +82,6 @@ def test_opencv_unpools_by_the_maxima_of_the_device(tmp_path: Path) -> None:
     (maxima,) = found.maxima
     np.testing.assert_array_equal(maxima.chosen, values_at(images, places))
     np.testing.assert_array_equal(maxima.largest, pooled)
-
-
-def pyramid(settings: str) -> str:
-    return HEADER + f'layer {{ name: "y" type: "SPP" bottom: "x" top: "y" spp_param {{ {settings} }} }}'
-
-
-@pytest.mark.parametrize(("height", "shape"), [(1, [1, 3, 1, 1]), (2, [1, 3 * (1 + 4)]), (3, [1, 3 * (1 + 4 + 16)])])
-def test_the_pyramid_of_opencv_has_the_size_of_all_its_levels(height: int, shape: list[int], tmp_path: Path) -> None:
-    """Where the layer gives another size than it announces, OpenCV waits for ever."""
-    path = tmp_path / "net.prototxt"
-    path.write_text(pyramid(f"pyramid_height: {height}"))
-    *_, layer = read_definition(path)
-    made = SpatialPyramidLayer(layer, Running(kept=1))
-    assert made.getMemoryShapes([[1, 3, 7, 9]]) == [shape]
-    assert [made.forward([given(1, 3, 7, 9)])[0].shape] == [tuple(shape)]
-
-
-@pytest.mark.parametrize("pool", ["MAX", "AVE"])
-@pytest.mark.parametrize("height", [1, 2, 3])
-def test_the_pyramid_of_opencv_and_the_plain_reading_agree(pool: str, height: int, tmp_path: Path) -> None:
-    path = tmp_path / "net.prototxt"
-    path.write_text(pyramid(f"pyramid_height: {height} pool: {pool}"))
-    graph, images = load_caffe(path, path), given(2, 7, 9, 3)
-    found = opencv_runner.run(config(path).model, graph, {"x": images}, {})
-    for sample, image in enumerate(images):
-        values = ir_reference.run(graph, {"x": image})
-        np.testing.assert_allclose(found.outputs[0][sample], values["y"], rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "definition",
-    [
-        HEADER + POOL % ("", "x", "", "") + UNPOOL % ("y", "p", "m", "y", "upsample_h: 2 upsample_w: 3"),
-        pyramid("pyramid_height: 2"),
-    ],
-    ids=["unpooling", "pyramid"],
-)
-def test_what_fails_in_a_layer_is_raised_and_does_not_stop_opencv_for_ever(
-    definition: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "net.prototxt"
-    path.write_text(definition)
-
-    def pooled(*_: object) -> None:
-        raise IndexError
-
-    monkeypatch.setattr(SpatialPyramidLayer, "_pooled", pooled)
-
-    def run() -> None:
-        with added(cv2, kept=1) as running:
-            net = cv2.dnn.readNetFromCaffe(str(path))
-            make_layers(net, read_definition(path), running)
-            net.setInput(given(1, 3, 7, 9), "x")
-            net.forward()
-
-    with pytest.raises(IndexError):
-        run()
 
 
 @pytest.mark.parametrize(

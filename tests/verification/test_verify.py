@@ -33,7 +33,6 @@ FILES = {"definition": "digits.prototxt", "data": "digits.caffemodel"}
 
 @pytest.fixture
 def digits() -> Config:
-    pytest.importorskip("cv2")
     """Without fusion: there are more maps to compare."""
     return replace(Config.read(CAFFE_INI), quantization=False, fusion="none", output_folder=Path("unconverted"))
 
@@ -141,7 +140,7 @@ def test_results_that_are_known_stand_for_the_framework(
     reference = frameworks.run(digits.model, graph, {"data": images})
     given = tmp_path / "given.npz"
     np.savez(given, data=images, expected_prob=reference.outputs[0].reshape(2, 10))
-    monkeypatch.setattr(frameworks, "reference_runners", None)
+    monkeypatch.setattr(frameworks, "opened", None)
     result = verify(digits, inputs=given)
     assert result.passed and result.framework == "given results"
 
@@ -200,7 +199,6 @@ def test_other_forms_of_json_are_no_names_of_classes(text: str, tmp_path: Path) 
 
 
 def test_in_place_layers_are_told_apart(shared: Path) -> None:
-    pytest.importorskip("cv2")
     case = shared / "vectors" / "caffe" / "bn_scale_inplace_chain"
     chosen = config(case / "deploy.prototxt", case / "weights.caffemodel")
     maps = blobs_as_maps(np.load(case / "input.npy"))
@@ -211,7 +209,6 @@ def test_in_place_layers_are_told_apart(shared: Path) -> None:
 
 
 def test_outputs_of_a_caffe_network_that_the_ini_file_names(tmp_path: Path) -> None:
-    pytest.importorskip("cv2")
     definition = tmp_path / "net.prototxt"
     definition.write_text(
         'layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 8 dim: 4 dim: 6 } } }\n'
@@ -221,12 +218,6 @@ def test_outputs_of_a_caffe_network_that_the_ini_file_names(tmp_path: Path) -> N
     )
     result = verify(config(definition, outputs=("abs", "relu")))
     assert result.passed and [output.name for output in result.outputs] == ["abs", "relu"]
-
-
-def test_a_caffe_network_is_verified_without_opencv(digits: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "cv2", None)
-    result = verify(digits, samples=1)
-    assert result.passed and result.framework == "Caffe's formulas"
 
 
 # --- command line --------------------------------------------------------------------------------------------------------
@@ -327,7 +318,7 @@ def test_the_command_line_shows_both(digits: Config, tmp_path: Path, capsys: pyt
     )
     assert main(["verify", str(ini), "--samples", "2"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("digits_caffe against OpenCV, palette weights: 2 samples")
+    assert out.startswith("digits_caffe against Caffe's formulas, palette weights: 2 samples")
     rows = [line.split() for line in out.splitlines()]
     start = rows.index(
         ["weights", "FP16", "dB", "palette", "dB", "FP16", "agreement", "palette", "agreement", "same", "class"]

@@ -9,7 +9,7 @@ CAFFE = Frontend(
     data=(".caffemodel",),
     magic=(),
     channel_order="BGR",
-    runner="OpenCV",
+    runner="Caffe's formulas",
     options=frozenset({"size", "stages", "level"}),
     importer="cnn_convertor.frontends.caffe.importer",
 )
