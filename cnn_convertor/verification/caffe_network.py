@@ -1,6 +1,7 @@
 """Reads and evaluates a Caffe network by Caffe's own formulas, slowly, and apart from the frontend that it checks.
 
-Only the schema (caffe.binpb) is shared with the frontend. Files are read by protobuf itself.
+Only the names and types of the schema (caffe.binpb) are shared with the frontend, not its defaults. Files are read by
+protobuf itself.
 """
 
 import re
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.files.opening import bytes_of
 from cnn_convertor.verification.formulas import FORMULAS, Blob, FormulaLayer
+from cnn_convertor.verification.formulas.defaults import DEFAULTS, defaults_of
 
 Top: TypeAlias = tuple[str, int]  # layer, position
 
@@ -231,12 +233,12 @@ def _shared(messages: Iterable[Any], held: Mapping[str, tuple[Blob, ...]]) -> di
 
 
 def _message(name: str) -> Any:
-    return message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"{OWN_PACKAGE}.{name}"))()
+    return message_factory.GetMessageClass(schema().FindMessageTypeByName(f"{OWN_PACKAGE}.{name}"))()
 
 
 @cache
-def _pool() -> descriptor_pool.DescriptorPool:
-    """Caffe's messages, with the old form's types as text, and without fields that say nothing about a result."""
+def schema() -> descriptor_pool.DescriptorPool:
+    """Caffe's messages with the defaults of `formulas`, the old form's types as text, and without fields of training."""
     data = resources.files("cnn_convertor.frontends.caffe").joinpath("caffe.binpb").read_bytes()
     pool = descriptor_pool.DescriptorPool()
     for file in descriptor_pb2.FileDescriptorSet.FromString(data).file:
@@ -244,11 +246,22 @@ def _pool() -> descriptor_pool.DescriptorPool:
         own = text_format.Parse(text, descriptor_pb2.FileDescriptorProto())
         own.name, own.package = f"formulas_{own.name}", OWN_PACKAGE
         for message in own.message_type:
-            kept = [each for each in message.field if not each.type_name.endswith(".Skipped")]
-            del message.field[:]
-            message.field.extend(kept)
-            for each in (each for each in message.field if each.type_name.endswith(".LayerType")):
-                each.ClearField("type_name")
-                each.type = each.TYPE_STRING
+            _rewrite(message)
         pool.Add(own)
     return pool
+
+
+def _rewrite(message: Any) -> None:
+    """A descriptor of the schema as the formulas need it."""
+    fields = [each for each in message.field if not each.type_name.endswith(".Skipped")]
+    defaults = defaults_of(message.name) if message.name in DEFAULTS else {}
+    for each in fields:
+        each.ClearField("default_value")
+        default = defaults.get(each.name)
+        if default is not None:
+            each.default_value = default
+        if each.type_name.endswith(".LayerType"):
+            each.ClearField("type_name")
+            each.type = each.TYPE_STRING
+    del message.field[:]
+    message.field.extend(fields)
