@@ -13,9 +13,8 @@ import numpy as np
 
 from cnn_convertor.frontends.caffe.layers import caffe
 from cnn_convertor.frontends.caffe.schema import message_type
-from cnn_convertor.frontends.keras.importer import READERS
+from cnn_convertor.frontends.keras.importer import READERS, keras, operations
 from cnn_convertor.frontends.keras.model_files import open_model
-from cnn_convertor.frontends.keras.reading import keras, operations
 from cnn_convertor.frontends.onnx.operators import onnx
 from cnn_convertor.frontends.wire import WireType
 from development.fuzz import tables

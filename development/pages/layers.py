@@ -8,9 +8,8 @@ from typing import Any, NamedTuple, get_args
 from cnn_convertor.devices.dv700.operators import OPERATORS, Executor, words_of
 from cnn_convertor.frontends.caffe.layers import caffe
 from cnn_convertor.frontends.caffe.reading import HARMLESS as CAFFE_HARMLESS
-from cnn_convertor.frontends.keras.importer import OPERATIONS_HARMLESS
+from cnn_convertor.frontends.keras.importer import OPERATIONS_HARMLESS, keras, operations
 from cnn_convertor.frontends.keras.reading import HARMLESS as KERAS_HARMLESS
-from cnn_convertor.frontends.keras.reading import keras, operations
 from cnn_convertor.frontends.onnx.operators import onnx
 from cnn_convertor.frontends.onnx.reading import HARMLESS as ONNX_HARMLESS
 from cnn_convertor.frontends.readers import LayerReader, Registry

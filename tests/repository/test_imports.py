@@ -54,6 +54,14 @@ HOMES = {
     "tree_sitter": {"audit"},
     "tree_sitter_cpp": {"audit"},
 }
+# Tables that imports fill: the module that defines it, the table, and the module whose import fills it.
+FILLED = (
+    ("frontends.caffe.reading", "caffe", "frontends.caffe.layers"),
+    ("frontends.keras.reading", "keras", "frontends.keras.importer"),
+    ("frontends.keras.reading", "operations", "frontends.keras.importer"),
+    ("frontends.onnx.reading", "onnx", "frontends.onnx.operators"),
+    ("frontends.onnx.folding", "fold", "frontends.onnx.folds"),
+)
 IMPORTED_AS = {"protobuf": "google", "tree-sitter": "tree_sitter", "tree-sitter-cpp": "tree_sitter_cpp"}
 OPTIONAL = {"dask", "distributed", "fast_sugiyama", "tensorflow", "keras", "cv2", "onnx", "onnxruntime"}
 
@@ -132,6 +140,21 @@ def test_modules_import_each_other_in_no_circle() -> None:
     while free := {module for module, others in above.items() if not others - {module}}:
         above = {module: others - free for module, others in above.items() if module not in free}
     assert not above
+
+
+@pytest.mark.parametrize(("module", "name", "filling"), FILLED)
+def test_a_table_that_imports_fill_is_read_through_what_fills_it(module: str, name: str, filling: str) -> None:
+    """Else it would be empty, or not, by what else the process has imported. The frontend's own modules are its rows."""
+    frontend = MODULES[module].parent
+    others = (path for folder in ("cnn_convertor", "development", "tests") for path in (ROOT / folder).rglob("*.py"))
+    early = [
+        f"{path.relative_to(ROOT)}:{line} imports {name} from {module}, not from {filling}"
+        for path in others
+        if frontend not in path.parents
+        for imported, line in imports(path)
+        if imported == f"{PACKAGE.name}.{module}.{name}"
+    ]
+    assert not early
 
 
 def test_the_package_itself_imports_its_public_names_late() -> None:

@@ -13,7 +13,7 @@ from cnn_convertor.devices.dv700.operators import words_of
 from cnn_convertor.frontends.caffe import importer
 from cnn_convertor.frontends.caffe.layers import caffe
 from cnn_convertor.frontends.keras import importer as keras_importer
-from cnn_convertor.frontends.keras.reading import keras, operations
+from cnn_convertor.frontends.keras.importer import keras, operations
 from cnn_convertor.frontends.readers import Registry, Settings
 from development.pages.layers import FRAMEWORKS, manual
 from frontends.caffe.test_every_setting import CASES

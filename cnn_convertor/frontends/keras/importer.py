@@ -39,6 +39,8 @@ from cnn_convertor.frontends.keras.unsupported import LAMBDAS, unsupported
 from cnn_convertor.frontends.keras.variables import ADDONS, BATCH_NORMALIZATIONS
 from cnn_convertor.frontends.readers import Settings
 
+__all__ = ["keras", "operations", "read", "read_axes"]  # the registries, with every reader
+
 # Importing them enters their readers in the registries.
 READERS = (
     between_layers,

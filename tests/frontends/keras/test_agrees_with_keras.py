@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from cnn_convertor.devices.dv700.operators import words_of
-from cnn_convertor.frontends.keras.reading import keras as layers
-from cnn_convertor.frontends.keras.reading import operations
+from cnn_convertor.frontends.keras.importer import keras as layers
+from cnn_convertor.frontends.keras.importer import operations
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Input
 from frontends.keras import networks, whole_networks

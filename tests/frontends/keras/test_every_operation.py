@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cnn_convertor.frontends.keras.importer import operations
 from cnn_convertor.frontends.keras.model import OPERATIONS_WITH_DTYPE
 from cnn_convertor.frontends.keras.operations import FUNCTIONS
-from cnn_convertor.frontends.keras.reading import operations
 from frontends.keras import networks
 from frontends.keras.conftest import Writer, layer
 from frontends.loading import load_keras as load

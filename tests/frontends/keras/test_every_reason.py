@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.errors import ConvertorError
-from cnn_convertor.frontends.keras.reading import keras
+from cnn_convertor.frontends.keras.importer import keras
 from cnn_convertor.frontends.keras.unsupported import ADVICE
 from frontends.keras import test_functions as functions
 from frontends.keras import test_keras_layers as layers

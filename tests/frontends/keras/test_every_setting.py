@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from cnn_convertor.frontends.keras.importer import keras as registry
 from cnn_convertor.frontends.keras.importer import read
 from cnn_convertor.frontends.keras.reading import HARMLESS
-from cnn_convertor.frontends.keras.reading import keras as registry
 from frontends.keras import networks
 from frontends.keras.networks import MAP, ROWS, written
 from frontends.loading import load_keras as load
