@@ -207,7 +207,7 @@ _ROWS: Final[Mapping[str, tuple[tuple[str, str, str, str], ...]]] = {
         ("layer_views.py", "windows", '("output_buf.offs", layer.output.offset, "")', '("output_buf.offs", layer.output.offset + 16 * (layer.name == "seven"), "")'),
         ("cpp.py", "functions", "text = str(np.float32(value))", "text = f\"{np.float32(value):.4}\""),
         ("rendering.py", "bytes", "for entry in byte_input.table for bits in entry]", "for entry in byte_input.table for bits in entry[::-1]]"),
-        ("description.py", "turned", '"hwc8" if program.transposed else "whc8"', '"whc8" if program.transposed else "hwc8"'),
+        ("description.py", "turned", "layout = tensor.layout.name", "layout = tensor.layout.name[::-1]"),
     ),
     "templates/": (
         ("network.cpp.j2", "pairs", "output_layers_[{{ position }}]", "output_layers_[{{ outputs | length - 1 - position }}]"),

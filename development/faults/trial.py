@@ -42,7 +42,8 @@ def main() -> None:
 
     flags = ("LOOP_FLAGS", "LIBRARY_FLAGS", "NETWORK_FLAGS", "RUNNER_FLAGS")
     config = replace(Config.of(ini), output_folder=folder)
-    with patch.multiple(build, **dict.fromkeys(flags, _FAST)), patch("cnn_convertor.trials.verify.run_both", keeping):
+    fast: dict[str, Any] = dict.fromkeys(flags, _FAST)
+    with patch.multiple(build, **fast), patch("cnn_convertor.trials.verify.run_both", keeping):
         convert(config)
         passed = verify(config).passed
     outputs = {f"output{number}": maps for number, maps in enumerate(runs[0].device.outputs)}

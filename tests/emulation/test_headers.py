@@ -11,7 +11,7 @@ import pytest
 
 from cnn_convertor.codegen.description import map_view, output_constants
 from cnn_convertor.config.request import Request
-from cnn_convertor.devices.dv700.program import Program, Tensor
+from cnn_convertor.devices.program import Tensor
 from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.emulation.network import EmulatedNetwork, installed
 from cnn_convertor.errors import ConvertorError
@@ -92,8 +92,8 @@ def reversed_positions(names: Sequence[str]) -> list[tuple[str, int, str]]:
     ]
 
 
-def other_layout(program: Program, name: str, tensor: Tensor) -> dict[str, str]:
-    return map_view(program, name, tensor) | {"layout": "whc8"}
+def other_layout(name: str, tensor: Tensor) -> dict[str, str]:
+    return map_view(name, tensor) | {"layout": "whc8"}
 
 
 @pytest.mark.parametrize(
