@@ -66,9 +66,9 @@ def test_schedules_are_the_best_of_all_orders() -> None:
 
 
 @pytest.mark.slow
-def test_a_thousand_schedules_are_the_best_of_all_orders() -> None:
+def test_many_schedules_are_the_best_of_all_orders() -> None:
     rng = random.Random(1)
-    for _ in range(1000):
+    for _ in range(400):
         assert_best(rng, 8)
 
 

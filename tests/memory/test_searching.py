@@ -95,9 +95,9 @@ def test_plans_are_the_smallest(make: Callable[[random.Random], list[Life]]) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", MAKERS)
-def test_three_thousand_plans_are_the_smallest(make: Callable[[random.Random], list[Life]]) -> None:
+def test_a_thousand_plans_are_the_smallest(make: Callable[[random.Random], list[Life]]) -> None:
     rng = random.Random(1)
-    for _ in range(1500):
+    for _ in range(500):
         assert_smallest(make(rng))
 
 

@@ -23,7 +23,7 @@ onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime computes th
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")]
 
-LEAST = 2000  # networks, and damaged files
+LEAST = 800  # networks, and damaged files
 AT_LEAST_DB = 80.0
 MOST_SECONDS = 5.0
 PASSED, INVALID, DIFFERENT = "passed", "onnxruntime refuses it", "different results, seed"
