@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
 from cnn_convertor.emulation.feature_maps import Maps
-from cnn_convertor.errors import Problem, UsageError
+from cnn_convertor.errors import ConvertorError, Origin, Problem, UsageError
 from cnn_convertor.frontends.nchw import shape_of
 from cnn_convertor.ir.ops import Order, Shape
 from cnn_convertor.samples import how_to_install
@@ -76,6 +77,15 @@ def blobs_as_output(values: Maps, shape: Shape) -> Maps:
 def blobs_as_maps(values: Maps) -> Maps:
     """A Caffe blob of N samples as (N, H, W, C)."""
     return blobs_as_output(values, shape_of((1, *values.shape[1:])))
+
+
+def require_outputs(framework: str, path: Path, names: Sequence[str], graph_outputs: Sequence[str]) -> None:
+    """Raises ConvertorError unless the conversion has the outputs that the framework has, in their order."""
+    if list(names) == list(graph_outputs):
+        return
+    expected, converted = ('", "'.join(each) for each in (names, graph_outputs))
+    problem = f'the outputs are "{converted}" in the conversion, and "{expected}" in {framework}'
+    raise ConvertorError.of("DV000", problem, Origin(str(path)), "please report it, with the model")
 
 
 def missing(package: str, extra: str = "verify") -> UsageError:

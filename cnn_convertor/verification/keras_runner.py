@@ -82,6 +82,10 @@ class _OpenModel(NamedTuple):
             for node, shape in zip(graph.inputs, self.shapes, strict=True)
         ]
         outputs, layers = self._evaluate(arrays, model.definition)
+        if (count := len(outputs[0])) != len(graph.outputs):
+            problem = f"there are {len(graph.outputs)} outputs in the conversion, and {count} in {self.title}"
+            where = Origin(str(model.definition))
+            raise ConvertorError.of("DV000", problem, where, "please report it, with the model")
         maps = {
             name: as_maps(np.concatenate(batches), orders.get(name, Order.HWC))
             for name, batches in layers.items()

@@ -39,7 +39,7 @@ def integers_of(model: OnnxModel) -> dict[str, Integers]:
     """The model's values that are integers with one known scale each."""
     known: dict[str, Integers] = {}
     for node in model.nodes:
-        if node.type in _SCALES:
+        if node.type in _SCALES and node.outputs:
             position = _SCALES[node.type]
             stored = [model.initializers.get(name) for name in node.inputs[position : position + 2]]
             loaded = [each.load().reshape(-1) for each in stored if each is not None and each.size == 1]

@@ -31,6 +31,7 @@ from cnn_convertor.verification.framework_maps import (
     first_line,
     missing,
     no_integers,
+    require_outputs,
 )
 from cnn_convertor.verification.onnx_float32 import computes_16_bits, float32_copy
 from cnn_convertor.verification.onnx_integers import integers_of
@@ -52,7 +53,13 @@ def opened(model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps], o
         file = read_model(path)
         last = channels_last(file if path == model.definition else read_model(model.definition))
         names = [*dict.fromkeys((*graph.outputs, *_layers_of(file)))]
-        framework, session, file = _opened(path, file, names, folder / "float32.onnx")
+        framework, session, ends, file = _opened(path, file, names, folder / "float32.onnx")
+        if model.outputs:
+            chosen = [name for name in dict.fromkeys(graph.outputs) if name in model.outputs]
+            named = [name for name in dict.fromkeys(model.outputs) if name in graph.outputs]
+            require_outputs("the ini file", model.definition, named, chosen)
+        else:
+            require_outputs(framework, model.definition, ends, graph.outputs)
 
     def results(model: Model, inputs: Mapping[str, Maps], _: object) -> Reference:
         with _refusals(model.definition):
@@ -61,7 +68,7 @@ def opened(model: Model, graph: Graph) -> Callable[[Model, Mapping[str, Maps], o
     return results
 
 
-def _opened(path: Path, file: OnnxModel, names: Sequence[str], copy: Path) -> tuple[str, Session, OnnxModel]:
+def _opened(path: Path, file: OnnxModel, names: Sequence[str], copy: Path) -> tuple[str, Session, list[str], OnnxModel]:
     """As `open_session`, with the model that runs: a copy in float32 if the runtime cannot run the types of the file."""
     if not computes_16_bits(file):
         try:
@@ -73,8 +80,8 @@ def _opened(path: Path, file: OnnxModel, names: Sequence[str], copy: Path) -> tu
                 raise
     else:
         float32_copy(path, copy)
-    framework, session = open_session(copy, names)
-    return f"{framework} (a copy in float32)", session, read_model(copy)
+    framework, session, ends = open_session(copy, names)
+    return f"{framework} (a copy in float32)", session, ends, read_model(copy)
 
 
 def _beginning_at(model: Model, graph: Graph, path: Path) -> Path:
@@ -83,19 +90,27 @@ def _beginning_at(model: Model, graph: Graph, path: Path) -> Path:
 
     part = onnx.shape_inference.infer_shapes(onnx.load(model.definition))
     infos = {info.name: info for info in (*part.graph.value_info, *part.graph.input)}
-    begins, nodes, needed = {node.name: graph.shape(node.name) for node in graph.inputs}, [], {*graph.outputs}
-    for node in reversed(part.graph.node):
-        if not (needed - begins.keys()).isdisjoint(node.output):
-            nodes.append(node)
-            needed.update(node.input)
-            for index, name in enumerate(node.output):  # an input, and a result beside it that is computed
-                node.output[index] = f"{name} of {node.op_type}" if name in begins else name
+    begins = {node.name: graph.shape(node.name) for node in graph.inputs}
+    ends = graph.outputs if model.outputs else [info.name for info in part.graph.output]
+    makers = {name: index for index, node in enumerate(part.graph.node) for name in node.output}
+    needed, waiting = set[int](), [*ends]
+    while waiting:
+        name = waiting.pop()
+        maker = None if name in begins else makers.get(name)
+        if maker is not None and maker not in needed:
+            needed.add(maker)
+            waiting.extend(part.graph.node[maker].input)
+    nodes = [part.graph.node[index] for index in sorted(needed)]
+    for node in nodes:
+        for index, name in enumerate(node.output):  # an input, and a result beside it that is computed
+            node.output[index] = f"{name} of {node.op_type}" if name in begins else name
     inputs = [
         infos.get(name)
         or onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, (1, size.channels, size.height, size.width))
         for name, size in begins.items()
     ]
-    fields = {"node": nodes[::-1], "input": inputs, "output": [infos[name] for name in graph.outputs if name in infos]}
+    infos |= {info.name: info for info in part.graph.output}
+    fields = {"node": nodes, "input": inputs, "output": [infos[name] for name in ends if name in infos]}
     for name, values in fields.items():
         copies = [type(value).FromString(value.SerializeToString()) for value in values]
         part.graph.ClearField(name)
@@ -157,15 +172,15 @@ def _is_compared(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "f" or (dtype.kind in "iu" and dtype.itemsize > WIDEST_QUANTIZED)
 
 
-def open_session(path: Path, layers: Sequence[str]) -> tuple[str, Session]:
-    """The runtime's name, and a function from names and a model's inputs to the named values.
+def open_session(path: Path, layers: Sequence[str]) -> tuple[str, Session, list[str]]:
+    """The runtime's name, a function from names and a model's inputs to the named values, and the model's outputs.
 
     layers: what can be named. Raises ImportError without any runtime.
     """
     try:
         import onnxruntime
     except ImportError:
-        return "ONNX's reference", _reference(path, layers)
+        return "ONNX's reference", *_reference(path, layers)
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = (
         onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -176,17 +191,20 @@ def open_session(path: Path, layers: Sequence[str]) -> tuple[str, Session]:
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
     content = with_outputs(bytes_of(path), layers)
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    return "onnxruntime", lambda names, inputs: list(session.run(list(names), dict(inputs)))
+    outputs = [output.name for output in session.get_outputs()]
+    own = outputs[: len(outputs) - len(layers)]
+    return "onnxruntime", lambda names, inputs: list(session.run(list(names), dict(inputs))), own
 
 
-def _reference(path: Path, layers: Sequence[str]) -> Session:
+def _reference(path: Path, layers: Sequence[str]) -> tuple[Session, list[str]]:
     import onnx
     from onnx.reference import ReferenceEvaluator
 
     model = onnx.load(path)
+    own = [output.name for output in model.graph.output]
     model.MergeFromString(with_outputs(b"", layers))
     evaluator = ReferenceEvaluator(model)
-    return lambda names, inputs: list(evaluator.run(list(names), dict(inputs)))
+    return lambda names, inputs: list(evaluator.run(list(names), dict(inputs))), own
 
 
 def with_outputs(model: bytes, names: Sequence[str]) -> bytes:

@@ -116,9 +116,9 @@ def test_a_model_is_read_once_for_all_batches(
     sessions: list[weakref.ref[Any]] = []
 
     def opened(*arguments: Any) -> Any:
-        framework, session = open_session(*arguments)
+        framework, session, ends = open_session(*arguments)
         sessions.append(weakref.ref(session))
-        return framework, session
+        return framework, session, ends
 
     open_session = onnx_runner.open_session
     monkeypatch.setattr(onnx_runner, "open_session", opened)

@@ -12,12 +12,15 @@ import numpy as np
 import pytest
 from numpy.typing import DTypeLike
 
-from cnn_convertor.errors import ConvertorWarning, ModelError, UsageError
+from cnn_convertor.errors import ConvertorError, ConvertorWarning, ModelError, UsageError
 from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.frontends.onnx.model import read_model
+from cnn_convertor.ir.ops import Order
 from cnn_convertor.samples import Preparation, prepared, random_samples, samples_of, shapes_of
 from cnn_convertor.verification import framework_maps, frameworks, onnx_float32, onnx_runner
+from cnn_convertor.verification.keras_runner import _OpenModel
+from cnn_convertor.verification.onnx_integers import integers_of
 from cnn_convertor.verification.onnx_runner import open_session
 from frontends.onnx.networks import Network, helper, load, onnx, results_of, with_open_sizes
 
@@ -47,13 +50,13 @@ def test_layers_are_computed_for_the_first_samples_alone(tmp_path: Path, monkeyp
     asked: list[list[str]] = []
 
     def opened(*arguments: Any) -> Any:
-        framework, session = open_session(*arguments)
+        framework, session, ends = open_session(*arguments)
 
         def noted(names: Sequence[str], inputs: Any) -> Any:
             asked.append([*names])
             return session(names, inputs)
 
-        return framework, noted
+        return framework, noted, ends
 
     monkeypatch.setattr(onnx_runner, "open_session", opened)
     found = reference(SMALL, tmp_path / "net.onnx")
@@ -68,7 +71,7 @@ def test_a_refusal_names_the_place_where_the_model_is_now(tmp_path: Path, monkey
         def session(*_: Any) -> Any:
             raise RuntimeError("no memory")
 
-        return "onnxruntime", session
+        return "onnxruntime", session, ["y"]
 
     monkeypatch.setattr(onnx_runner, "open_session", failing)
     path = tmp_path / "net.onnx"
@@ -308,3 +311,55 @@ def test_open_sizes_are_those_of_the_samples(tmp_path: Path) -> None:
     samples = SAMPLES[:, :, :1]
     found = frameworks.run(Model(frontend, path, path), graph, {"x": samples})
     np.testing.assert_allclose(found.outputs[0], np.maximum(samples, 0))
+
+
+@pytest.mark.parametrize(
+    ("chosen", "outputs"),
+    [((), ("y", "s")), ((), ("s",)), ((), ("s", "y", "y")), (("y", "s"), ("s", "y"))],
+    ids=["reversed", "the last is missing", "one more", "not as the ini file has them"],
+)
+def test_a_conversion_with_other_outputs_than_the_file_is_an_error(
+    chosen: tuple[str, ...], outputs: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = SMALL.write(tmp_path / "net.onnx", ["s", "y"])
+    frontend = recognize(path)
+    assert frontend is not None
+    model = Model(frontend, path, path, outputs=chosen)
+    right = model.read().require_complete()
+    assert onnx_runner.opened(model, right)(model, {"x": SAMPLES}).outputs.keys() == {0, 1}
+    with pytest.raises(ConvertorError, match=r'DV000: the outputs are "[sy", ]+" in the conversion, and'):
+        onnx_runner.opened(model, replace(right, outputs=outputs))
+
+
+def test_a_file_in_any_order_of_nodes_is_cut_at_its_inputs(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Sigmoid", ["x"], ["s"]),
+        helper.make_node("Relu", ["s"], ["r"]),
+        helper.make_node("MaxPool", ["r"], ["y"], kernel_shape=[2, 2]),
+    ]
+    found = []
+    for order in (nodes, nodes[::-1]):
+        network = Network(order, {"x": SAMPLES[:1].transpose(0, 3, 1, 2)}, {}, 18)
+        path = network.write(tmp_path / "net.onnx", ["y"])
+        frontend = recognize(path)
+        assert frontend is not None
+        model = Model(frontend, path, path, inputs=("s",))
+        found.append(onnx_runner.opened(model, model.read().require_complete())(model, {"s": SAMPLES}).outputs[0])
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_a_node_without_results_has_no_integers(tmp_path: Path) -> None:
+    nodes = [helper.make_node("QuantizeLinear", ["x", "scale"], []), helper.make_node("Relu", ["x"], ["y"])]
+    network = Network(nodes, {"x": SAMPLES[:1].transpose(0, 3, 1, 2)}, {"scale": np.float32(0.5)})
+    assert integers_of(read_model(network.write(tmp_path / "net.onnx", ["y"]))) == {}
+
+
+def test_keras_outputs_are_as_many_as_those_of_the_conversion(tmp_path: Path) -> None:
+    path = SMALL.write(tmp_path / "net.onnx", ["y"])
+    frontend, graph = recognize(path), load(path)
+    assert frontend is not None
+    opened = _OpenModel(
+        "Keras", graph, [(None, 6, 5, 4)], lambda _: lambda maps: ([*maps, *maps], []), {"x": Order.HWC}, {}
+    )
+    with pytest.raises(ConvertorError, match="DV000: there are 1 outputs in the conversion, and 2 in Keras"):
+        opened.run(Model(frontend, path, path), {"x": SAMPLES})
