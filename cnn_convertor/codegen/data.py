@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from cnn_convertor.codegen.cpp import bool_literal, c_string, literal
 from cnn_convertor.codegen.kernels import all_kernels, kernel_view
 from cnn_convertor.codegen.layer_views import Assignment, command_rows, layer_rows, run_rows
@@ -49,10 +51,11 @@ def _layer(program: Program, index: int, layer: Layer, unrounded: bool) -> Itera
         for number, run in enumerate(layer.runs):
             yield f"run {number}"
             yield from _fields("run", run_rows(run))
-            if unrounded:
-                factor = 0.0 if run.pooling is None else run.pooling.factor
-                slope = run.activation.slope if isinstance(run.activation, Relu) else 0.0
-                yield f"unrounded {literal('float', factor)} {literal('float', slope)}"
+            factor = 0.0 if run.pooling is None else run.pooling.factor
+            slope = run.activation.slope if isinstance(run.activation, Relu) else 0.0
+            if not unrounded:  # by numpy: `verify` compares what the registers of the sources hold
+                factor, slope = float(np.float16(factor)), float(np.float16(slope))
+            yield f"parameters {literal('float', factor)} {literal('float', slope)}"
     yield from _fields("layer", layer_rows(layer))
     if layer.lists_sources:
         yield f"sources {{{', '.join(map(str, layer.sources))}}}"

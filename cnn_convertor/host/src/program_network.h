@@ -334,10 +334,10 @@ class ProgramNetwork : public CDMP_Network {
     } else if (word == "run") {
       run_ = number<std::size_t>(words);
       if (run_ >= std::size(layer.conv_conf_v1.conv_cmd.run)) program::refuse("a command has too many runs");
-    } else if (word == "unrounded") {
+    } else if (word == "parameters") {
       program::Arguments arguments(words, maps_);
       const auto factor = arguments.read<float>();
-      dv::unrounded_parameters()[&layer.conv_conf_v1.conv_cmd.run[run_]] = {factor, arguments.read<float>()};
+      dv::stated_parameters()[&layer.conv_conf_v1.conv_cmd.run[run_]] = {factor, arguments.read<float>()};
     } else if (word == "sources") {
       sources_.emplace_back();
       for (const auto index : numbers<std::size_t>(words)) sources_.back().push_back(&layers_.at(index));

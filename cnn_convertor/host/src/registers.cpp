@@ -13,7 +13,7 @@ int slide(int input, int before, int after, int size, int stride, int dilation) 
 
 }  // namespace
 
-std::map<const dmp_dv_cmdraw_conv_v0_run *, Parameters> &unrounded_parameters() {
+std::map<const dmp_dv_cmdraw_conv_v0_run *, Parameters> &stated_parameters() {
   static std::map<const dmp_dv_cmdraw_conv_v0_run *, Parameters> parameters;
   return parameters;
 }
@@ -62,10 +62,10 @@ Run run_of(const dmp_dv_cmdraw_conv_v0 &command, int index) {
   run.activation = static_cast<Activation>(raw.actfunc);
   run.slope = widen(raw.actfunc_param);
   run.absolute = raw.rectifi_en != 0;
-  const auto unrounded = unrounded_parameters().find(&raw);
-  if (unrounded != unrounded_parameters().end()) {
-    run.average_factor = unrounded->second.average_factor;
-    run.slope = unrounded->second.slope;
+  const auto stated = stated_parameters().find(&raw);
+  if (stated != stated_parameters().end()) {
+    run.average_factor = stated->second.average_factor;
+    run.slope = stated->second.slope;
   }
   run.external = (command.topo >> index) & 1u;
   run.adds = run.external && command.output_mode == kOutputAdd;

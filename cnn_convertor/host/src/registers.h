@@ -8,12 +8,12 @@
 
 namespace dv {
 
-// What registers hold as FP16, before it is rounded.
+// What counts in place of the FP16 numbers in registers.
 struct Parameters {
   float average_factor, slope;
 };
 // Of the runs of commands whose program gives them. The runner fills it before commands are committed.
-std::map<const dmp_dv_cmdraw_conv_v0_run *, Parameters> &unrounded_parameters();
+std::map<const dmp_dv_cmdraw_conv_v0_run *, Parameters> &stated_parameters();
 
 Pair pair_of(uint16_t field);
 Sides sides_of(uint32_t field);
