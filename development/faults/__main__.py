@@ -18,7 +18,7 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
@@ -37,6 +37,7 @@ from development.faults.rows import FAULTS, ROOMS, ROOT, Fault
 
 TIMEOUT = 600  # seconds for one network
 _COPIED = ("cnn_convertor", "templates")
+_RENDERING = ("registers and FP16", "generated code", "templates")  # rooms whose faults only the generated sources have
 _MOST_MISSED = 0.02  # of the faults that change a bit
 
 
@@ -74,15 +75,16 @@ class Network(NamedTuple):
     quantized: Quantized
 
 
-def tried(copy: Path, ini: Path, folder: Path) -> Trial:
-    """Convert and verify a network with a copy of the convertor."""
-    environment = os.environ | {
+def tried(copy: Path, ini: Path, folder: Path, *, compiled: bool) -> Trial:
+    """Convert and verify a network with a copy of the convertor. compiled: the generated sources run."""
+    environment = {
+        "CNN_CONVERTOR_CACHE": str(copy.parent / "compiled"),
+        **os.environ,
         "PYTHONPATH": os.pathsep.join(map(str, (copy, ROOT))),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "CNN_CONVERTOR_CACHE": str(copy.parent / "compiled"),
         "TF_ENABLE_ONEDNN_OPTS": "0",
     }
-    command = [sys.executable, "-m", "development.faults.trial", str(ini), str(folder)]
+    command = [sys.executable, "-m", "development.faults.trial", str(ini), str(folder), *["--compiled"] * compiled]
     try:
         ended = subprocess.run(
             command, cwd=copy, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
@@ -100,7 +102,7 @@ def network(name: str, copy: Path, scratch: Path) -> Network:
     folder = scratch / "networks" / name
     folder.mkdir(parents=True)
     ini = write(name, folder)
-    right = tried(copy, ini, folder / "right")
+    right = tried(copy, ini, folder / "right", compiled=False)
     if right.error or not right.passes:
         sys.exit(f"the network {name} does not pass without a fault: {right.error or 'verify fails'}")
     request = Request.of(replace(Config.of(ini), output_folder=folder / "right"))
@@ -115,7 +117,7 @@ def outcome(fault: Fault, copy: Path, of: Network, folder: Path) -> tuple[Outcom
     for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
         compiled.unlink()  # its time and size can be those of the new text
     try:
-        trial = tried(copy, of.ini, folder)
+        trial = tried(copy, of.ini, folder, compiled=fault.room in _RENDERING)
     finally:
         path.write_text(text)
     differs = _differs(of, folder)
@@ -144,12 +146,20 @@ def measure(faults: Sequence[Fault], jobs: int, stored: Mapping[str, Outcome], s
         scratch = Path(root)
         copies: SimpleQueue[Path] = SimpleQueue()
         for number in range(jobs):
-            copies.put(copy := scratch / f"copy{number}")
+            copy = scratch / f"copy{number}"
+            copies.put(copy)
             for part in _COPIED:
                 shutil.copytree(ROOT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
             compileall.compile_dir(copy, quiet=2)
         waiting = [fault for fault in faults if repr(fault) not in outcomes]
-        networks = {name: network(name, copy, scratch) for name in dict.fromkeys(fault.network for fault in waiting)}
+        names = list(dict.fromkeys(fault.network for fault in waiting))
+
+        def prepared(name: str) -> Network:
+            copy = copies.get()
+            try:
+                return network(name, copy, scratch)
+            finally:
+                copies.put(copy)
 
         def run(numbered: tuple[int, Fault]) -> tuple[Outcome, str]:
             number, fault = numbered
@@ -161,7 +171,10 @@ def measure(faults: Sequence[Fault], jobs: int, stored: Mapping[str, Outcome], s
                 copies.put(copy)
 
         with ThreadPoolExecutor(jobs) as pool:
-            for fault, (result, error) in zip(waiting, pool.map(run, enumerate(waiting)), strict=True):
+            networks = dict(zip(names, pool.map(prepared, names), strict=True))
+            running = {pool.submit(run, numbered): numbered[1] for numbered in enumerate(waiting)}
+            for ended in as_completed(running):
+                fault, (result, error) = running[ended], ended.result()
                 outcomes[repr(fault)] = result
                 if store is not None:
                     with store.open("a") as file:

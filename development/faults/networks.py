@@ -100,12 +100,13 @@ def windows(folder: Path) -> dict[str, str]:
     net.conv("wide", "slopes", 16, 72, 1, 1)
     net.add("sum", "Add", "wide", "dilated", hidden=True)
     net.add("tanh", "Tanh", "sum")
+    net.conv("atrous", "leaky", 8, 12, 3, 3, dilations=[12, 12], pads=[12, 12, 12, 12])
     net.conv("groups", "leaky", 8, 6, 3, 3, group=2, pads=[1, 1, 1, 1])
     net.conv("up", "tanh", 16, 10, 4, 3, type="ConvTranspose", strides=[2, 1], pads=[1, 1, 1, 1])
-    net.conv("same", "relu6", 8, 20, 3, 3, auto_pad="SAME_LOWER", strides=[2, 2], hidden=True)
+    net.conv("same", "relu6", 8, 20, 2, 2, auto_pad="SAME_LOWER", hidden=True)
     net.add("sigmoid", "Sigmoid", "same")
     net.add("largest", "MaxPool", "relu", kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 0, 1], ceil_mode=1)
-    net.add("far", "MaxPool", "relu6", kernel_shape=[5, 5], strides=[1, 1], pads=[2, 2, 2, 2])
+    net.add("far", "MaxPool", "relu6", kernel_shape=[5, 5], strides=[1, 1], pads=[1, 3, 3, 1])
     net.add(
         "counted", "AveragePool", "relu6", kernel_shape=[2, 2], strides=[2, 2], pads=[1, 1, 1, 1], count_include_pad=1
     )
@@ -116,6 +117,17 @@ def windows(folder: Path) -> dict[str, str]:
     net.add("elu", "Elu", "scaled")
     net.add("twice", "Resize", "elu", "", net.array("by_two", [1, 1, 2, 2]), mode="nearest", nearest_mode="floor",
             coordinate_transformation_mode="asymmetric")  # fmt: skip
+    net.conv("left", "counted", 12, 20, 1, 1, hidden=True)
+    net.conv("right", "counted", 12, 20, 1, 1, hidden=True)
+    net.add("both", "Add", "left", "right", hidden=True)
+    net.add("hoisted", "BatchNormalization", "both", "next_scale", "next_shift", "next_mean", "next_variance")
+    net.conv("first", "counted", 16, 20, 1, 1, hidden=True)
+    net.conv("second", "counted", 16, 20, 1, 1, hidden=True)
+    net.add("pair", "Concat", "first", "second", axis=1, hidden=True)
+    net.conv("joined", "pair", 8, 32, 1, 1)
+    net.conv("fewer", "relu6", 12, 20, 1, 1, hidden=True)
+    net.add("smaller", "AveragePool", "fewer", kernel_shape=[2, 2], strides=[2, 2], hidden=True)
+    net.add("swapped", "Relu", "smaller")
     net.add("mean", "GlobalAveragePool", "relu", hidden=True)
     net.add("flat", "Flatten", "averages", hidden=True)
     net.add("dense", "Gemm", "flat", net.weights("dense_w", 11, 20 * 11 * 6), net.array("dense_b", np.arange(11) / 11),
@@ -202,8 +214,10 @@ def moves(folder: Path) -> dict[str, str]:
     bounds = (net.array("starts", [1, 2], np.int64), net.array("ends", [8, 9], np.int64))
     net.add("cut", "Slice", "c", *bounds, net.array("axes", [2, 3], np.int64), net.array("steps", [2, 3], np.int64))
     net.add("padded", "Pad", "c", net.array("pads", [0, 0, 1, 0, 0, 0, 0, 2], np.int64))
+    net.add("padded_again", "Pad", "padded", "pads")
     net.add("joined", "Concat", "c", "d", axis=1, hidden=True)
     net.conv("after", "joined", 8, 24, 1, 1)
+    net.add("tanh", "Tanh", "joined")
     net.add("rows", "Concat", "c", "d", axis=2)
     net.add("difference", "Sub", "c", "d")
     net.add("product", "Mul", "c", "d")
@@ -212,6 +226,7 @@ def moves(folder: Path) -> dict[str, str]:
     net.add("positive", "Add", "square", net.array("one", 1.0), hidden=True)
     net.nodes.insert(-1, helper.make_node("Mul", ["d", "d"], ["square"], name="square"))
     net.add("quotient", "Div", "c", "positive")
+    net.add("third", "Div", "c", net.array("three", 3.0))
     sizes = ("", "", net.array("sizes", [1, 12, 13, 17], np.int64))
     net.add("bilinear", "Resize", "c", *sizes, mode="linear", coordinate_transformation_mode="half_pixel")
     net.add("corners", "Resize", "c", *sizes, mode="linear", coordinate_transformation_mode="align_corners")
@@ -247,9 +262,16 @@ def classifier(folder: Path) -> dict[str, str]:
     net.add("relu", "Relu", "first", hidden=True)
     net.conv("second", "relu", 24, 16, 3, 3, pads=[1, 1, 1, 1], hidden=True)
     net.add("relu2", "Relu", "second", hidden=True)
-    net.add("pool", "MaxPool", "relu2", kernel_shape=[2, 2], strides=[2, 2])
-    net.conv("last", "pool", 10, 24, 8, 9, hidden=True)
-    net.add("flat", "Flatten", "last")
+    net.add("pool", "MaxPool", "relu2", kernel_shape=[2, 2], strides=[2, 2], hidden=True)
+    net.add("flat", "Flatten", "pool", hidden=True)
+    net.add(
+        "dense",
+        "Gemm",
+        "flat",
+        net.weights("dense_w", 10, 24 * 8 * 9),
+        net.array("dense_b", np.arange(10) / 10),
+        transB=1,
+    )
     return net.write(folder)
 
 
@@ -258,7 +280,7 @@ def quantized(folder: Path) -> dict[str, str]:
     net = _Onnx(4, 8, 8)
     net.array("s", 0.02), net.array("z", 3, np.int8), net.array("ws", net.random.uniform(0.004, 0.01, 6))
     net.array("w", net.random.integers(-127, 128, (6, 4, 3, 3)), np.int8)
-    net.array("wz", np.zeros(6), np.int8), net.array("ys", 0.06)
+    net.array("wz", np.arange(6), np.int8), net.array("ys", 0.06)
     net.add("q", "QuantizeLinear", "x", "s", "z", hidden=True)
     net.add("dq", "DequantizeLinear", "q", "s", "z", hidden=True)
     net.add("kernels", "DequantizeLinear", "w", "ws", "wz", axis=0, hidden=True)
@@ -317,7 +339,7 @@ def caffe(folder: Path) -> dict[str, str]:
         return random.normal(0, 1 / np.sqrt(fan_in), shape)
 
     (folder / "net.prototxt").write_text(CAFFE)
-    statistics = [draw(12) * 2, random.uniform(0.1, 2, 12), np.array([2.0])]
+    statistics = [draw(12) * 2, np.geomspace(0.002, 2, 12), np.array([2.0])]
     layers = [
         ("conv", "Convolution", [draw(12, 8, 3, 5), draw(12)]),
         ("bn", "BatchNorm", statistics),
@@ -387,7 +409,10 @@ NETWORKS: Final[Mapping[str, tuple[Definition, Mapping[str, Sequence[str]]]]] = 
     "palettes": (windows, {"OUTPUT": ("quantization = 1",)}),
     "fused": (windows, {"OPTIONAL": ("fusion = full",)}),
     "turned": (windows, {"OUTPUT": ("quantization = 0", "transpose_weight = 0")}),
-    "bytes": (classifier, {"INPUT": _PIXELS, "OUTPUT": ("quantization = 0", "input = u8_bgr")}),
+    "bytes": (
+        classifier,
+        {"INPUT": _PIXELS, "OUTPUT": ("quantization = 0", "input = u8_bgr"), "OPTIONAL": ("fusion = full",)},
+    ),
     "functions": (functions, {}),
     "moves": (moves, {}),
     "quantized": (quantized, {}),
