@@ -23,7 +23,7 @@ class Fault(NamedTuple):
     @property
     def room(self) -> str:
         """What the file belongs to, as the table of results names it."""
-        return next(room for room, start in ROOMS.items() if self.path.startswith(start))
+        return next(room for room, starts in ROOMS.items() if self.path.startswith(starts))
 
     def applied(self, text: str) -> str:
         """Raises ValueError, with the row, unless the old text occurs once."""
@@ -32,27 +32,16 @@ class Fault(NamedTuple):
         return text.replace(self.old, self.new)
 
 
-ROOMS: Final[Mapping[str, str]] = {
-    "reader of Caffe": "cnn_convertor/frontends/caffe/",
-    "reader of Keras": "cnn_convertor/frontends/keras/",
-    "reader of ONNX": "cnn_convertor/frontends/onnx/",
-    "all readers": "cnn_convertor/frontends/",
-    "operators": "cnn_convertor/ir/",
-    "passes": "cnn_convertor/passes/",
-    "legal graphs": "cnn_convertor/devices/dv700/legalize/",
-    "commands and fusion": "cnn_convertor/devices/dv700/fusion/",
-    "packed weights": "cnn_convertor/devices/dv700/weights/",
-    "registers and FP16": "cnn_convertor/devices/dv700/encode/",
-    "memory": "cnn_convertor/devices/dv700/memory/",
-    "lowering": "cnn_convertor/devices/dv700/",
-    "memory plan": "cnn_convertor/memory/",
-    "palettes": "cnn_convertor/quantize/",
-    "layouts": "cnn_convertor/layouts/",
-    "functions of the CPU": "cnn_convertor/codegen/kernels/",
-    "generated code": "cnn_convertor/codegen/",
-    "templates": "templates/",
-    "emulated device": "cnn_convertor/host/",
-    "maps on the PC": "cnn_convertor/emulation/",
+ROOMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "readers": ("cnn_convertor/frontends/",),
+    "operators and passes": ("cnn_convertor/ir/", "cnn_convertor/passes/"),
+    "legal graphs": ("cnn_convertor/devices/dv700/legalize/",),
+    "packed weights, palettes": ("cnn_convertor/devices/dv700/weights/", "cnn_convertor/quantize/"),
+    "registers and FP16": ("cnn_convertor/devices/dv700/encode/",),
+    "commands and memory": ("cnn_convertor/devices/dv700/", "cnn_convertor/memory/", "cnn_convertor/layouts/"),
+    "functions of the CPU": ("cnn_convertor/codegen/kernels/",),
+    "generated sources": ("cnn_convertor/codegen/", "templates/"),
+    "emulated device": ("cnn_convertor/host/", "cnn_convertor/emulation/"),
 }
 
 
