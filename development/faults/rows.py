@@ -90,7 +90,7 @@ _ROWS: Final[Mapping[str, tuple[tuple[str, str, str, str], ...]]] = {
         ("operators/functions.py", "functions", "scale_and_shift(channels, 6 * alpha, 6 * beta)", "scale_and_shift(channels, 6 * alpha, 6.01 * beta)"),
         ("operators/normalizations.py", "windows", "epsilon = reading.number(\"epsilon\", 1e-5)\n    return on_channels", "epsilon = reading.number(\"epsilon\", 1e-5) / 100\n    return on_channels"),
         ("operators/normalizations.py", "functions", "ops.LocalResponseNorm(size, alpha, beta, bias)", "ops.LocalResponseNorm(size, 1.02 * alpha, beta, bias)"),
-        ("folding.py", "quantized", "np.asarray((x - steps.zero) * steps.scale)", "np.asarray(x * steps.scale)"),
+        ("folding.py", "quantized", "steps.numbers(x).astype(scale.dtype)", "(steps.numbers(x) + steps.zero * steps.scale).astype(scale.dtype)"),
         ("operators/resize.py", "moves", '"cubic_coeff_a", -0.75', '"cubic_coeff_a", -0.5'),
         ("operators/shapes.py", "moves", "(2, 3, 0, 4, 1), dims)", "(2, 3, 1, 4, 0), dims)"),
         ("quant_params.py", "quantized", "(np.iinfo(self.type).max - self.zero)", "(np.iinfo(self.type).max // 2 - self.zero)"),

@@ -326,7 +326,7 @@ def test_a_conversion_with_other_outputs_than_the_file_is_an_error(
     assert frontend is not None
     model = Model(frontend, path, path, outputs=chosen)
     right = model.read().require_complete()
-    assert onnx_runner.opened(model, right)(model, {"x": SAMPLES}).outputs.keys() == {0, 1}
+    assert onnx_runner.opened(model, right)(model, {"x": SAMPLES}, None).outputs.keys() == {0, 1}
     with pytest.raises(ConvertorError, match=r'DV000: the outputs are "[sy", ]+" in the conversion, and'):
         onnx_runner.opened(model, replace(right, outputs=outputs))
 
@@ -344,7 +344,7 @@ def test_a_file_in_any_order_of_nodes_is_cut_at_its_inputs(tmp_path: Path) -> No
         frontend = recognize(path)
         assert frontend is not None
         model = Model(frontend, path, path, inputs=("s",))
-        found.append(onnx_runner.opened(model, model.read().require_complete())(model, {"s": SAMPLES}).outputs[0])
+        found.append(onnx_runner.opened(model, model.read().require_complete())(model, {"s": SAMPLES}, None).outputs[0])
     np.testing.assert_array_equal(found[0], found[1])
 
 
@@ -362,4 +362,4 @@ def test_keras_outputs_are_as_many_as_those_of_the_conversion(tmp_path: Path) ->
         "Keras", graph, [(None, 6, 5, 4)], lambda _: lambda maps: ([*maps, *maps], []), {"x": Order.HWC}, {}
     )
     with pytest.raises(ConvertorError, match="DV000: there are 1 outputs in the conversion, and 2 in Keras"):
-        opened.run(Model(frontend, path, path), {"x": SAMPLES})
+        opened.run(Model(frontend, path, path), {"x": SAMPLES}, None)
