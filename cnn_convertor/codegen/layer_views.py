@@ -8,7 +8,6 @@ from cnn_convertor.codegen.custom_structs import dims_of, parameters
 from cnn_convertor.codegen.description import shape_text
 from cnn_convertor.codegen.kernels import kernel_view, maximizes
 from cnn_convertor.devices.dv700.encode.registers import OUTPUT_ADDS, OUTPUT_CONCATENATES, TRANSPOSED, encode
-from cnn_convertor.devices.dv700.operators import describe
 from cnn_convertor.devices.dv700.runs import (
     Layer,
     PackedScale,
@@ -20,6 +19,7 @@ from cnn_convertor.devices.dv700.runs import (
     topo_of,
 )
 from cnn_convertor.devices.program import CustomCall, ElementType, LayerType
+from cnn_convertor.devices.words import describe
 from cnn_convertor.errors import Origin
 from cnn_convertor.escaping import identifier
 from cnn_convertor.ir.ops import ONE

@@ -12,7 +12,6 @@ from cnn_convertor.devices.program import LayerType, Program
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Op
 from cnn_convertor.passes.contract import Pass
 
 
@@ -145,9 +144,6 @@ class Accelerator(Protocol):
 
     def facts(self, program: Program) -> ProgramFacts:
         """What it knows of a program."""
-
-    def words(self, op: Op) -> str:
-        """An operator in words, as its layers have it."""
 
     def boundaries(self, legalized: Legalized) -> tuple[Boundary, ...]:
         """Why commands end, in execution order."""

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.encode.half import to_half
+from cnn_convertor.devices.half import to_half
 from cnn_convertor.devices.program import PLAIN, ByteInput, ElementType, Layer, LayerType, Program
 from cnn_convertor.errors import ConvertorError, Origin, UsageError
 from cnn_convertor.ir.ops import Shape

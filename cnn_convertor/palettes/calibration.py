@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.device import Device
-from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.runs import Layer, Program, Weights
 from cnn_convertor.devices.dv700.weights.palette_report import Choice
 from cnn_convertor.devices.dv700.weights.palettes import (
@@ -30,6 +29,7 @@ from cnn_convertor.devices.dv700.weights.palettes import (
     without_palettes,
 )
 from cnn_convertor.devices.facts import CalibrationEffect, Gain, LayerGain
+from cnn_convertor.devices.half import to_half
 from cnn_convertor.emulation.network import EmulatedNetwork, install_data
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.files.temporary import temporary_folder

@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.runs import Convolution, Layer, Program, Run
 from cnn_convertor.devices.dv700.weights.palettes import convolutions_of
+from cnn_convertor.devices.half import to_half
 from cnn_convertor.devices.program import Tensor
 from cnn_convertor.emulation.feature_maps import Maps, as_maps, count_of, from_memory, to_memory
 from cnn_convertor.emulation.network import EmulatedNetwork

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import groupby
 from typing import Final, NamedTuple
@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from cnn_convertor.devices.facts import plain
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.devices.target import Accelerator, Boundary, Legalized, PlannedLayer
+from cnn_convertor.devices.words import describe
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.frontends.builder import PartialGraph
 from cnn_convertor.ir.graph import Graph, Node
@@ -68,7 +69,7 @@ class _ExecutedNode(NamedTuple):
 
 
 def rows(
-    partial_graph: PartialGraph, work: Mapping[int, PlannedLayer], problems: Sequence[Problem], target: Accelerator
+    partial_graph: PartialGraph, work: Mapping[int, PlannedLayer], problems: Sequence[Problem]
 ) -> Iterator[ModelLayer]:
     """One row for each layer of the network, in its order."""
     graph = partial_graph.graph
@@ -90,7 +91,7 @@ def rows(
         elif unread:
             runs, how = Runs.UNKNOWN, "it cannot be read, or its inputs are guesses since a layer before it cannot be"
         else:
-            runs, how = _runs_and_how(origin, nodes, executed, target.words)
+            runs, how = _runs_and_how(origin, nodes, executed)
         outputs = _outputs(graph, nodes)
         yield ModelLayer(
             name=origin.layer,
@@ -144,27 +145,25 @@ class _LayerShare(NamedTuple):
         return {Runs(each.step.type.executor) for each in executed} - {Runs.NOWHERE}
 
 
-def _runs_and_how(
-    origin: Origin, nodes: Sequence[Node], executed: Sequence[_ExecutedNode], words: Callable[[Op], str]
-) -> tuple[Runs, str]:
+def _runs_and_how(origin: Origin, nodes: Sequence[Node], executed: Sequence[_ExecutedNode]) -> tuple[Runs, str]:
     """Where a layer without problems runs, and how. nodes: of the framework; executed: of the program."""
     share = _LayerShare.of(origin, nodes, executed)
     runs_on = share.runs_on
     if not runs_on:
         return Runs.NOWHERE, _idle(nodes[-1].op)
     if len(runs_on) > 1:
-        return Runs.BOTH, _how(origin, share, words)
+        return Runs.BOTH, _how(origin, share)
     (only,) = runs_on
-    before = [words(node.op) for node in nodes if not isinstance(node.op, Identity)]
-    is_rewritten = only is Runs.DEVICE and bool(share.own) and [words(each.node.op) for each in share.own] != before
-    return Runs.REWRITTEN if is_rewritten else only, _how(origin, share, words)
+    before = [describe(node.op) for node in nodes if not isinstance(node.op, Identity)]
+    is_rewritten = only is Runs.DEVICE and bool(share.own) and [describe(each.node.op) for each in share.own] != before
+    return Runs.REWRITTEN if is_rewritten else only, _how(origin, share)
 
 
-def _how(origin: Origin, share: _LayerShare, words: Callable[[Op], str]) -> str:
+def _how(origin: Origin, share: _LayerShare) -> str:
     """The operators of a layer, and the layers whose commands it shares."""
     heads = [each.step.nodes[0].where for each in share.own] or [each.node.where for each in share.hosts]
     others = dict.fromkeys(f'"{head.layer}"' for head in heads if head is not None and head != origin)
-    operators = _counted(words(each.node.op) for each in share.own)
+    operators = _counted(describe(each.node.op) for each in share.own)
     if others:
         operators.append(f"{'in the command of' if share.own else 'within'} {', '.join(others)}")
     how = [", ".join(operators)] if operators else []

@@ -47,7 +47,7 @@ def with_analysis(report: Report, analysis: Analysis) -> Report:
     steps = work_of(analysis.partial, analysis.steps)
     report = replace(
         report,
-        layers=tuple(rows(analysis.partial, steps, analysis.problems, analysis.target)),
+        layers=tuple(rows(analysis.partial, steps, analysis.problems)),
         normalizations=() if analysis.partial.problems else input_normalizations(analysis.partial.graph),
     )
     report = replace(report, work=_work(report, [step.type.executor for step in steps.values()]))

@@ -13,8 +13,8 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.weights.streams import PackedShape, half_codes, pack, palette_codes
+from cnn_convertor.devices.half import to_half
 from cnn_convertor.ir.ops import Pair
 from cnn_convertor.quantize import fit, histogram
 from development.benchmarks.rounds import best_times

@@ -27,9 +27,9 @@ from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request, preparation_of
 from cnn_convertor.conversion.convert import convert
 from cnn_convertor.devices.dv700.accelerator import Dv700
-from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.runs import Program, Weights
 from cnn_convertor.devices.dv700.weights.palettes import count
+from cnn_convertor.devices.half import to_half
 from cnn_convertor.devices.settings import Quantization
 from cnn_convertor.errors import ConvertorError, ConvertorWarning
 from cnn_convertor.ir.constant import Constant

@@ -37,9 +37,9 @@ ROOMS: Final[Mapping[str, tuple[str, ...]]] = {
     "operators and passes": ("cnn_convertor/ir/", "cnn_convertor/passes/"),
     "legal graphs": ("cnn_convertor/devices/dv700/legalize/",),
     "packed weights, palettes": ("cnn_convertor/devices/dv700/weights/", "cnn_convertor/quantize/"),
-    "registers and FP16": ("cnn_convertor/devices/dv700/encode/",),
+    "registers and FP16": ("cnn_convertor/devices/dv700/encode/", "cnn_convertor/devices/half.py"),
     "commands and memory": ("cnn_convertor/devices/dv700/", "cnn_convertor/memory/", "cnn_convertor/layouts/"),
-    "functions of the CPU": ("cnn_convertor/codegen/kernels/",),
+    "functions of the CPU": ("cnn_convertor/codegen/kernels/", "cnn_convertor/devices/cpu_functions.py"),
     "generated sources": ("cnn_convertor/codegen/", "templates/"),
     "emulated device": ("cnn_convertor/host/", "cnn_convertor/emulation/"),
 }
@@ -142,8 +142,6 @@ _ROWS: Final[Mapping[str, tuple[tuple[str, str, str, str], ...]]] = {
         ("streams.py", "palettes", "palette.index.take(read(rows).view(np.uint16))", "palette.index.take(read(rows).view(np.uint16) & np.uint16(0xFFF0))"),
     ),
     "cnn_convertor/devices/dv700/encode/": (
-        ("half.py", "windows", "sign &= _SIGN", "sign &= np.uint32(0)"),
-        ("half.py", "windows", "flat = values.reshape(-1)\n    half =", "flat = (values * np.float32(1 - 2.0**-12)).reshape(-1)\n    half ="),
         ("registers.py", "windows", "return padding.left | padding.right << 8 | padding.top << 16", "return padding.right | padding.left << 8 | padding.top << 16"),
         ("registers.py", "windows", "Tanh: 1, Relu: 2, Sigmoid: 3", "Tanh: 3, Relu: 2, Sigmoid: 1"),
         ("registers.py", "windows", "return pair.width | pair.height << 8", "return pair.height | pair.width << 8"),
@@ -160,8 +158,12 @@ _ROWS: Final[Mapping[str, tuple[tuple[str, str, str, str], ...]]] = {
         ("byte_input.py", "bytes", "halves = to_half(values)\n", "halves = to_half(values * np.float32(1.01))\n"),
         ("commands.py", "windows", "kernels, padding = op.rotated, op.input_padding", "kernels, padding = op.weight, op.input_padding"),
         ("lower.py", "pairs", "written = tuple(written_by[buffer_owner(graph, output).name] for output in graph.outputs)", "written = tuple(written_by[buffer_owner(graph, output).name] for output in graph.outputs)[::-1]"),
-        ("operators.py", "functions", "op.size, op.alpha, op.beta, op.bias, op.across_channels", "op.size, op.alpha, op.beta, op.beta, op.across_channels"),
-        ("operators.py", "functions", "float(op.epsilon), op.epsilon_outside", "float(op.epsilon) * 2, op.epsilon_outside"),
+    ),
+    "cnn_convertor/devices/": (
+        ("half.py", "windows", "sign &= _SIGN", "sign &= np.uint32(0)"),
+        ("half.py", "windows", "flat = values.reshape(-1)\n    half =", "flat = (values * np.float32(1 - 2.0**-12)).reshape(-1)\n    half ="),
+        ("cpu_functions.py", "functions", "op.size, op.alpha, op.beta, op.bias, op.across_channels", "op.size, op.alpha, op.beta, op.beta, op.across_channels"),
+        ("cpu_functions.py", "functions", "float(op.epsilon), op.epsilon_outside", "float(op.epsilon) * 2, op.epsilon_outside"),
     ),
     "cnn_convertor/memory/": (
         ("planning.py", "windows", "offsets[root] + start for name", "offsets[root] for name"),

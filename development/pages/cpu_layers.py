@@ -6,7 +6,8 @@ import inspect
 from collections.abc import Iterator
 from typing import get_args
 
-from cnn_convertor.devices.dv700.operators import OPERATORS, words_of
+from cnn_convertor.devices.cpu_functions import FUNCTIONS
+from cnn_convertor.devices.words import words_of
 from cnn_convertor.ir import ops
 
 HEAD = """## Layers that run on the CPU
@@ -95,9 +96,8 @@ def cpu_layers() -> str:
 
 
 def _rows() -> Iterator[str]:
-    for kind, row in OPERATORS.items():
-        if row.function:
-            yield f"| `{row.function}` | {row.words} | {_meaning(kind).replace('|', chr(92) + '|')} |"
+    for kind, row in FUNCTIONS.items():
+        yield f"| `{row.function}` | {words_of(kind)} | {_meaning(kind).replace('|', chr(92) + '|')} |"
 
 
 def _meaning(kind: type) -> str:

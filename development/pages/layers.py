@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, get_args
 
-from cnn_convertor.devices.dv700.operators import OPERATORS, Executor, words_of
+from cnn_convertor.devices.dv700.operators import OPERATORS, Executor
+from cnn_convertor.devices.words import words_of
 from cnn_convertor.frontends.caffe.layers import caffe
 from cnn_convertor.frontends.caffe.reading import HARMLESS as CAFFE_HARMLESS
 from cnn_convertor.frontends.keras.importer import OPERATIONS_HARMLESS, keras, operations

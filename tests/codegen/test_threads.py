@@ -14,7 +14,7 @@ import pytest
 
 from cnn_convertor.codegen.data import runner_kernels
 from cnn_convertor.codegen.kernels import bundle, call_text
-from cnn_convertor.devices.dv700.operators import OPERATORS, constants_of
+from cnn_convertor.devices.cpu_functions import FUNCTIONS, constants_of
 from cnn_convertor.emulation.build import INCLUDE
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Shape, ShapeError
@@ -176,7 +176,7 @@ class Case(NamedTuple):
 
 def examples() -> list[tuple[str, Example]]:
     """Those of the functions, without activations, which the device computes."""
-    found = [(name, example) for name, example in EXAMPLES.items() if OPERATORS[type(example.op)].function]
+    found = [(name, example) for name, example in EXAMPLES.items() if type(example.op) in FUNCTIONS]
     found = [each for each in found if not isinstance(each[1].op, ops.Dense)]  # of maps, which are the device's
     found.append(("fully connected", Example(ops.Dense(some(70, 9, 1, 1), some(70)), (Shape(1, 1, 9),))))
     return [(name, example._replace(op=without_activation(example.op))) for name, example in found]
@@ -336,7 +336,7 @@ def test_each_part_runs_once_also_where_some_fail(flags: tuple[str, ...], tmp_pa
 
 
 def test_one_thread_needs_no_header_of_threads() -> None:
-    functions = [row.function for row in OPERATORS.values() if row.function]
+    functions = [row.function for row in FUNCTIONS.values()]
     of_one, of_many = bundle(functions), bundle(functions, threads=True)
     assert not any(word in " ".join(of_one.system) for word in ("thread", "mutex", "condition"))
     assert not any("std::thread" in body for body in of_one.bodies)

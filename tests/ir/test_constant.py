@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from cnn_convertor.devices.dv700.encode.half import to_half
+from cnn_convertor.devices.half import to_half
 from cnn_convertor.ir import constant as module
 from cnn_convertor.ir.constant import Array, Constant, LastResult, Wide
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.weights.palettes import count
+from cnn_convertor.devices.half import to_half
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.palettes import grouped, layer_fit
 from cnn_convertor.palettes.layer_fit import FittedLayer, LayerTask, fit_layer, limit_share

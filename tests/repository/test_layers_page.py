@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cnn_convertor.devices.dv700.operators import words_of
+from cnn_convertor.devices.words import words_of
 from cnn_convertor.frontends.caffe import importer
 from cnn_convertor.frontends.caffe.layers import caffe
 from cnn_convertor.frontends.keras import importer as keras_importer

@@ -14,9 +14,9 @@ import pytest
 from numpy.typing import NDArray
 
 from cnn_convertor.audit import audit
+from cnn_convertor.devices.cpu_functions import FUNCTIONS
 from cnn_convertor.devices.dv700.commands import COPY
 from cnn_convertor.devices.dv700.device_file import read_profile
-from cnn_convertor.devices.dv700.operators import OPERATORS
 from cnn_convertor.devices.program import ElementType
 from cnn_convertor.emulation.build import INCLUDE
 from cnn_convertor.ir import ops
@@ -58,7 +58,7 @@ EXTRA = {  # of operators that run on the CPU in some forms only
 
 def examples() -> dict[str, Example]:
     """The examples of each operator that has a function."""
-    of_kernels = {name: example for name, example in EXAMPLES.items() if OPERATORS[type(example.op)].function}
+    of_kernels = {name: example for name, example in EXAMPLES.items() if type(example.op) in FUNCTIONS}
     return {**of_kernels, **EXTRA}
 
 

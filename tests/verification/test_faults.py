@@ -20,8 +20,8 @@ from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.checking import what_runs
 from cnn_convertor.conversion.convert import convert
 from cnn_convertor.conversion.manifest import listed_digests
+from cnn_convertor.devices.cpu_functions import CpuKernelCall, kernel_call
 from cnn_convertor.devices.dv700.encode import registers
-from cnn_convertor.devices.dv700.operators import CpuKernelCall, kernel_call
 from cnn_convertor.devices.dv700.weights import encoding, streams
 from cnn_convertor.emulation import feature_maps
 from cnn_convertor.files.integrity import digest_of

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cnn_convertor.codegen.cpp import bool_literal, literal
-from cnn_convertor.devices.dv700.operators import Argument, CpuKernelCall, kernel_call
+from cnn_convertor.devices.cpu_functions import Argument, CpuKernelCall, kernel_call
 from cnn_convertor.devices.dv700.runs import Layer, Program
 from cnn_convertor.devices.program import ElementType, StoredArray, Tensor
 from cnn_convertor.ir.ops import AveragePool2d, InPieces, Op

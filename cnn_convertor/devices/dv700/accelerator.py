@@ -14,7 +14,6 @@ from cnn_convertor.devices.dv700.legalize import legalization
 from cnn_convertor.devices.dv700.legalize.split_slopes import NO_PALETTES, PaletteTargets
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.memory.placement import MemorySchedule, schedule_and_allocate
-from cnn_convertor.devices.dv700.operators import describe
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.profiles import DEFAULT, DV700, device_of
 from cnn_convertor.devices.dv700.rules import broken_rules
@@ -24,7 +23,6 @@ from cnn_convertor.devices.settings import DeviceSettings, Fusion, Quantization
 from cnn_convertor.devices.target import Boundary, Hardware, Legalized, MapTraffic, PlannedMemory
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.ir.ops import Op
 from cnn_convertor.passes.contract import Pass
 
 
@@ -94,9 +92,6 @@ class Dv700(NamedTuple):
 
     def facts(self, program: Program) -> ProgramFacts:
         return program_facts(program, self.profile)
-
-    def words(self, op: Op) -> str:
-        return describe(op)
 
     def boundaries(self, legalized: Legalized) -> tuple[Boundary, ...]:
         return boundaries(Partition(legalized.graph, legalized.steps), self.fusion, self.device)

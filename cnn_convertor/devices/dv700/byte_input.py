@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.runs import Program, Run
+from cnn_convertor.devices.half import to_half
 from cnn_convertor.devices.program import ByteInput, ElementType, LayerType
 from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from cnn_convertor.ir.constant import Constant

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from cnn_convertor.devices.dv700.operators import CpuKernelCall, kernel_call
+from cnn_convertor.devices.cpu_functions import CpuKernelCall, kernel_call
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.runs import Layer
 from cnn_convertor.devices.facts import CpuCost

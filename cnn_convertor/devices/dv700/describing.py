@@ -15,7 +15,6 @@ from cnn_convertor.devices.dv700.estimate import (
 )
 from cnn_convertor.devices.dv700.fusion.forms import evidence_of
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
-from cnn_convertor.devices.dv700.operators import describe, words_of
 from cnn_convertor.devices.dv700.profile import FIGURES, Profile
 from cnn_convertor.devices.dv700.runs import ConvolutionKind, Layer, PoolingKind, Program, Run, operand_of, topo_of
 from cnn_convertor.devices.dv700.weights import palettes
@@ -33,6 +32,7 @@ from cnn_convertor.devices.facts import (
     plain,
 )
 from cnn_convertor.devices.intervals import Interval
+from cnn_convertor.devices.words import describe, words_of
 from cnn_convertor.ir.ops import ONE
 
 _FORCED = "the device has no exact form of it"

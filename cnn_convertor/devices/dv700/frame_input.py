@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.byte_input import CHANNELS
 from cnn_convertor.devices.dv700.device import Device
-from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.runs import Program
+from cnn_convertor.devices.half import to_half
 
 BLOCK = "ipu"
 LARGEST_FRAME = 4095  # pixels in a direction

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
+from cnn_convertor.devices.cpu_functions import constants_of
 from cnn_convertor.devices.dv700.commands import Command, buffer_owner, is_view, origins_of
 from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked, map_layout
 from cnn_convertor.devices.dv700.memory.placement import ALIGNMENT, Placement, element_type, is_plain, place
-from cnn_convertor.devices.dv700.operators import constants_of
 from cnn_convertor.devices.dv700.runs import Layer, Program, Run
 from cnn_convertor.devices.program import PLAIN, CustomCall, StoredArray, Tensor
 from cnn_convertor.errors import Origin

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pytest
 
-from cnn_convertor.devices.dv700.operators import words_of
+from cnn_convertor.devices.words import words_of
 from cnn_convertor.frontends.keras.importer import keras as layers
 from cnn_convertor.frontends.keras.importer import operations
 from cnn_convertor.ir.graph import Graph

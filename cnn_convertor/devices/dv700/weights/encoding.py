@@ -10,10 +10,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.encode.half import Loss, loss, to_half
 from cnn_convertor.devices.dv700.runs import Program, Weights
 from cnn_convertor.devices.dv700.weights.palettes import FINITE, count, ranges
 from cnn_convertor.devices.dv700.weights.streams import CodeReader, half_codes, pack, palette_codes
+from cnn_convertor.devices.half import Loss, loss, to_half
 from cnn_convertor.devices.program import SMALLEST_BUFFER, ElementType, StoredArray
 from cnn_convertor.errors import Origin, Problem, UnsupportedError, warn
 from cnn_convertor.quantize import Palette, fit

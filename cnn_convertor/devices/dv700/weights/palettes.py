@@ -12,11 +12,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.runs import Convolution, Layer, Program, Run, Weights
 from cnn_convertor.devices.dv700.weights.palette_report import Choice
 from cnn_convertor.devices.dv700.weights.streams import BLOCK
 from cnn_convertor.devices.facts import Reason, StoredWeights
+from cnn_convertor.devices.half import to_half
 from cnn_convertor.devices.settings import Override, Quantization
 from cnn_convertor.errors import Origin, Problem, UnsupportedError, UsageError, assert_never, near_names
 from cnn_convertor.ir.constant import Constant

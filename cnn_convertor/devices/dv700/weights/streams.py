@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.encode.half import to_half
+from cnn_convertor.devices.half import to_half
 from cnn_convertor.ir.ops import Pair
 from cnn_convertor.quantize import Palette
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.encode.half import to_half
 from cnn_convertor.devices.dv700.weights import streams
 from cnn_convertor.devices.dv700.weights.streams import PackedShape, half_codes, pack, palette_codes, unpack
+from cnn_convertor.devices.half import to_half
 from cnn_convertor.ir.ops import Pair
 from cnn_convertor.quantize import fit, histogram
 from reference import packing_reference

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.encode.half import loss, to_half
+from cnn_convertor.devices.half import loss, to_half
 
 Single = NDArray[np.float32]
 
