@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import shlex
 import shutil
 import signal
@@ -40,6 +41,9 @@ os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 settings.register_profile("tests", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("random", settings.get_profile("tests"), derandomize=False)
 settings.load_profile("tests")
+
+
+MOST_ALONE = 5  # tests of a file in a process of its own: what a file lacks alone, most of its tests lack
 
 
 @pytest.fixture(scope="session")
@@ -160,6 +164,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--random-networks", type=int, default=50, help="random networks to compare for each framework")
     parser.addoption("--random-seed", type=int, default=0, help="seed of the first of these networks")
+    parser.addoption(
+        "--shuffled", type=int, metavar="SEED", help=f"run {MOST_ALONE} tests that compile nothing, at random"
+    )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """After -m and -k have chosen."""
+    seed = config.getoption("--shuffled")
+    if seed is None:
+        return
+    cheap = [
+        item for item in items if "compiler" not in getattr(item, "fixturenames", ())
+    ]  # each process compiles anew
+    random.Random(seed).shuffle(cheap)
+    chosen = cheap[:MOST_ALONE]
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = chosen
 
 
 def pytest_configure(config: pytest.Config) -> None:
