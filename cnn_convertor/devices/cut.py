@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 from cnn_convertor.budget import Budget
@@ -61,11 +62,7 @@ def cheapest_sides(tasks: Sequence[SideCosts], exchanges: Iterable[Exchange], pr
         for reader in readers:
             connect(outward, pinned.get(reader, reader), endless)
             connect(pinned.get(reader, reader), inward, endless)
-    for path in iter(lambda: _path(graph, first, second), None):
-        amount = min(graph[a][b] for a, b in path)
-        for a, b in path:
-            graph[a][b] -= amount
-            graph[b][a] += amount
+    _fill(graph, first, second)
     reaching = set(_reaching(graph, second))
     return [pinned.get(number, number) in reaching for number in range(len(tasks))]
 
@@ -130,25 +127,43 @@ def _drawn(tasks: Sequence[SideCosts], exchanges: Sequence[Exchange]) -> set[int
     return drawn
 
 
-def _path(graph: Residual, start: int, end: int) -> list[tuple[int, int]] | None:
-    """The edges of a shortest path along which something is left."""
-    before = {start: start}
+def _fill(graph: Residual, start: int, end: int) -> None:
+    """Take from the edges what can flow from the start to the end: of all shortest paths, then of longer ones (Dinic)."""
+    while end in (distances := _distances(graph, start)):
+        untried = {node: list(edges) for node, edges in graph.items()}
+        path = [start]
+        while path:
+            node = path[-1]
+            if node == end:
+                edges = list(pairwise(path))
+                amount = min(graph[a][b] for a, b in edges)
+                for a, b in edges:
+                    graph[a][b] -= amount
+                    graph[b][a] += amount
+                path = [start]
+            elif untried[node]:
+                other = untried[node][-1]
+                if graph[node][other] and distances.get(other) == distances[node] + 1:
+                    path.append(other)
+                else:
+                    untried[node].pop()
+            else:  # a dead end
+                path.pop()
+                if path:
+                    untried[path[-1]].pop()
+
+
+def _distances(graph: Residual, start: int) -> dict[int, int]:
+    """The fewest edges to each node along which something is left."""
+    distances = {start: 0}
     queue = deque([start])
     while queue:
         node = queue.popleft()
         for other, left in graph.get(node, {}).items():
-            if left and other not in before:
-                before[other] = node
-                if other == end:
-                    return list(_back(before, end))
+            if left and other not in distances:
+                distances[other] = distances[node] + 1
                 queue.append(other)
-    return None
-
-
-def _back(before: dict[int, int], node: int) -> Iterator[tuple[int, int]]:
-    while before[node] != node:
-        yield before[node], node
-        node = before[node]
+    return distances
 
 
 def _reaching(graph: Residual, end: int) -> Iterator[int]:

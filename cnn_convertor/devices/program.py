@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from cnn_convertor.errors import Origin
@@ -209,7 +210,7 @@ class ProgramOf(Generic[R_co, W_co]):
         arrays = [self.arrays_offset + array.offset + array.nbytes for array in self.arrays]
         return max(SMALLEST_BUFFER, self.arrays_offset, *arrays)
 
-    @property
+    @cached_property
     def arrays_offset(self) -> int:
         """Where the arrays of the CPU's functions begin in the weight buffer."""
         return sum(run.stored.nbytes for layer in self.layers for run in layer.runs if run.stored is not None)

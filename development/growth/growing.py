@@ -24,8 +24,10 @@ from development.fuzz.mutation import SEPARATOR, message
 from development.growth.networks import (
     NETWORKS,
     blocks,
+    branches,
     chain,
     matrix_weights,
+    normalizations,
     refusals,
     transposed_convolution_weights,
     turned_weights,
@@ -95,6 +97,8 @@ def network_rows() -> Iterator[tuple[str, Run]]:
         yield f"{command} blocks", _command(blocks, *(_ANY_NETWORK | _ONE_NETWORK)[command])
     for weights in (matrix_weights, turned_weights, transposed_convolution_weights):
         yield f"convert {weights.__name__}", _command(weights, *_ANY_NETWORK["convert"])
+    yield "convert normalizations", _command(normalizations, *_ANY_NETWORK["convert"])
+    yield "inspect branches", _command(branches, *_ANY_NETWORK["inspect"])
     yield "inspect refusals", _command(refusals, *_ANY_NETWORK["inspect"])
 
 
@@ -152,6 +156,12 @@ def _keras_structure(layers: list[tuple[str, list[str]]], outputs: list[str]) ->
 
 def _keras_chain(count: int) -> str:
     return _keras_structure([(f"l{i}", [f"l{i - 1}" if i else "x"]) for i in range(count)], [f"l{count - 1}"])
+
+
+def _keras_reversed(count: int) -> str:
+    """A chain whose layers are listed from the last to the first."""
+    layers = [(f"l{i}", [f"l{i - 1}" if i else "x"]) for i in range(count)]
+    return _keras_structure(layers[::-1], [f"l{count - 1}"])
 
 
 def _keras_calls(count: int) -> str:
@@ -322,6 +332,7 @@ READERS: Final[Mapping[str, Run]] = {
     "prototxt: parts": _reads(targets.prototxt_to_device, _caffe_slice),
     "prototxt: comments": _reads(targets.prototxt, lambda n: _BLOB + "# x\n" * n),
     "keras: chain": _reads(targets.keras_to_device, _keras_chain),
+    "keras: chain in reverse order": _reads(targets.keras_to_device, _keras_reversed),
     "keras: calls of one layer": _reads(targets.keras_to_device, _keras_calls),
     "keras: refusals": _reads(targets.keras_to_device, _keras_refusals),
     "keras: sum": _reads(targets.keras_to_device, _keras_sum),

@@ -154,6 +154,25 @@ def transposed_convolution_weights(count: int) -> bytes:
     return _model([node], ["y"], {"w": _numbers(256, 256 * count, 2, 2)}, {"x": (1, 256, 2, 2)})
 
 
+def normalizations(count: int) -> bytes:
+    """Normalizations, one behind the other, of which the CPU and the device each compute a part."""
+    nodes = [_node("InstanceNormalization", f"c{i - 1}" if i else "x", "s", "s", to=f"c{i}") for i in range(count)]
+    return _model(nodes, [f"c{count - 1}"], {"s": np.ones(4, np.float32)})
+
+
+def branches(count: int) -> bytes:
+    """Nodes with two bodies, of which the first is taken, one behind the other."""
+    nodes = []
+    for i in range(count):
+        before = f"c{i - 1}" if i else "x"
+        result = helper.make_tensor_value_info(f"r{i}", TensorProto.FLOAT, None)
+        other = helper.make_tensor_value_info(f"o{i}", TensorProto.FLOAT, None)
+        taken = helper.make_graph([_node("Relu", before, to=f"r{i}")], "then", [], [result])
+        left = helper.make_graph([_node("Neg", before, to=f"o{i}")], "else", [], [other])
+        nodes.append(_node("If", "yes", to=f"c{i}", then_branch=taken, else_branch=left))
+    return _model(nodes, [f"c{count - 1}"], {"yes": np.array(True)})
+
+
 def _numbers(*shape: int) -> np.ndarray:
     return np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from itertools import islice
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
@@ -401,20 +402,26 @@ class _Flattener:
             for i, node in enumerate(layer.nodes)
             if (layer.own_name, i) not in known
         ]
-        while waiting:
-            later = []
-            for layer, i, node in waiting:
-                if all(ref[:2] in known for ref in node.inputs):
-                    inputs = [self._take(known, ref) for ref in node.inputs]
-                    own = node.arguments
-                    inherited = Arguments(own.positional, {**arguments.extras, **own.keywords})
-                    known[layer.own_name, i] = self.call(layer, inputs, inherited)
-                else:
-                    later.append((layer, i, node))
-            if len(later) == len(waiting):
-                missing = sorted({ref.layer for _, _, node in later for ref in node.inputs if ref[:2] not in known})
-                self._fail(f"nothing computes the outputs of {', '.join(map(repr, missing))}")
-            waiting = later
+        missing = [{ref[:2] for ref in node.inputs} - known.keys() for _, _, node in waiting]
+        readers: dict[tuple[str, int], list[int]] = {}
+        for position, needs in enumerate(missing):
+            for key in needs:
+                readers.setdefault(key, []).append(position)
+        # The order is that of reading the list again and again: (how often it was read before, position).
+        ready = [(0, position) for position, needs in enumerate(missing) if not needs]
+        while ready:
+            times, position = heappop(ready)
+            layer, i, node = waiting[position]
+            inputs = [self._take(known, ref) for ref in node.inputs]
+            own = node.arguments
+            inherited = Arguments(own.positional, {**arguments.extras, **own.keywords})
+            known[layer.own_name, i] = self.call(layer, inputs, inherited)
+            for reader in readers.pop((layer.own_name, i), ()):
+                missing[reader].discard((layer.own_name, i))
+                if not missing[reader]:
+                    heappush(ready, (times + (reader < position), reader))
+        if absent := sorted({name for needs in missing for name, _ in needs}):
+            self._fail(f"nothing computes the outputs of {', '.join(map(repr, absent))}")
         for ref in model.outputs:
             if ref[:2] not in known:
                 self._fail(f"the output {ref.layer!r} is not a layer of the model {model.own_name!r}")
