@@ -112,7 +112,8 @@ def compiler(_compiled: None) -> None:
     """The emulated device, which one process compiles for all; without a compiler, what needs one is skipped."""
     if shutil.which(os.environ.get("CXX", "g++").split()[0]) is None:
         pytest.skip("there is no C++ compiler")
-    from cnn_convertor.emulation.build import device_library, find_compiler
+    from cnn_convertor.emulation.build import device_library
+    from cnn_convertor.workers.compiler import find_compiler
 
     device_library(find_compiler())
 

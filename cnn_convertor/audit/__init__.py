@@ -1,4 +1,4 @@
-"""Reads a generated source back and checks it against the device's specification, independently of the generator."""
+"""Runs a generated source, and checks what it describes against the device's specification, independently of the generator."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from cnn_convertor.audit.listing import listing
 from cnn_convertor.audit.processor import check_processor, read_functions
 from cnn_convertor.audit.sources import read
 from cnn_convertor.audit.weight_memory import check_weights
-from cnn_convertor.errors import Problem
+from cnn_convertor.errors import ModelError, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,14 @@ def audit(
 
     With a manifest beside the source, its files must have the hashes that it lists.
 
-    Raises ModelError when the source cannot be read, or is not a generated one.
+    Raises ModelError when the source cannot be read or compiled, or is not a generated one, and UsageError without a compiler.
     """
     source = Path(source)
     weights = weights_beside(source) if weights is None else Path(weights)
-    network, findings = read(source)
+    try:
+        network, findings = read(source)
+    except ModelError as error:  # the manifest may say why
+        raise ModelError((*error.problems, *check_manifest(source))) from None
     functions = read_functions(source)
     flow = Flow(network, functions)
     for layer in network.layers:

@@ -20,12 +20,12 @@ from cnn_convertor.audit.decoding import (
     pair,
     sides,
 )
-from cnn_convertor.audit.sdk import COMMANDS
 from cnn_convertor.audit.source_network import SourceCommand, SourceLayer
 from cnn_convertor.audit.unified_buffer import need, strips
 from cnn_convertor.errors import Problem
 
 CONV_DEVICE = 1
+_SIZES = (1864, 1896)  # bytes of a command, by its version
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _headers(command: SourceCommand) -> Iterator[Broken]:
     if command.outer is not None:
         rows.append(("conv_conf_v1.header", command.outer, 1))
     for name, header, version in rows:
-        expected = {"size": COMMANDS[version].size, "device_type": CONV_DEVICE, "version": version}
+        expected = {"size": _SIZES[version], "device_type": CONV_DEVICE, "version": version}
         for part, value in header._asdict().items():
             if value != expected[part]:
                 yield Broken("DV610", f"{name}.{part}", f"{value}; the driver expects {expected[part]}")

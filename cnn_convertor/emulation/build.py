@@ -6,18 +6,17 @@ import logging
 import os
 import re
 import shlex
-import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from cnn_convertor.errors import ConvertorError, Origin, Problem, UsageError, warn
 from cnn_convertor.files.opening import bytes_of
 from cnn_convertor.files.owners import doubt
 from cnn_convertor.files.temporary import one_at_a_time, temporary_folder
+from cnn_convertor.workers.compiler import Compiler, find_compiler
 from cnn_convertor.workers.programs import run_all
 
 HOST = Path(__file__).parents[1] / "host"
@@ -34,13 +33,6 @@ _LOG = logging.getLogger(__name__)  # the command line shows it
 _MISSING_FILE = ("No such file or directory", "file not found")  # as g++ and clang++ say
 _SHOWN_ERRORS = 5  # of the compiler, in a message
 _UNFINISHED = ".unfinished-"  # begins the names of folders in which programs are made
-
-
-class Compiler(NamedTuple):
-    """command: the program and its first arguments. version: the output of --version."""
-
-    command: tuple[str, ...]
-    version: str
 
 
 def build(folder: Path, name: str, *, wanted: str = "", sources: Sequence[Path] = ()) -> Path:
@@ -112,17 +104,6 @@ def cache_folder() -> Path:
         return Path(chosen)
     user = os.environ.get("XDG_CACHE_HOME")
     return (Path(user) if user else Path.home() / ".cache") / "cnn-convertor"
-
-
-def find_compiler() -> Compiler:
-    """The C++ compiler: $CXX, or g++. Raises UsageError when there is none."""
-    command = tuple(shlex.split(os.environ.get("CXX", ""))) or ("g++",)
-    program = shutil.which(command[0])
-    if program is None:
-        hint = "install g++ (Debian and Ubuntu: apt-get install g++), or name another compiler in the variable CXX"
-        raise UsageError.of("DV701", f'there is no C++ compiler "{command[0]}"', hint=hint)
-    (version,) = run_all([[*command, "--version"]])
-    return Compiler((program, *command[1:]), version.stdout)
 
 
 def device_library(compiler: Compiler) -> Path:

@@ -247,14 +247,14 @@ def sources() -> Iterator[bytes]:
         except ConvertorError:
             continue
         files = {path.name.partition("_")[2]: path.read_bytes() for path in made}
-        yield SEPARATOR.join(
-            (_short(files["gen.cpp"], number), _short(files.get("cpu.h", b""), number), files["weights.bin"])
-        )
+        texts = (files["gen.cpp"], files.get("cpu.h", b""), files["gen.h"])
+        source, functions, header = (_short(text, number) for text in texts)
+        yield SEPARATOR.join((source, functions, files["weights.bin"], header))
 
 
 def _short(text: bytes, number: int) -> bytes:
     """Without comments, and with the name of the harness's files."""
-    return re.sub(rb"^ *//.*\n|^ *\*.*\n", b"", text, flags=re.MULTILINE).replace(b"net%d_cpu.h" % number, b"net_cpu.h")
+    return re.sub(rb"^ *//.*\n|^ *\*.*\n", b"", text, flags=re.MULTILINE).replace(b"net%d_" % number, b"net_")
 
 
 def source_words() -> Words:

@@ -482,8 +482,8 @@ def _check_profile(profile: Any) -> None:
 
 
 def sources(data: bytes) -> None:
-    """NAME_gen.cpp, NAME_cpu.h and the weights of a conversion, for the audit."""
-    for name, content in zip(("net_gen.cpp", "net_cpu.h", "weights.bin"), _parts(data, 3), strict=True):
+    """NAME_gen.cpp, NAME_cpu.h, the weights and NAME_gen.h of a conversion, for the audit."""
+    for name, content in zip(("net_gen.cpp", "net_cpu.h", "weights.bin", "net_gen.h"), _parts(data, 4), strict=True):
         saved(content, name)
     read_sources(folder() / "net_gen.cpp", folder() / "weights.bin")
 

@@ -217,10 +217,10 @@ def _stored(data: bytes) -> None:
 
 def _source(lines: str) -> Callable[[int], bytes]:
     """A generated source with so many of these lines in it."""
-    source, header, weights = next(sources()).split(SEPARATOR)
+    source, *others = next(sources()).split(SEPARATOR)
 
     def make(count: int) -> bytes:
-        return SEPARATOR.join((source + (lines * count).encode(), header, weights))
+        return SEPARATOR.join((source + (lines * count).encode(), *others))
 
     return make
 

@@ -30,17 +30,19 @@ from emulation.small_networks import dense_blocks
 
 
 class Written(NamedTuple):
-    """A source, its weights, and its functions on the CPU."""
+    """A source, its weights, its functions on the CPU, and the declaration of its class."""
 
     text: str
     weights: bytes
     header: str = ""
+    declaration: str = ""
 
     def audit(self, folder: Path) -> Audit:
         source, weights = folder / "Net_gen.cpp", folder / "Net_weights.bin"
         source.write_text(self.text, encoding="utf-8")
         weights.write_bytes(self.weights)
         (folder / "Net_cpu.h").write_text(self.header, encoding="utf-8")
+        (folder / "Net_gen.h").write_text(self.declaration, encoding="utf-8")
         return audit(source, weights)
 
     def replaced(self, old: str, new: str, nth: int = 0) -> Written:
@@ -87,7 +89,7 @@ def generate(
         program = choose(program, EVERYWHERE) if palette else program
         weights = b"".join(piece.tobytes() for piece in encode_buffer(program))
         texts = codegen.render(program, codegen.RenderOptions("m.h5"))
-        return Written(texts[f"{name}_gen.cpp"], weights, texts.get(f"{name}_cpu.h", ""))
+        return Written(texts[f"{name}_gen.cpp"], weights, texts.get(f"{name}_cpu.h", ""), texts[f"{name}_gen.h"])
 
 
 EVERYWHERE = QuantizationOptions(Quantization.PALETTE, threshold=0.0)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cnn_convertor.audit import audit
+from cnn_convertor.errors import ModelError, Problem
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -49,7 +50,15 @@ def test_files_that_the_manifest_does_not_list_so_are_found(
     source = example("digits_keras", tmp_path)
     assert not audit(source).findings
     change(source.with_name(file))
-    assert any(f.code == "DV690" and str(f.where) == file for f in audit(source).findings)
+    assert any(found.code == "DV690" and str(found.where) == file for found in problems(source))
+
+
+def problems(source: Path) -> tuple[Problem, ...]:
+    """What is found, or why the source is refused."""
+    try:
+        return audit(source).findings
+    except ModelError as error:
+        return error.problems
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"files": {"../x": {"bytes": 1, "sha256": ""}}}', '{"files": {"x": 3}}'])

@@ -28,7 +28,7 @@ FIELDS: list[tuple[str, int, str, object, str]] = [
     ("residual", 2, "eltwise_buf.offs", 8000, "DV641"),
     ("residual", 2, "eltwise_buf.mem", "nullptr", "DV642"),
     ("residual", 0, "input_buf.mem", "weights_mem_", "DV642"),
-    ("residual", 0, "header.size", "sizeof(cmd)", "DV610"),
+    ("residual", 0, "header.size", "sizeof(dmp_dv_cmdraw_conv_v0)", "DV610"),
     ("residual", 0, "header.version", "0", "DV610"),
     ("residual", 0, "header.device_type", "DMP_DV_DEV_FC", "DV610"),
     ("residual", 0, "input_buf.offs", 4098, "DV642"),
@@ -183,10 +183,8 @@ def test_an_input_that_the_application_does_not_fill_is_found(tmp_path: Path) ->
 
 
 def test_several_runs_that_do_not_fit_the_unified_buffer_are_found(tmp_path: Path) -> None:
-    text = (
-        with_second_run("0x2").text.replace("cmd.w = 20;", "cmd.w = 500;", 1).replace("cmd.h = 12;", "cmd.h = 300;", 1)
-    )
-    assert "DV627" in codes(Written(text, b""), tmp_path)
+    changed = with_second_run("0x2").replaced("cmd.w = 20;", "cmd.w = 500;").replaced("cmd.h = 12;", "cmd.h = 300;")
+    assert "DV627" in codes(changed, tmp_path)
 
 
 def test_a_deconvolution_among_several_runs_is_found(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from audit.vendor import (
     early,
     flatten,
     pooled,
+    save,
     softmax,
     source,
     twelve_net,
@@ -31,9 +32,7 @@ SOURCES = Path(__file__).parent / "sources"
 
 
 def audited(text: str, folder: Path) -> Audit:
-    path = folder / "Net_gen.cpp"
-    path.write_text(text, encoding="utf-8")
-    return audit(path, None)
+    return audit(save(text, folder), None)
 
 
 def codes(text: str, folder: Path) -> set[str]:

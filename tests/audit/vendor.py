@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from math import prod
+from pathlib import Path
 from typing import NamedTuple
 
 Dims = tuple[int, ...]  # width, height, channels; or channels alone
@@ -268,3 +270,30 @@ def early(*, hw: bool = False) -> str:
         softmax("", (flat, (768,)), (probabilities, (768,)), 0, hw=False, output=0),
     ]
     return source("Early", layers, weights=sizes[0] + weight_bytes(12, 8, 1) + sizes[1], io=16384)
+
+
+def save(text: str, folder: Path) -> Path:
+    """The path of a source, beside the header that it includes."""
+    path = folder / "Net_gen.cpp"
+    path.write_text(text, encoding="utf-8")
+    include = re.search(r'#include "(\w+_gen\.h)"', text)
+    assert include is not None
+    (folder / include[1]).write_text(declaration(text), encoding="utf-8")
+    return path
+
+
+def declaration(text: str) -> str:
+    """The text of NAME_gen.h."""
+    network = re.search(r"bool (\w+)::Initialize", text)
+    assert network is not None
+    name = network[1]
+    functions = re.findall(rf"^void {name}::(\w+)\(", text, re.MULTILINE)
+    kinds = sorted(set(re.findall(r"custom_param_(\w+) custom_param;", text)))
+    lines = ["#pragma once", '#include "dmp_network.h"']
+    lines += [f"struct custom_param_{kind} {{ float scale; }};" for kind in kinds]
+    callback = "fpga_layer &layer, void *custom_param, uint8_t *io_ptr"
+    lines += [f"void custom_callback_{kind}({callback});" for kind in kinds]
+    lines += [f"class {name} : public CDMP_Network {{", " public:", f"  {name}();"]
+    lines += [f"  virtual ~{name}();", "  virtual bool Initialize();", " private:"]
+    lines += [f"  void {function}();" for function in dict.fromkeys(functions)]
+    return "\n".join([*lines, "  fpga_layer *inputs_[2];", "};", ""])

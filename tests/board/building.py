@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from cnn_convertor.emulation.build import INCLUDE, SOURCES, device_library, find_compiler
+from cnn_convertor.emulation.build import INCLUDE, SOURCES, device_library
+from cnn_convertor.workers.compiler import find_compiler
 
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"]
 WRAPPED = [f"-Wl,--wrap=dmp_dv_cmdlist_{name}" for name in ("create", "add_raw", "wait", "get_last_exec_time")]

@@ -27,6 +27,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Shape
+from cnn_convertor.workers.compiler import find_compiler
 from codegen.small_programs import (
     build,
     compile_,
@@ -376,7 +377,7 @@ def test_the_python_module_runs_networks(tmp_path: Path, monkeypatch: pytest.Mon
     replace_all(tmp_path, {"w.bin": encode_all(program.weights, transposed=True)})
     for flags in ("LOOP_FLAGS", "LIBRARY_FLAGS"):
         monkeypatch.setattr(emulation_build, flags, ("-std=c++17", "-O0", "-pthread", "-fPIC"))
-    library = emulation_build.device_library(emulation_build.find_compiler())
+    library = emulation_build.device_library(find_compiler())
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     includes = [f"-I{pybind11.get_include()}", f"-I{sysconfig.get_path('include')}"]
     sources = ["pynet.cpp", "net_gen.cpp", str(library), "-pthread"]

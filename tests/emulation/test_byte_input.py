@@ -16,7 +16,7 @@ from cnn_convertor.devices.dv700.byte_input import POLICIES, with_swapped_bytes
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.weights.palettes import with_choices
 from cnn_convertor.emulation import selftest
-from cnn_convertor.emulation.build import INCLUDE, device_library, find_compiler
+from cnn_convertor.emulation.build import INCLUDE, device_library
 from cnn_convertor.emulation.feature_maps import input_bytes
 from cnn_convertor.errors import UnsupportedError, UsageError
 from cnn_convertor.files.replacing import replace_all
@@ -26,6 +26,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
 from cnn_convertor.pipeline import build, render
 from cnn_convertor.samples import random_samples, shapes_of
+from cnn_convertor.workers.compiler import find_compiler
 from verification.trials import config, network
 
 needs_compiler = pytest.mark.usefixtures("compiler")

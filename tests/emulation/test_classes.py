@@ -15,13 +15,14 @@ from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.program import ElementType
 from cnn_convertor.emulation import selftest
-from cnn_convertor.emulation.build import INCLUDE, device_library, find_compiler
+from cnn_convertor.emulation.build import INCLUDE, device_library
 from cnn_convertor.files.replacing import replace_all
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Axis, Padding, Pair, Shape, Window
 from cnn_convertor.pipeline import build, render
+from cnn_convertor.workers.compiler import find_compiler
 from verification.trials import config, network, samples
 
 needs_compiler = pytest.mark.usefixtures("compiler")

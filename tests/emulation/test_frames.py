@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cnn_convertor.audit import audit
 from cnn_convertor.config.request import Request, preparation_of
 from cnn_convertor.devices.dv700.device_file import read_profile
-from cnn_convertor.emulation.build import INCLUDE, device_library, find_compiler
+from cnn_convertor.emulation.build import INCLUDE, device_library
 from cnn_convertor.emulation.feature_maps import input_bytes
 from cnn_convertor.files.replacing import replace_all
 from cnn_convertor.ir import ops
@@ -22,6 +22,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
 from cnn_convertor.pipeline import build, render
+from cnn_convertor.workers.compiler import find_compiler
 from verification.trials import config
 
 needs_compiler = pytest.mark.usefixtures("compiler")

@@ -14,13 +14,14 @@ from cnn_convertor.codegen import rendering
 from cnn_convertor.config import Config
 from cnn_convertor.conversion.convert import convert
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.emulation.build import INCLUDE, SOURCES, device_library, find_compiler
+from cnn_convertor.emulation.build import INCLUDE, SOURCES, device_library
 from cnn_convertor.emulation.selftest import SelfTest, record
 from cnn_convertor.errors import UsageError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Shape
 from cnn_convertor.pipeline import build
+from cnn_convertor.workers.compiler import find_compiler
 from verification.trials import config
 
 pytestmark = pytest.mark.usefixtures("compiler")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cnn_convertor.emulation.build import LOOP_FLAGS, device_library, find_compiler
+from cnn_convertor.emulation.build import LOOP_FLAGS, device_library
+from cnn_convertor.workers.compiler import find_compiler
 from host.device import HOST, SANITIZERS, build
 
 SOURCE = Path(__file__).resolve().parent / "loops.cpp"

@@ -19,7 +19,8 @@ RANKS = (
     {"__init__"},
     {"budget", "errors", "escaping", "progress"},
     {"files", "ir"},
-    {"audit", "memory", "quantize", "layouts", "workers", "frontends", "passes"},
+    {"workers"},
+    {"audit", "memory", "quantize", "layouts", "frontends", "passes"},
     {"devices"},
     {"codegen"},
     {"emulation"},
@@ -51,8 +52,6 @@ HOMES = {
     "onnxruntime": {"verification"},
     "dask": {"workers"},
     "distributed": {"workers"},
-    "tree_sitter": {"audit"},
-    "tree_sitter_cpp": {"audit"},
 }
 # Tables that imports fill: the module that defines it, the table, and the module whose import fills it.
 FILLED = (
@@ -62,7 +61,7 @@ FILLED = (
     ("frontends.onnx.reading", "onnx", "frontends.onnx.operators"),
     ("frontends.onnx.folding", "fold", "frontends.onnx.folds"),
 )
-IMPORTED_AS = {"protobuf": "google", "tree-sitter": "tree_sitter", "tree-sitter-cpp": "tree_sitter_cpp"}
+IMPORTED_AS = {"protobuf": "google"}
 OPTIONAL = {"dask", "distributed", "fast_sugiyama", "tensorflow", "keras", "cv2", "onnx", "onnxruntime"}
 
 

@@ -41,13 +41,14 @@ ROOMS = {
     "4": {"devices"},
     "5": {"devices", "palettes", "quantize"},
     "6": {"audit"},
-    "7": {"emulation", "samples", "palettes", "verification", "trials", "board"},
+    "7": {"emulation", "samples", "palettes", "verification", "trials", "board", "workers"},
     "8": {"layouts", "export", "cli"},
 }
 # Codes with one meaning that several rooms meet.
 SHARED = {
     "DV100": {"cli", "files"},  # options contradict each other, or what is read and written does
     "DV106": {"config", "pipeline"},
+    "DV701": {"emulation", "workers"},  # no compiler, or one that fails without a message
     "DV707": {"samples", "trials", "verification"},
     "DV711": {"samples", "verification"},
 }

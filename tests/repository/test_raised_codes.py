@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from cnn_convertor.cli.console import Console
-from cnn_convertor.emulation.build import find_compiler
 from cnn_convertor.errors import ModelError, Problem, UsageError
 from cnn_convertor.files.isolation import IsolationError, isolated
+from cnn_convertor.workers.compiler import find_compiler
 from repository import raised_codes
 
 ROOT = Path(__file__).resolve().parents[2]
