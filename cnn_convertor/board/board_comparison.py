@@ -50,9 +50,13 @@ from cnn_convertor.verification.reference import run_both
 from cnn_convertor.verification.results import Comparison
 
 # A layer leaves the emulation when it does not compute on its own inputs what the emulated device computes on them. Sums in
-# another order change the last digit of some values; a run adds its own error. Classes, which are bytes, are exact.
-LEAST_SQNR = 50.0  # dB, of a layer with one run
-MOST_ERROR = 1 / 64  # of the largest value of the map
+# another order change each value by one step of FP16, and by little more where they cancel. A command of several runs rounds maps
+# between these, whose last digits the next run adds up. Classes, which are bytes, are exact.
+STEP = 2.0**-10  # of FP16, as a part of the value
+SMALLEST_STEP = 2.0**-24
+NOISE = 2.0**-21  # of the map's RMS: FP32 sums of another order
+LEAST_SQNR = 50.0  # dB, of one of several runs
+MOST_ERROR = 1 / 64  # of the largest value of the map, for several runs
 
 
 def verify_board(
@@ -139,7 +143,7 @@ def _layers(
     rows = zip(program.layers, board, follows.layers, follows.traffic, times, strict=True)
     for layer, mine, theirs, traffic, measured in rows:
         comparison = compare(layer.name, mine, theirs)
-        is_close = layer.output.type is not ElementType.BYTE and _is_close(comparison, len(layer.runs))
+        is_close = layer.output.type is not ElementType.BYTE and _is_close(mine, theirs, comparison, len(layer.runs))
         is_same = np.array_equal(mine, theirs, equal_nan=True) or is_close
         kind = layer.origins[-1].type if layer.origins else layer.type.value
         modelled = _modelled(layer, traffic, profile, program.cpu_threads)
@@ -147,7 +151,11 @@ def _layers(
     return tuple(compared)
 
 
-def _is_close(comparison: Comparison, runs: int) -> bool:
+def _is_close(mine: Maps, theirs: Maps, comparison: Comparison, runs: int) -> bool:
+    if runs <= 1:
+        rms = np.sqrt(np.mean(np.square(theirs, dtype=np.float64)))
+        step = STEP * np.maximum(np.abs(mine), np.abs(theirs)) + SMALLEST_STEP
+        return bool((np.abs(mine - theirs) <= step + NOISE * rms).all())
     threshold = LEAST_SQNR - 10 * math.log10(max(1, runs))
     return comparison.sqnr >= threshold and comparison.max_error <= MOST_ERROR * comparison.largest
 

@@ -140,6 +140,16 @@ def test_one_wrong_element_of_a_layer_is_found(results: Path, tmp_path: Path) ->
     assert verify_board(CONFIG, changed(results, tmp_path, "layers.bin", change)).first_leaving == "prelu2"
 
 
+def test_an_element_that_is_two_steps_off_is_found(results: Path, tmp_path: Path) -> None:
+    def change(memory: bytes) -> bytes:
+        values = np.frombuffer(memory, "<f2").copy()
+        values.view("<u2")[1024 + np.abs(values[1024:2048]).argmax()] += 2
+        return values.tobytes()
+
+    found = verify_board(CONFIG, changed(results, tmp_path, "layers.bin", change))
+    assert found.first_leaving == "prelu2" and found.layers[1].emulation.sqnr > 60
+
+
 def test_a_last_digit_is_rounding(results: Path, tmp_path: Path) -> None:
     def change(memory: bytes) -> bytes:
         values = np.frombuffer(memory, "<u2").copy()
