@@ -93,7 +93,7 @@ def recording_of(source: Path) -> Recording:
     try:
         values = json.loads(record.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
-        raise _refusal("DV602", f"{owner}::Initialize(): it damages its record", source.name, line) from None
+        raise damaged_record(owner, source.name, line) from None
     warnings = tuple(
         Problem("DV602", f"not understood: {message}", Origin(name, line=int(number)), hint("DV602"))
         for name, number, message in _WARNING.findall(said)
@@ -116,6 +116,11 @@ def _refusal(code: str, message: str, file: str, line: int | None = None) -> Mod
     return ModelError.of(
         code, message if code == "DV600" else f"not understood: {message}", Origin(file, line=line), hint(code)
     )
+
+
+def damaged_record(owner: str, file: str, line: int) -> ModelError:
+    """A program that wrote something else than what it assigned."""
+    return _refusal("DV602", f"{owner}::Initialize(): it damages its record", file, line)
 
 
 def _line(text: str, place: int) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from cnn_convertor.audit.recorded import Recording, recording_of
+from cnn_convertor.audit.recorded import Recording, damaged_record, recording_of
 from cnn_convertor.audit.source_network import (
     SourceBuffer,
     SourceCommand,
@@ -46,8 +46,12 @@ def read(path: Path) -> tuple[SourceNetwork, list[Problem]]:
 
     Raises ModelError for what cannot be read or compiled, or does not end, and UsageError without a compiler.
     """
-    reader = _Reader(recording_of(path), path.name)
-    network = reader.network()
+    recording = recording_of(path)
+    try:
+        reader = _Reader(recording, path.name)
+        network = reader.network()
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        raise damaged_record(recording.owner, path.name, recording.line_of("Initialize")) from None
     return network, list(dict.fromkeys(reader.findings))
 
 

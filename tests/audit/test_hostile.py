@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from audit.networks import Written, generate, networks
 from cnn_convertor.audit import Audit, audit
+from cnn_convertor.audit.recorded import Recording
 from cnn_convertor.errors import ModelError
 
 PIECES = [
@@ -117,6 +119,7 @@ HOSTILE = {
     "an endless template": ("struct A { template <int N> static int f() { return f<N + 1>(); } };", ""),
     "a pointer to anywhere": ("*reinterpret_cast<volatile int *>(64) = 1;", "crashes"),
     "another end": ("__builtin_trap();", "crashes"),
+    "the recorder by its name": ("recording::flush();", "poisoned"),
     "a damaged record": ("char *here = reinterpret_cast<char *>(this); for (;;) *here++ = 1;", "crashes"),
     "assembler": ('__asm__("syscall");', "poisoned"),
     "assembler in pieces": ('\n#define JOIN(a, b) a##b\nJOIN(as, m)("nop");', "opens no other files"),
@@ -127,6 +130,14 @@ HOSTILE = {
 def test_a_hostile_source_is_refused_within_seconds(name: str, tmp_path: Path) -> None:
     statement, why = HOSTILE[name]
     assert why in refused(f"{START} {statement} return true; }}", tmp_path)
+
+
+@pytest.mark.parametrize("values", [{}, {"calls": 1}, {"calls": [], "layers": [{"index": "a"}], "succeeds": True}])
+def test_a_forged_record_is_refused(values: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that writes anywhere in its memory can make any record."""
+    forged = Recording("CNet", (), values, ())
+    monkeypatch.setattr("cnn_convertor.audit.sources.recording_of", lambda _: forged)
+    assert "damages its record" in refused(START, tmp_path)
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the instructions are those of x86-64")
