@@ -131,6 +131,17 @@ def test_layers_are_measured_on_maps_of_their_own(tmp_path: Path) -> None:
     assert verify_board(config, run(tmp_path, tmp_path / "results", DMP_DV_STRICT="1")).passed
 
 
+@pytest.mark.slow
+def test_a_network_with_a_concatenation_in_place_passes(tmp_path: Path) -> None:
+    """Its layer is numbered behind all others and does nothing, so the kit does not wait for it."""
+    config = Config.read(INI.parents[1] / "digits_pytorch" / "net.ini", fusion="full")
+    write_kit(config, tmp_path, Inputs(samples=1, seed=3))
+    source = tmp_path / "digits_pytorch_gen.cpp"
+    assert "LT_CONCAT" in source.read_text(encoding="utf-8")
+    build(tmp_path, "runner", [tmp_path / "runner.cpp", source], standard="c++11", with_runtime=True)
+    assert verify_board(config, run(tmp_path, tmp_path / "results", DMP_DV_STRICT="1")).passed
+
+
 def test_one_wrong_element_of_a_layer_is_found(results: Path, tmp_path: Path) -> None:
     def change(memory: bytes) -> bytes:
         values = np.frombuffer(memory, "<f2").copy()
