@@ -34,6 +34,7 @@ _SMALL: Final = 64 << 20  # bytes; weights of this size may be compressed more t
 _LARGEST_RATIO: Final = 100
 _SECONDS: Final = 5  # of processor time for a file's structure; the largest real ones take 0.3
 _SLOWEST: Final = 2_000_000  # bytes that a decompression gives in a second at least
+_DEEPEST: Final = 200  # groups in each other; the library looks for each from the first one
 _MEMORY: Final = 300 << 20  # bytes, beside a multiple of the file's size
 BLOCK = 1 << 20  # bytes that are read at a time
 GAP: Final = 1 << 14  # bytes that take as long to read as to skip
@@ -288,6 +289,8 @@ def _structure(file: Any) -> tuple[dict[str, _Dataset], dict[str, dict[str, list
     groups = {"": _attributes(file)}
 
     def visit(path: str, item: Any) -> None:
+        if path.count("/") > _DEEPEST:
+            raise ValueError(f"groups lie more than {_DEEPEST} deep in each other")
         if isinstance(item, h5py.Group):
             groups[path] = _attributes(item)
         elif isinstance(item, h5py.Dataset):

@@ -158,6 +158,19 @@ def test_an_array_that_is_mostly_not_there_is_refused(model: Any, tmp_path: Path
         load(path, path)
 
 
+@pytest.mark.parametrize(("depth", "is_read"), [(150, True), (300, False)])
+def test_groups_may_not_lie_in_each_other_without_end(depth: int, is_read: bool, model: Any) -> None:
+    """libhdf5 looks for each group from the first one, so the time would grow as the square of the depth."""
+    path, _ = convolution(model)
+    with h5py.File(path, "r+") as file:
+        file.create_group("/".join(["deep"] * depth))
+    if is_read:
+        load(path, path)
+    else:
+        with pytest.raises(ModelError, match="groups lie more than 200 deep in each other"):
+            load(path, path)
+
+
 @pytest.mark.parametrize("link", [h5py.ExternalLink("other.h5", "/numbers"), h5py.SoftLink("/elsewhere")], ids=str)
 @pytest.mark.usefixtures("other_file")
 def test_links_are_not_followed(link: Any, model: Any) -> None:
