@@ -26,6 +26,8 @@ from development.growth.networks import (
     blocks,
     branches,
     chain,
+    compressed_keras_kernels,
+    keras_kernels,
     matrix_weights,
     normalizations,
     refusals,
@@ -51,16 +53,16 @@ quantization = 0
 # --- networks through the commands ---------------------------------------------------------------------------------------
 
 
-def _command(make: Callable[[int], bytes], *arguments: str) -> Run:
-    """A command on a network. Its outputs are there already."""
+def _command(make: Callable[[int], bytes], *arguments: str, model: str = "net.onnx") -> Run:
+    """A command on a network. Its outputs are there already. model: the name of its file."""
     done: set[int] = set()
 
     def run(count: int) -> None:
         folder = targets.folder() / f"{make.__name__}-{count}"
         if count not in done:
             folder.mkdir(exist_ok=True)
-            (folder / "net.onnx").write_bytes(make(count))
-            (folder / "net.ini").write_text(_INI_TEXT.format(model="net.onnx"))
+            (folder / model).write_bytes(make(count))
+            (folder / "net.ini").write_text(_INI_TEXT.format(model=model))
             done.add(count)
             if arguments[0] in {"audit", "check"}:
                 _main("convert", "-q", str(folder / "net.ini"))
@@ -97,6 +99,8 @@ def network_rows() -> Iterator[tuple[str, Run]]:
         yield f"{command} blocks", _command(blocks, *(_ANY_NETWORK | _ONE_NETWORK)[command])
     for weights in (matrix_weights, turned_weights, transposed_convolution_weights):
         yield f"convert {weights.__name__}", _command(weights, *_ANY_NETWORK["convert"])
+    for keras in (keras_kernels, compressed_keras_kernels):
+        yield f"convert {keras.__name__}", _command(keras, *_ANY_NETWORK["convert"], model="net.h5")
     yield "convert normalizations", _command(normalizations, *_ANY_NETWORK["convert"])
     yield "inspect branches", _command(branches, *_ANY_NETWORK["inspect"])
     yield "inspect refusals", _command(refusals, *_ANY_NETWORK["inspect"])

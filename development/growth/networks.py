@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import h5py
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
@@ -152,6 +155,30 @@ def transposed_convolution_weights(count: int) -> bytes:
     """A transposed convolution, whose weights begin with the inputs."""
     node = _node("ConvTranspose", "x", "w", to="y", kernel_shape=[2, 2])
     return _model([node], ["y"], {"w": _numbers(256, 256 * count, 2, 2)}, {"x": (1, 256, 2, 2)})
+
+
+def keras_kernels(count: int, compression: str | None = None) -> bytes:
+    """A Dense layer of Keras, whose kernel has its inputs as rows."""
+    kernel, dtype = _numbers(1024, 256 * count), {"dtype": "float32"}
+    layers = [
+        {"class_name": "InputLayer", "config": {"batch_input_shape": [None, 1024], "name": "x", **dtype}},
+        {"class_name": "Dense", "config": {"name": "d", "units": kernel.shape[1], "use_bias": False, **dtype}},
+    ]
+    stream = io.BytesIO()
+    with h5py.File(stream, "w") as file:
+        structure = {"class_name": "Sequential", "config": {"name": "net", "layers": layers}}
+        file.attrs.update({"model_config": json.dumps(structure), "keras_version": "2.15.0", "backend": "tensorflow"})
+        weights = file.create_group("model_weights")
+        weights.attrs["layer_names"] = [b"d"]
+        group = weights.create_group("d")
+        group.attrs["weight_names"] = [b"d/kernel:0"]
+        group.create_dataset("d/kernel:0", data=kernel, compression=compression)
+    return stream.getvalue()
+
+
+def compressed_keras_kernels(count: int) -> bytes:
+    """The same, compressed."""
+    return keras_kernels(count, "gzip")
 
 
 def normalizations(count: int) -> bytes:
