@@ -5,13 +5,14 @@
 
 A function is compiled for each core and run by qemu, which lists its instructions. llvm-mca simulates in this order those that a
 larger map has more than a smaller one. All memory is in the first cache, and no branch is mispredicted.
-It needs qemu-user, llvm-mca, aarch64-linux-gnu-g++ and arm-linux-gnueabihf-g++.
+It needs, from Debian: qemu-user, llvm, g++-aarch64-linux-gnu and g++-arm-linux-gnueabihf.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Collection
@@ -181,6 +182,17 @@ def table(name: str, only: Collection[str], folder: Path, jobs: int) -> dict[str
         return {key: row for (_, key, _), row in zip(chosen, rows, strict=True)}
 
 
+def require_tools(names: Collection[str]) -> None:
+    """Ends the program where what the cores need is not installed."""
+    cores = [CORES[name] for name in names]
+    tools = {"llvm-mca": "llvm"}
+    tools |= {core.qemu: "qemu-user" for core in cores}
+    tools |= {f"{core.prefix}g++": f"g++-{core.prefix.removesuffix('-')}" for core in cores}
+    missing = sorted({package for tool, package in tools.items() if shutil.which(tool) is None})
+    if missing:
+        sys.exit(f"please install what counts cycles: apt-get install {' '.join(missing)}")
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write the files of the package")
@@ -188,6 +200,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--core", nargs="*", default=list(CORES), choices=list(CORES))
     parser.add_argument("--only", nargs="*", default=(), choices=list(cases()), help="functions that have changed")
     options = parser.parse_args(arguments)
+    require_tools(options.core)
     for name in options.core:
         with TemporaryDirectory() as folder:
             made = table(name, options.only, Path(folder), options.jobs)
