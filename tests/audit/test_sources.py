@@ -118,6 +118,7 @@ void set_dims(Dims &dim, Size &size, const int channels, int side) {
 
 CTiny::CTiny() : CDMP_Network() {
 }
+CTiny::~CTiny() {}
 
 bool CTiny::Initialize() {
   if (!CDMP_Network::ReserveMemory(kWeights, 1 << 9)) return false; else { set_num_layers(1 + 1); }

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from click.shell_completion import ShellComplete
 
-from audit.vendor import branches
+from audit.vendor import branches, save
 from cli.conversions import INI, ROOT, Conversion, made, program, raises, works
 from cnn_convertor import cli
 from cnn_convertor.devices.dv700.device_file import NAMES
@@ -414,8 +414,7 @@ NOTES = {
 
 @pytest.mark.parametrize("form", NOTES)
 def test_audit_prints_notes_in_every_format(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = tmp_path / "Branches_gen.cpp"
-    source.write_text(branches(factor=0x3C00), encoding="utf-8")
+    source = save(branches(factor=0x3C00), tmp_path)
     assert cli.main(["audit", "--strict", f"--format={form}", str(source)]) == 0
     assert NOTES[form](*capsys.readouterr())
 

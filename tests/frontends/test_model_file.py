@@ -59,7 +59,7 @@ def test_a_file_that_is_written_while_it_is_read_is_an_error(size: int, path: Pa
 
 
 def test_nothing_is_mapped_into_memory() -> None:
-    """But the mapping of an array whose size is only compared with that of its file."""
+    """But the mapping of an array whose size is only compared with that of its file. confined.py names the call of the system."""
     root = Path(__file__).resolve().parents[2] / "cnn_convertor"
     mapping = {path.name for path in root.rglob("*.py") if "mmap" in path.read_text(encoding="utf-8")}
-    assert mapping == {"numpy_files.py"}
+    assert mapping == {"numpy_files.py", "confined.py"}

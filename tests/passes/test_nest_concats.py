@@ -11,6 +11,7 @@ from cnn_convertor.ir.ops import Axis
 from cnn_convertor.passes import optimize
 from cnn_convertor.passes.contract import run_passes
 from cnn_convertor.passes.nest_concats import nest_concats
+from cnn_convertor.pipeline import passes_of
 from passes.test_hoisting import RELU, conv, graph, same, scale
 
 JOIN = ops.Concat()
@@ -72,6 +73,6 @@ def dense(layers: int, *, flat: bool) -> Graph:
 
 def test_a_flat_dense_block_needs_no_more_nodes_than_a_nested_one() -> None:
     """Each part would be copied for each concatenation behind it: 62 commands in place of 6 for a block of DenseNet-121."""
-    device = Dv700(DV700, Fusion.DOCUMENTED, transposed=True, uses_sdk_softmax=False).passes
+    device = passes_of(Dv700(DV700, Fusion.DOCUMENTED, transposed=True, uses_sdk_softmax=False))
     flat, nested = (run_passes(device, optimize(dense(6, flat=flat))) for flat in (True, False))
     assert len(flat.nodes) == len(nested.nodes)

@@ -18,6 +18,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Axis, Op, Order, Pair, Shape, Window
 from cnn_convertor.passes import NO_DEAD_NODES, NO_IDENTITIES, PASSES, optimize
 from cnn_convertor.passes.contract import CHECK, Condition, Pass, changed, run_passes
+from cnn_convertor.pipeline import passes_of
 from passes.graphs import ALL_SIDES, PAD, RELU, SIGMOID, chain, conv, scale, some
 from passes.test_fuse_hard_swish import hard_swish
 
@@ -183,7 +184,7 @@ def test_the_place_of_each_pass_is_tested() -> None:
 
 # --- conditions ----------------------------------------------------------------------------------------------------------
 
-EVERY = Dv700(DV700, Fusion.FULL, transposed=True, uses_sdk_softmax=True).passes
+EVERY = passes_of(Dv700(DV700, Fusion.FULL, transposed=True, uses_sdk_softmax=True))
 
 
 def test_each_pass_has_a_name_of_its_own_a_reason_and_something_that_it_ensures() -> None:

@@ -29,6 +29,7 @@ CATEGORIES = {
 
 # Expressions with names of a function: values that they can have.
 LOCAL: dict[str, dict[str, Any]] = {
+    "audit/recorded.py": {"owner": "CNet", "names": ["Net_gen.cpp", "Net_gen.h"]},
     "codegen/kernels/__init__.py": {"pattern": r'^#include "(.+)"$'},
     "emulation/build.py": {"path": "a.cpp"},
     "frontends/__init__.py": {"frontend": KERAS},
