@@ -57,7 +57,7 @@ def test_nothing_is_found_in_a_softmax_of_the_sdk(
 def test_nothing_is_found_in_random_networks(tmp_path: Path) -> None:
     """The convertor refuses some of them."""
     audited = several = 0
-    for seed in range(60):
+    for seed in range(24):
         make = [random_networks.network, random_networks.network_of_blocks][seed // 3 % 2]
         network = make(seed, 3 + seed % 12)
         with suppress(ConvertorError):
@@ -67,8 +67,8 @@ def test_nothing_is_found_in_random_networks(tmp_path: Path) -> None:
             assert not written.audit(tmp_path).findings, seed
             audited += 1
             several += "cmd.run[1].m" in written.text
-    assert audited > 20
-    assert several > 3
+    assert audited > 8
+    assert several > 1
 
 
 def test_without_weights_all_else_is_checked(tmp_path: Path) -> None:
