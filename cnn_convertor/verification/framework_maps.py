@@ -85,7 +85,7 @@ def require_outputs(framework: str, path: Path, names: Sequence[str], graph_outp
         return
     expected, converted = ('", "'.join(each) for each in (names, graph_outputs))
     problem = f'the outputs are "{converted}" in the conversion, and "{expected}" in {framework}'
-    raise ConvertorError.of("DV000", problem, Origin(str(path)), "please report it, with the model")
+    raise ConvertorError.of("DV734", problem, Origin(str(path)), "please report it, with the model")
 
 
 def missing(package: str, extra: str = "verify") -> UsageError:

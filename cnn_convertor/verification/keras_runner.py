@@ -85,7 +85,7 @@ class _OpenModel(NamedTuple):
         if (count := len(outputs[0])) != len(graph.outputs):
             problem = f"there are {len(graph.outputs)} outputs in the conversion, and {count} in {self.title}"
             where = Origin(str(model.definition))
-            raise ConvertorError.of("DV000", problem, where, "please report it, with the model")
+            raise ConvertorError.of("DV734", problem, where, "please report it, with the model")
         maps = {
             name: as_maps(np.concatenate(batches), orders.get(name, Order.HWC))
             for name, batches in layers.items()

@@ -327,7 +327,7 @@ def test_a_conversion_with_other_outputs_than_the_file_is_an_error(
     model = Model(frontend, path, path, outputs=chosen)
     right = model.read().require_complete()
     assert onnx_runner.opened(model, right)(model, {"x": SAMPLES}, None).outputs.keys() == {0, 1}
-    with pytest.raises(ConvertorError, match=r'DV000: the outputs are "[sy", ]+" in the conversion, and'):
+    with pytest.raises(ConvertorError, match=r'DV734: the outputs are "[sy", ]+" in the conversion, and'):
         onnx_runner.opened(model, replace(right, outputs=outputs))
 
 
@@ -361,5 +361,5 @@ def test_keras_outputs_are_as_many_as_those_of_the_conversion(tmp_path: Path) ->
     opened = _OpenModel(
         "Keras", graph, [(None, 6, 5, 4)], lambda _: lambda maps: ([*maps, *maps], []), {"x": Order.HWC}, {}
     )
-    with pytest.raises(ConvertorError, match="DV000: there are 1 outputs in the conversion, and 2 in Keras"):
+    with pytest.raises(ConvertorError, match="DV734: there are 1 outputs in the conversion, and 2 in Keras"):
         opened.run(Model(frontend, path, path), {"x": SAMPLES}, None)
