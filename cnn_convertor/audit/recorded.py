@@ -45,10 +45,10 @@ _HEADER_NAME: Final = re.compile(r"[\w-][\w.-]*_gen\.h")
 _SPLICE: Final = re.compile(r"\\[^\S\n]*\n")
 _WARNING: Final = re.compile(r"^([^:\n]*):(\d+):\d+: warning: (.*) \[-W(?:unused|div|shift)[\w-]*\]$", re.MULTILINE)
 _ENDS: Final = {
-    signal.SIGKILL: "it does not end",
-    signal.SIGXCPU: "it does not end",
-    signal.SIGXFSZ: "it assigns more than any network needs",
-    signal.SIGSYS: "it calls the operating system",
+    "SIGKILL": "it does not end",
+    "SIGXCPU": "it does not end",
+    "SIGXFSZ": "it assigns more than any network needs",
+    "SIGSYS": "it calls the operating system",
 }
 _TOO_MUCH: Final = 3  # the program's status when it has no more room
 
@@ -133,7 +133,7 @@ def _methods(owner: str) -> re.Pattern[str]:
 
 def _end(status: int) -> str:
     if status < 0:
-        return _ENDS.get(signal.Signals(-status), "it crashes")
+        return _ENDS.get(signal.Signals(-status).name, "it crashes")
     return "it assigns more than any network needs" if status == _TOO_MUCH else f"it ends with status {status}"
 
 
