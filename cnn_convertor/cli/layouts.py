@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -26,9 +25,6 @@ from cnn_convertor.config import Config
 from cnn_convertor.devices.registry import DEFAULT_DEVICE, read_hardware
 from cnn_convertor.errors import Origin, Problem, UsageError
 
-if TYPE_CHECKING:
-    from cnn_convertor.audit.command_checks import AuditedDevice
-
 
 @commands.command()
 @click.argument("source", metavar="NAME_gen.cpp", type=FILE)
@@ -42,10 +38,11 @@ def audit(console: Console, source: Path, weights: Path | None, device: str | No
     Its commands are listed. The limits are those of the device in the manifest beside the source; --device wins, and dv700 is the default.
     """
     from cnn_convertor.audit import audit
+    from cnn_convertor.audit.command_checks import AuditedDevice
 
-    name, audited = _board(source, device, sizes)
+    name, limits = _board(source, device, sizes)
     with console.working(source.name, "audit"):
-        result = audit(source, weights, audited)
+        result = audit(source, weights, AuditedDevice(**limits))
     for finding in result.findings:
         console.find(finding)
     for note in result.notes:
@@ -55,18 +52,15 @@ def audit(console: Console, source: Path, weights: Path | None, device: str | No
     console.show(f"{result.name} on {name}: {counts}")
 
 
-def _board(source: Path, device: str | None, sizes: Mapping[str, int | None]) -> tuple[str, AuditedDevice]:
-    """The device to audit for, and its name; sizes that are given win."""
-    from cnn_convertor.audit.command_checks import AuditedDevice
+def _board(source: Path, device: str | None, sizes: Mapping[str, int | None]) -> tuple[str, dict[str, Any]]:
+    """Name and limits of the device to audit for; sizes that are given win."""
     from cnn_convertor.conversion.manifest import board_of
 
     profile = read_hardware(device or DEFAULT_DEVICE, Path()).overridden(**sizes)
     if device is None and (known := board_of(source)):
-        name, audited = known
-        changes: dict[str, Any] = {key: value for key, value in sizes.items() if value is not None}
-        return name, replace(audited, **changes)
-    limits: dict[str, Any] = dict(profile.of_board)
-    return profile.name, AuditedDevice(**limits)
+        name, limits = known
+        return name, limits | {key: value for key, value in sizes.items() if value is not None}
+    return profile.name, dict(profile.of_board)
 
 
 _DIGITS = 19  # a number of fewer digits fits 64 bits

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from cnn_convertor.audit.command_checks import AuditedDevice
 from cnn_convertor.devices.facts import Step
+from cnn_convertor.devices.registry import DEFAULT_DEVICE, read_hardware
 from cnn_convertor.files import json_files
-from cnn_convertor.files.codec import FormError, as_text, from_values, to_values
+from cnn_convertor.files.codec import as_text, to_values
 from cnn_convertor.files.hashing import opened
 from cnn_convertor.files.replacing import Digest, is_inside
 from cnn_convertor.report import values
@@ -116,15 +116,15 @@ def listed_digests(folder: Path, name: str) -> dict[str, Digest]:
     }
 
 
-def board_of(source: Path) -> tuple[str, AuditedDevice] | None:
+def board_of(source: Path) -> tuple[str, dict[str, int | bool]] | None:
     """The device, and its limits, for which a source was generated; None if no manifest beside it lists the source."""
     values = _read(source.with_name(source.name.removesuffix("_gen.cpp") + ".json"))
     if not values or source.name not in values["files"] or not isinstance(name := values.get("device"), str):
         return None
-    try:
-        return name, from_values(AuditedDevice, values.get("limits"))
-    except FormError:
+    usual, limits = read_hardware(DEFAULT_DEVICE, Path()).of_board, values.get("limits")
+    if not isinstance(limits, dict) or any(type(limits.get(key)) is not type(limit) for key, limit in usual.items()):
         return None
+    return name, {key: limits[key] for key in usual}
 
 
 def _read(path: Path) -> dict[str, Any] | None:

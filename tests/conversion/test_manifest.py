@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from cnn_convertor import cli
-from cnn_convertor.audit.command_checks import AuditedDevice
 from cnn_convertor.config import Config
 from cnn_convertor.conversion.convert import convert
 from cnn_convertor.conversion.manifest import board_of, earlier_files
@@ -69,7 +68,14 @@ def test_the_audit_takes_the_device_from_the_manifest(
     source = tmp_path / "digits" / "digits_gen.cpp"
     name, limits = board_of(source) or ("", None)
     assert name == "zia-c2"
-    assert limits == AuditedDevice(ub_size=400_000, deconvolves=False, pools_unevenly=False, pads_beyond_map=True)
+    assert limits == {
+        "max_kernel_size": 7,
+        "ub_size": 400_000,
+        "deconvolves": False,
+        "pools_unevenly": False,
+        "pads_beyond_map": True,
+        "pools_tiles": False,
+    }
     assert cli.main(["audit", str(source)]) == 0
     assert "digits on zia-c2: 6 commands, 0 findings" in capsys.readouterr().out
     assert cli.main(["audit", str(source), "--ub-size", "1024"]) == 1
