@@ -104,8 +104,7 @@ def verify_board(
 def _compared(
     request: Request, network: EmulatedNetwork, samples: Samples, results: BoardResults, min_sqnr: float
 ) -> BoardVerification:
-    program, profile = network.program, request.hardware
-    assert isinstance(profile, Profile)
+    program, profile = network.program, network.device.profile
     sides = run_both(request.model, network, samples)
     follows = network.run(samples.inputs, layers=True, replaced=given_memory(program, results.memory))
     board = Outputs(outputs_of(program, results.outputs, network.shapes), results.maps(program))

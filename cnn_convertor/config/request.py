@@ -16,7 +16,7 @@ from cnn_convertor.config.kinds import INPUT_TYPES
 from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions
 from cnn_convertor.devices.registry import target_of
 from cnn_convertor.devices.settings import Quantization
-from cnn_convertor.devices.target import Accelerator, Hardware
+from cnn_convertor.devices.target import Accelerator
 from cnn_convertor.errors import Origin, Problem, warn
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.samples import BRIGHTEST, Preparation
@@ -71,7 +71,7 @@ class Request:
     """One network to convert. Each stage takes its own part.
 
     name: of the network. model: to read; lines: where keys are configured.
-    target: the device, set up for it; hardware: the device's figures.
+    target: the device, set up for it.
     weights: how they are stored; calibrate: sample inputs for palettes; output_sqnr: dB that every output is to keep, or None.
     preparation: of images. rendering: the texts to write, without the frame of a camera, which depends on the program.
     selftest, report: whether to write them. folder: for the outputs.
@@ -81,7 +81,6 @@ class Request:
     model: Model
     lines: Mapping[str, Origin]
     target: Accelerator
-    hardware: Hardware
     weights: QuantizationOptions
     calibrate: Path | None
     output_sqnr: float | None
@@ -101,7 +100,6 @@ class Request:
             model=config.model,
             lines=config.lines,
             target=target_of(config.hardware, config.settings),
-            hardware=config.hardware,
             weights=QuantizationOptions(
                 Quantization(config.quantization),
                 config.quantization_threshold if sqnr is None else None,

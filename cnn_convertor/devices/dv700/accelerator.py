@@ -15,7 +15,7 @@ from cnn_convertor.devices.dv700.legalize.split_slopes import NO_PALETTES, Palet
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.memory.placement import MemorySchedule, schedule_and_allocate
 from cnn_convertor.devices.dv700.profile import Profile
-from cnn_convertor.devices.dv700.profiles import DEFAULT, DV700, device_of
+from cnn_convertor.devices.dv700.profiles import DV700, device_of
 from cnn_convertor.devices.dv700.rules import broken_rules
 from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.devices.facts import DeviceFacts, ProgramFacts
@@ -35,7 +35,6 @@ class Dv700(NamedTuple):
     uses_sdk_softmax: bool = False
     palettes: PaletteTargets = NO_PALETTES
     cpu_threads: int = 1
-    profile: Profile = DEFAULT
 
     @staticmethod
     def of(hardware: Hardware, settings: DeviceSettings) -> Dv700:
@@ -49,7 +48,6 @@ class Dv700(NamedTuple):
             settings.softmax == "sdk",
             PaletteTargets(everywhere, exceptions),
             settings.cpu_threads,
-            hardware,
         )
 
     @property
@@ -88,10 +86,10 @@ class Dv700(NamedTuple):
 
     @property
     def about(self) -> DeviceFacts:
-        return device_facts(self.profile, fusion=self.fusion.value, transposed=self.transposed)
+        return device_facts(self.device.profile, fusion=self.fusion.value, transposed=self.transposed)
 
     def facts(self, program: Program) -> ProgramFacts:
-        return program_facts(program, self.profile)
+        return program_facts(program, self.device.profile)
 
     def boundaries(self, legalized: Legalized) -> tuple[Boundary, ...]:
         return boundaries(Partition(legalized.graph, legalized.steps), self.fusion, self.device)

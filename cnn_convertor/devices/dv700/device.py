@@ -17,6 +17,7 @@ from cnn_convertor.ir.graph import Graph, Node
 
 if TYPE_CHECKING:
     from cnn_convertor.devices.dv700.estimate import Estimate
+    from cnn_convertor.devices.dv700.profile import Profile
     from cnn_convertor.devices.dv700.runs import Layer
 
 
@@ -85,7 +86,7 @@ class Device(NamedTuple):
 
     cost: the third argument says in how many branches, each with a slice of the channels. estimate: with FP16 weights.
     cpu_usec: microseconds of a layer on the CPU; None where nothing is known of it. change_usec: of one change between device
-    and CPU, with so many bytes in the I/O buffer. blocks: what the device has, of profile.BLOCKS.
+    and CPU, with so many bytes in the I/O buffer. blocks: what the device has, of profile.BLOCKS. profile: its figures, of which the rest follows.
     """
 
     name: str
@@ -97,3 +98,4 @@ class Device(NamedTuple):
     cpu_usec: Callable[[Layer], Interval | None]
     change_usec: Callable[[int], Interval]
     blocks: frozenset[str]
+    profile: Profile

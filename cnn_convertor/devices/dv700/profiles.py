@@ -35,6 +35,7 @@ def device_of(profile: Profile) -> Device:
         cpu_usec=partial(cpu_usec, profile),
         change_usec=partial(change_usec, profile),
         blocks=frozenset(profile.blocks.value),
+        profile=profile,
     )
 
 
@@ -76,5 +77,4 @@ def _operands(path: tuple[Node, ...]) -> list[str]:
     return [name for node in path[1:] for name in node.inputs if name not in inside]
 
 
-DEFAULT = read_profile(DEFAULT_DEVICE, Path())
-DV700 = device_of(DEFAULT)
+DV700 = device_of(read_profile(DEFAULT_DEVICE, Path()))
