@@ -42,7 +42,7 @@ class Tensor(NamedTuple):
 
 
 class DevicePass(Protocol):
-    """One pass of the device: what of it the rest of the package reads. origins: the layers that it computes."""
+    """One pass of a device, as far as other rooms read it. origins: the layers that it computes."""
 
     @property
     def input(self) -> Shape: ...

@@ -1,4 +1,4 @@
-"""The accelerators: the only module that imports one."""
+"""The accelerators by name, and what sets one up for a network."""
 
 from __future__ import annotations
 

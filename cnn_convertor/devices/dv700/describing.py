@@ -83,7 +83,7 @@ def _steps(program: Program, profile: Profile) -> Iterator[Step]:
     costs, on_cpu = iter(estimates(program, profile)), cpu_estimates(program, profile)
     numbers = {tensor.offset: number for number, (_, tensor) in enumerate(program.inputs)}
     for layer, cpu_cost in zip(program.layers, on_cpu, strict=True):
-        blobs = (run.convolution.weights for run in layer.runs if run.convolution is not None)
+        blobs = (run.stored for run in layer.runs if run.stored is not None)
         yield Step(
             name=layer.name,
             type=layer.type.value,
