@@ -38,8 +38,9 @@ _UNFINISHED = ".unfinished-"  # begins the names of folders in which programs ar
 def build(folder: Path, name: str, *, wanted: str = "", sources: Sequence[Path] = ()) -> Path:
     """The program that runs the network of `folder / NAME_gen.{h,cpp}` on the emulated device.
 
-    wanted: definitions of what an application looks for in the header, for the runner. sources: more C++ files, which define the callbacks of custom layers. The cache holds programs that the same compiler
-    made from the same contents; a source counts with the files that it includes.
+    wanted: definitions of what an application looks for in the header, for the runner. sources: more C++ files, which define the
+    callbacks of custom layers. The cache holds programs that the same compiler made from the same contents; a source counts with
+    the files that it includes.
     Raises UsageError when there is no compiler, ConvertorError when the sources do not compile.
     """
     compiler = find_compiler()

@@ -10,7 +10,7 @@
 
 namespace dv {
 
-// An input or output by the header of a network: a Map of its
+// An input or output as the header of a network describes it.
 struct HeaderMap {
   const char *name;
   std::size_t offset, bytes;
