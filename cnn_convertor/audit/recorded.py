@@ -35,11 +35,14 @@ _RECORD_BYTES, _RECORD_BYTES_PER_BYTE = 16 << 20, 4
 _INCLUDE: Final = re.compile(
     r'^(?:[^\S\n]|/\*[^\n]*?\*/)*#[^\S\n]*include\b[^\S\n]*(?:"([^"\n]*)"|<[^>\n]*>)', re.MULTILINE
 )
-_BLANK: Final = r"(?:\s|/\*.*?\*/)*"
-# What opens another file, with all spellings: a directive, its name in two parts, a question whether a file exists.
+# What may stand in a text without being code, as the compiler divides it, and numbers, in which a quote separates digits.
+_NO_CODE: Final = re.compile(
+    r"""//[^\n]*|/\*.*?(?:\*/|\Z)|"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?|(?<![\w$])\d(?:'?[\w$]|\.)*""", re.DOTALL
+)
+# What opens another file, with all spellings: a directive, its name in two parts, a question whether a file exists. A raw
+# string, in which neither a quote nor the end of a line is one, could hide it.
 _OPENS: Final = re.compile(
-    rf"(?:#|%:){_BLANK}(?:include|import|embed|pragma{_BLANK}\w+{_BLANK}dependency|define[^\n]*(?:\#\#|%:%:))|__has_(?:include|embed)|_Pragma",
-    re.DOTALL,
+    r'(?:#|%:)\s*(?:include|import|embed|pragma\s*\w+\s*dependency|define[^\n]*(?:\#\#|%:%:))|__has_(?:include|embed)|_Pragma|R"'
 )
 _HEADER_NAME: Final = re.compile(r"[\w-][\w.-]*_gen\.h")
 _SPLICE: Final = re.compile(r"\\[^\S\n]*\n")
@@ -82,7 +85,7 @@ def recording_of(source: Path) -> Recording:
     methods = tuple(Method(match[1], _line(text, match.start(1))) for match in _methods(owner).finditer(text))
     headers = {name: _text(source.with_name(name)) for name in _INCLUDE.findall(text) if _HEADER_NAME.fullmatch(name)}
     for name, part in {**headers, source.name: text}.items():
-        if opens := _OPENS.search(_SPLICE.sub("", _INCLUDE.sub("", part).replace("\0", " "))):
+        if opens := _OPENS.search(_code(part)):
             raise _refusal("DV602", f"{' '.join(opens[0].split())[:80]}: the audit opens no other files", name)
     line = next((method.line for method in methods if method.name == "Initialize"), 1)
     said, status, record = _run(owner, source.name, text, tuple(headers.items()))
@@ -110,6 +113,12 @@ def _text(path: Path) -> str:
         message = f"cannot read the source: {error.strerror or error}"
         raise ModelError.of("DV600", message, Origin(str(path)), hint("DV600")) from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _code(text: str) -> str:
+    """The text without usual #include lines, comments, and what strings hold."""
+    text = _SPLICE.sub("", _INCLUDE.sub("", text).replace("\0", " "))
+    return _NO_CODE.sub(lambda part: {"/": " ", '"': '""', "'": "0"}.get(part[0][0], part[0]), text)
 
 
 def _refusal(code: str, message: str, file: str, line: int | None = None) -> ModelError:

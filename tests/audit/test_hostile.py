@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import resource
@@ -158,7 +159,9 @@ OPENS = [
     '#inc\\\nlude "pipe"', '%:include "pipe"', '# /* x\n */ include "pipe"', '#\0include "pipe"', '#include_next "pipe"',
     '#define PIPE "pipe"\n#include PIPE', '#pragma GCC dependency "pipe"', '_Pragma("GCC dependency \\"pipe\\"")',
     '#if __has_include("pipe")\n#endif', '#define HAS(a, b) a##b\n#if HAS(__has_, include)("pipe")\n#endif',
-    '__asm__(".incbin \\"pipe\\"");',
+    '__asm__(".incbin \\"pipe\\"");', '/*\n// */ #include "pipe"', '/* x\n */ #include "pipe"', '\v#include "pipe"',
+    "int a = 1'0; // 1'0\n#include \"pipe\"", "int a = 1'0 + '\"'; int b = '\"';\n#include \"pipe\"",
+    'const char *a = R"(\n// )"; _Pragma("GCC dependency \\"pipe\\"")',
 ]  # fmt: skip
 
 
@@ -181,6 +184,15 @@ def test_no_file_that_a_source_names_is_opened(
         (problem,) = error.problems
         assert problem.code == "DV602"
         assert "opens no other files" in problem.message or "poisoned" in problem.message
+
+
+@pytest.mark.parametrize("line", OPENS)
+def test_a_comment_opens_no_file(line: str, tmp_path: Path) -> None:
+    """Nor does a string."""
+    comment = "// " + line.replace("\\\n", "").replace("\n", "\n// ")
+    text = f"{comment}\n{START} const char *name = {json.dumps(line)}; return true; }}"
+    (tmp_path / "Net_gen.cpp").write_text(text, encoding="utf-8")
+    assert "is never called" in audit(tmp_path / "Net_gen.cpp", None).findings[0].message
 
 
 def test_a_header_that_is_a_pipe_is_refused(tmp_path: Path) -> None:

@@ -18,8 +18,13 @@ NETWORKS = dict(network_rows())
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_readers_and_planners(name: str) -> None:
-    growth = growth_of(READERS[name], 64, with_memory=True)  # also of the time, since regular expressions have no lines
-    assert max(growth.of_lines, growth.of_peak, growth.of_seconds) <= MOST, growth
+    """Regular expressions have no lines, so their time is measured too: of three times, as load only adds to one."""
+    for _ in range(3):
+        growth = growth_of(READERS[name], 64, with_memory=True)
+        assert max(growth.of_lines, growth.of_peak) <= MOST, growth
+        if growth.of_seconds <= MOST:
+            return
+    pytest.fail(f"the time grows too fast: {growth}")
 
 
 @pytest.mark.slow
