@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import partial as bind
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor import codegen
 from cnn_convertor.budget import Budget
-from cnn_convertor.codegen import RenderOptions
 from cnn_convertor.config import Config
 from cnn_convertor.config.ini_file import outputs_line
 from cnn_convertor.config.request import Request
-from cnn_convertor.devices.dv700.accelerator import Dv700
-from cnn_convertor.devices.dv700.byte_input import with_byte_input, with_swapped_bytes
-from cnn_convertor.devices.dv700.frame_input import frame_input
-from cnn_convertor.devices.dv700.legalize.split_slopes import PaletteTargets
-from cnn_convertor.devices.dv700.weights import palettes
-from cnn_convertor.devices.dv700.weights.encoding import Observer, encode_buffer
-from cnn_convertor.devices.facts import CalibrationEffect, KeptPrecision
 from cnn_convertor.devices.program import Program
-from cnn_convertor.devices.settings import Quantization
-from cnn_convertor.devices.target import Accelerator, Legalized, PlannedLayer, PlannedMemory
+from cnn_convertor.devices.target import (
+    Accelerator,
+    Legalized,
+    Observer,
+    PlannedLayer,
+    PlannedMemory,
+    Quantized,
+    Storage,
+)
 from cnn_convertor.errors import ConvertorWarning, Origin, Problem, UnsupportedError, UsageError
 from cnn_convertor.files.replacing import Contents
 from cnn_convertor.frontends.builder import PartialGraph, in_network_order
@@ -36,7 +33,7 @@ from cnn_convertor.ir.ops import MatMul
 from cnn_convertor.passes import PASSES
 from cnn_convertor.passes.contract import Pass, PassObserver, run_passes
 from cnn_convertor.progress import Progress, counted, silent
-from cnn_convertor.samples import SAMPLES, Preparation, Samples, samples_of, shapes_of
+from cnn_convertor.samples import SAMPLES, Samples, samples_of, shapes_of
 from cnn_convertor.workers.processes import HERE, Workers
 
 _ENDS = 5  # tries to end a network before what is refused; each may find more that is
@@ -226,7 +223,7 @@ def _problems_of_part(part: PartialGraph, target: Accelerator, budget: Budget) -
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvertorWarning)  # of a network that the user may not choose
-            for piece in encode_buffer(analysis.lowered("part")):
+            for piece in target.pack(analysis.lowered("part")):
                 budget.spend(piece.size * _PACKED)
                 if budget.is_spent:
                     break
@@ -270,19 +267,6 @@ def plan(graph: Graph, name: str, target: Accelerator) -> Program:
     return target.lower(legalized, target.schedule(legalized), name=name, original=graph)
 
 
-class Quantized(NamedTuple):
-    """A program with its weights stored as configured.
-
-    target: for which the program was planned, see `quantize`.
-    calibration: the effect of sample inputs on the palettes; budget: what the outputs keep, where they decided.
-    """
-
-    program: Program
-    target: Accelerator
-    calibration: CalibrationEffect | None = None
-    budget: KeptPrecision | None = None
-
-
 def quantize(
     graph: Graph,
     request: Request,
@@ -292,70 +276,26 @@ def quantize(
     calibrating: Samples | None = None,
     on: Workers = HERE,
 ) -> Quantized:
-    """Store the weights as configured: fit palettes, calibrate them, and give up those that the outputs cannot afford.
+    """Store the weights as configured.
 
     planned: the program with FP16 weights, where it is known. calibrating: samples in place of the configured ones.
     on: where calibration runs.
-    With `quantization = auto` a layer may give up the palette for which its PReLU was split off. The network is then planned
-    again, with the PReLU inside that layer.
     """
-    target = request.target
-    assert isinstance(target, Dv700)
-    store = bind(_quantize, graph, request, progress=progress, calibrating=calibrating, on=on)
-    first = store(target, planned or plan(graph, request.name, target))
-    split = palettes.split_layers(first.program)
-    if request.weights.quantization is not Quantization.AUTO or all(split.values()):
-        return first
-    targets = PaletteTargets(False, frozenset(layer for layer, palette in split.items() if palette))
-    target = target._replace(palettes=targets)
-    again = store(target, plan(graph, request.name, target))
-    if first.budget is None or again.budget is None:
-        return again
-    return again._replace(budget=again.budget._replace(with_all=first.budget.with_all))
+    target, preparation = request.target, request.preparation
+    storage = Storage(
+        weights=request.weights,
+        output_sqnr=request.output_sqnr,
+        calibrates=request.calibrate is not None or calibrating is not None,
+        samples=lambda: calibrating or calibration_samples(graph, request),
+        byte_values=preparation.of_every_byte() if preparation.is_whole else None,
+        swaps_bytes=preparation.swaps,
+    )
 
+    def planned_for(target: Accelerator) -> Program:
+        return plan(graph, request.name, target)
 
-def _quantize(
-    graph: Graph,
-    request: Request,
-    target: Dv700,
-    planned: Program,
-    *,
-    progress: Progress,
-    calibrating: Samples | None,
-    on: Workers,
-) -> Quantized:
-    """Store the weights of a planned program."""
-    sqnr, device = request.output_sqnr, target.device
-    program = palettes.choose(planned, request.weights, bind(progress, "palettes"))
-    program = with_input(program, request.preparation)
-    finish = with_swapped_bytes if request.preparation.swaps else lambda program: program
-    calibrates = request.calibrate is not None or calibrating is not None
-    if not calibrates and sqnr is None:
-        return Quantized(finish(program), target)
-    samples, calibration, budget = calibrating or calibration_samples(graph, request), None, None
-    if calibrates:
-        # Here, as most conversions do without.
-        from cnn_convertor.palettes.calibration import calibrate, fitting_and_judging
-
-        progress("calibrate", 0, 1)
-        unfused = plan(graph, request.name, target.unfused)
-        all_stay = sqnr is None
-        if calibrated := calibrate(
-            graph, program, samples, unfused=unfused, device=device, all_stay=all_stay, progress=progress, on=on
-        ):
-            program, calibration = calibrated
-            samples = fitting_and_judging(samples)[1]
-    if sqnr is not None:
-        progress("measure outputs", 0, 1)
-        from cnn_convertor.palettes.output_budget import keep_outputs  # here, as most conversions do without
-
-        program, budget = keep_outputs(graph, program, samples, sqnr=sqnr, device=device, progress=progress)
-    return Quantized(finish(program), target, calibration, budget)
-
-
-def with_input(program: Program, preparation: Preparation) -> Program:
-    """The program with its input as configured. Raises UnsupportedError when the device cannot convert that."""
-    return with_byte_input(program, preparation.of_every_byte()) if preparation.is_whole else program
+    first = planned or planned_for(target)
+    return target.quantize(graph, first, storage, plan=planned_for, progress=progress, on=on)
 
 
 def calibration_samples(graph: Graph, request: Request) -> Samples:
@@ -375,28 +315,18 @@ def render(
     graph: Graph, program: Program, request: Request, progress: Progress = silent, observe: Observer | None = None
 ) -> dict[str, Contents]:
     """File name -> contents, for every file that the request asks for. observe: is given weights as they are packed."""
-    emitted = codegen.emit(program, render_options(program, request), observe)
+    emitted = request.target.emit(program, request.rendering, observe)
     if not request.selftest:
         return emitted
     progress("self-test", 0, 1)
     return {**emitted, **_selftest(graph, program, request)}
 
 
-def render_options(program: Program, request: Request) -> RenderOptions:
-    """The texts to write, with the frame of a camera where the device can draw the input."""
-    written, device = request.preparation.as_written, request.target.device
-    frame = frame_input(program, device, written.of_every_byte) if written.is_given else None
-    return replace(request.rendering, frame=frame)
-
-
 def _selftest(graph: Graph, program: Program, request: Request) -> Mapping[str, Contents]:
     """A test of the network for the board, which expects the outputs of the emulated device."""
-    from cnn_convertor.emulation import selftest  # here, as most conversions do without
-
     model = request.rendering.model
     low, high = request.preparation.range
-    test = selftest.record(graph, program, low=low, high=high, device=request.target.device)
-    return codegen.render_selftest(program, model=model, levels=test.levels, outputs=test.outputs)
+    return request.target.selftest(graph, program, model=model, low=low, high=high)
 
 
 def counted_weights(pieces: Contents, program: Program, progress: Progress) -> Iterator[NDArray[np.uint8]]:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cnn_convertor import __version__
-from cnn_convertor.emulation.feature_maps import LARGEST_HALF, Maps, count_of
+from cnn_convertor.devices.half import LARGEST_HALF
+from cnn_convertor.emulation.feature_maps import Maps, count_of
 from cnn_convertor.errors import Origin, Problem, UsageError, near_file, warn
 from cnn_convertor.files.numpy_files import load_array, load_arrays
 from cnn_convertor.files.opening import bytes_of

@@ -21,9 +21,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
-from cnn_convertor.board.function_calls import Case, cases, functions_header
 from cnn_convertor.devices.dv700.cpu_costs import FOLDER, Cycles
 from cnn_convertor.devices.dv700.cpu_costs import cycles as read_cycles
+from cnn_convertor.devices.dv700.probe.function_calls import Case, cases, functions_header
 
 
 class Core(NamedTuple):

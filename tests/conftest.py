@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
+from zlib import crc32
 
 import pytest
 
@@ -43,6 +44,7 @@ settings.register_profile("random", settings.get_profile("tests"), derandomize=F
 settings.load_profile("tests")
 
 
+TURNS = 4  # commits in a row whose runs have all rotating cases
 MOST_ALONE = 5  # tests of a file in a process of its own: what a file lacks alone, most of its tests lack
 
 
@@ -166,6 +168,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--random-networks", type=int, default=50, help="random networks to compare for each framework")
     parser.addoption("--random-seed", type=int, default=0, help="seed of the first of these networks")
     parser.addoption(
+        "--turn",
+        type=int,
+        metavar="NUMBER",
+        help=f"of the cases marked as rotating, run one in {TURNS}: those of this number",
+    )
+    parser.addoption(
         "--shuffled", type=int, metavar="SEED", help=f"run {MOST_ALONE} tests that compile nothing, at random"
     )
 
@@ -173,6 +181,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """After -m and -k have chosen."""
+    if (turn := config.getoption("--turn")) is not None:
+        _keep(config, items, [item for item in items if _has_its_turn(item, turn)])
     seed = config.getoption("--shuffled")
     if seed is None:
         return
@@ -180,8 +190,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item for item in items if "compiler" not in getattr(item, "fixturenames", ())
     ]  # each process compiles anew
     random.Random(seed).shuffle(cheap)
-    chosen = cheap[:MOST_ALONE]
-    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    _keep(config, items, cheap[:MOST_ALONE])
+
+
+def _has_its_turn(item: pytest.Item, turn: int) -> bool:
+    """Cases of one name, such as a network's, have the same turn: what they share is made once."""
+    if item.get_closest_marker("rotating") is None:
+        return True
+    case = item.callspec.id if hasattr(item, "callspec") else item.nodeid
+    return (crc32(case.encode()) + turn) % TURNS == 0
+
+
+def _keep(config: pytest.Config, items: list[pytest.Item], chosen: list[pytest.Item]) -> None:
+    kept = set(chosen)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = chosen
 
 

@@ -15,11 +15,7 @@ from cnn_convertor.board.kit import GIVEN, Inputs, network_files, network_hash
 from cnn_convertor.board.stored_results import BoardResults, read_results
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
-from cnn_convertor.devices.dv700.cpu_costs import estimate_on_cpu
-from cnn_convertor.devices.dv700.estimate import changes, estimate
-from cnn_convertor.devices.dv700.profile import Profile
-from cnn_convertor.devices.dv700.runs import Layer, Program
-from cnn_convertor.devices.dv700.weights.palettes import has_palettes
+from cnn_convertor.devices.facts import ProgramFacts, Step
 from cnn_convertor.devices.intervals import Interval, total
 from cnn_convertor.devices.program import ElementType
 from cnn_convertor.emulation.feature_maps import (
@@ -31,7 +27,7 @@ from cnn_convertor.emulation.feature_maps import (
     input_bytes,
     outputs_of,
 )
-from cnn_convertor.emulation.network import EmulatedNetwork, install
+from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files.hashing import sha256_of
 from cnn_convertor.files.replacing import Contents
@@ -89,14 +85,14 @@ def verify_board(
     with temporary_folder() as scratch:
         progress("compile", 0, 1)
         emitted: dict[str, Contents] = network_files(program, request)
-        network = install(graph, program, emitted, scratch, sources=sources, device=request.target.device)
+        network = request.target.install(graph, program, emitted, scratch, sources=sources)
         hashes = {name: sha256_of(scratch / name) for name in emitted}
         if network_hash(hashes) != results.network:
             hint = "give the --calibrate and the device that the kit was made with, or make the kit again"
             raise _other(folder, "the kit was made from another network, or by another version", hint)
         results.require_fit(program)
         warn_of_other_files(request, quantized, {name: scratch / name for name in emitted})
-        threshold = MIN_SQNR[has_palettes(program)] if min_sqnr is None else min_sqnr
+        threshold = MIN_SQNR[quantized.target.is_narrow(program)] if min_sqnr is None else min_sqnr
         progress("compare", 0, 1)
         return _compared(request, network, samples, results, threshold)
 
@@ -104,11 +100,13 @@ def verify_board(
 def _compared(
     request: Request, network: EmulatedNetwork, samples: Samples, results: BoardResults, min_sqnr: float
 ) -> BoardVerification:
-    program, profile = network.program, network.device.profile
+    program = network.program
+    facts = request.target.facts(program)
+    usec = [layer.usec for layer in in_program_order(program, results.layers)]
     sides = run_both(request.model, network, samples)
     follows = network.run(samples.inputs, layers=True, replaced=given_memory(program, results.memory))
     board = Outputs(outputs_of(program, results.outputs, network.shapes), results.maps(program))
-    layers = _layers(program, board.layers, follows, results, profile)
+    layers = _layers(network, board.layers, follows, results, facts)
     on_board = sides._replace(device=board)
     layers = _beside_framework(layers, on_board, sides)
     modelled = [made.modelled for made, layer in zip(layers, program.layers, strict=True) if layer.runs]
@@ -125,8 +123,8 @@ def _compared(
         whole=results.whole,
         cpu_usec=results.cpu_usec,
         between_usec=results.between_usec,
-        functions=function_times(program, [layer.usec for layer in in_program_order(program, results.layers)]),
-        cache_bytes_per_second=cache_rate(changes(program, profile).changes, program.io_bytes, results.between_usec),
+        functions=function_times(program, [step.cpu_cost for step in facts.steps], usec),
+        cache_bytes_per_second=cache_rate(facts.between.changes, program.io_bytes, results.between_usec),
         modelled=Modelled(
             total(one.usec for one in modelled), sum(one.cycles for one in modelled), sum(one.bytes for one in modelled)
         ),
@@ -134,18 +132,19 @@ def _compared(
 
 
 def _layers(
-    program: Program, board: Sequence[Maps], follows: Outputs, results: BoardResults, profile: Profile
+    network: EmulatedNetwork, board: Sequence[Maps], follows: Outputs, results: BoardResults, facts: ProgramFacts
 ) -> tuple[BoardLayer, ...]:
     """Each layer of the board against the emulated device. follows: the emulated device's results for the inputs of the board's layers."""
     compared = []
+    program = network.program
     times = in_program_order(program, results.layers)
-    rows = zip(program.layers, board, follows.layers, follows.traffic, times, strict=True)
-    for layer, mine, theirs, traffic, measured in rows:
+    rows = zip(program.layers, facts.steps, board, follows.layers, follows.traffic, times, strict=True)
+    for layer, step, mine, theirs, traffic, measured in rows:
         comparison = compare(layer.name, mine, theirs)
         is_close = layer.output.type is not ElementType.BYTE and _is_close(mine, theirs, comparison, len(layer.runs))
         is_same = np.array_equal(mine, theirs, equal_nan=True) or is_close
         kind = layer.origins[-1].type if layer.origins else layer.type.value
-        modelled = _modelled(layer, traffic, profile, program.cpu_threads)
+        modelled = _modelled(step, traffic)
         compared.append(BoardLayer(layer.name, kind, comparison, is_same, None, None, measured, modelled))
     return tuple(compared)
 
@@ -174,13 +173,11 @@ def _beside_framework(layers: tuple[BoardLayer, ...], board: BothSides, emulated
     )
 
 
-def _modelled(layer: Layer, traffic: Traffic, profile: Profile, threads: int) -> Modelled:
+def _modelled(step: Step, traffic: Traffic) -> Modelled:
     nbytes = traffic.input + traffic.operand + traffic.output + traffic.weights
-    if not layer.runs:
-        on_cpu = estimate_on_cpu(layer, profile, threads)
-        return Modelled(Interval.of(0.0) if on_cpu is None else on_cpu.usec, 0, nbytes)
-    expected = estimate(layer.runs, operand_bytes=traffic.operand, profile=profile)
-    return Modelled(expected.usec, expected.cycles, nbytes)
+    if step.cost is None:
+        return Modelled(Interval.of(0.0) if step.cpu_cost is None else step.cpu_cost.usec, 0, nbytes)
+    return Modelled(step.cost.usec, step.cost.cycles, nbytes)
 
 
 def _other(folder: Path, reason: str, hint: str) -> UsageError:

@@ -8,26 +8,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cnn_convertor.devices.dv700.cpu_costs import works_of
-from cnn_convertor.devices.dv700.device_file import read_profile
-from cnn_convertor.devices.dv700.runs import Program
+from cnn_convertor.devices.facts import CpuCost
+from cnn_convertor.devices.program import Program
+from cnn_convertor.devices.registry import read_hardware
 from cnn_convertor.files import json_files
 from cnn_convertor.verification.on_board import BoardVerification
 
 
-def function_times(program: Program, usec: Sequence[int | None]) -> Mapping[str, float]:
+def function_times(
+    program: Program, costs: Sequence[CpuCost | None], usec: Sequence[int | None]
+) -> Mapping[str, float]:
     """Nanoseconds for each unit of a CPU function's work, on one thread: nothing for a program that uses several.
 
-    usec: of each layer. Functions below a microsecond are left out, and those that share a layer.
+    costs: of each layer by the model. usec: of each layer. Functions below a microsecond are left out, and those that share a layer.
     """
     if program.cpu_threads != 1:
         return {}
     spent, units = Counter[str](), Counter[str]()
-    for layer, time in zip(program.layers, usec, strict=True):
-        works = works_of(layer)
-        if time is not None and len(works) == 1:
-            spent[works[0].function] += time
-            units[works[0].function] += works[0].units
+    for cost, time in zip(costs, usec, strict=True):
+        if time is not None and cost is not None and len(cost.functions) == 1:
+            spent[cost.function] += time
+            units[cost.function] += cost.units
     return {name: 1e3 * spent[name] / units[name] for name in sorted(spent) if spent[name]}
 
 
@@ -38,7 +39,7 @@ def cache_rate(pairs: int, io_bytes: int, usec: int) -> float | None:
 
 def read_board_file(path: Path) -> dict[str, Any]:
     """The values of a board.json, as a probe writes it. Raises UsageError for other JSON."""
-    read_profile(path.name, path.parent)  # refuses any other file
+    read_hardware(path.name, path.parent)  # refuses any other file
     board: dict[str, Any] = json_files.load(path)
     return board
 

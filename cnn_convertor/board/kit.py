@@ -11,21 +11,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cnn_convertor import codegen
-from cnn_convertor.board.probe import DEVICE
-from cnn_convertor.codegen import render_text
 from cnn_convertor.codegen.cpp import class_name
 from cnn_convertor.codegen.description import byte_outputs
+from cnn_convertor.codegen.text_templates import render_text
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
-from cnn_convertor.devices.dv700.runs import Program
+from cnn_convertor.devices.program import Program
 from cnn_convertor.emulation.feature_maps import input_bytes
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files import replacing
 from cnn_convertor.files.opening import text_of
 from cnn_convertor.files.replacing import Contents, Digest
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.pipeline import counted_weights, quantize, read_whole, render_options
+from cnn_convertor.pipeline import counted_weights, quantize, read_whole
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import SAMPLES, Preparation, Samples, samples_of
 from cnn_convertor.trials.run import warn_of_other_files
@@ -85,8 +83,7 @@ def write_kit(
     own: dict[str, Contents] = {
         **network,
         "inputs.bin": [np.frombuffer(data, np.uint8)],
-        "board.h": (DEVICE / "board.h").read_text(encoding="utf-8"),
-        "runner.cpp": (DEVICE / "runner.cpp").read_text(encoding="utf-8"),
+        **request.target.kit_files,
         "Makefile": render_text("kit.mk.j2", model, values),
         "README.txt": render_text("kit_readme.txt.j2", model, values),
     }
@@ -108,7 +105,7 @@ def _header(network: Collection[str], model: str, values: Mapping[str, object]) 
 
 def network_files(program: Program, request: Request) -> dict[str, Contents]:
     """The files of the network itself, as a conversion writes them."""
-    return codegen.emit(program, replace(render_options(program, request), source=True))
+    return request.target.emit(program, replace(request.rendering, source=True))
 
 
 def network_hash(hashes: Mapping[str, str]) -> str:

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cnn_convertor.devices.dv700.runs import Program
-from cnn_convertor.devices.program import ElementType
+from cnn_convertor.devices.program import ElementType, Program
 from cnn_convertor.emulation.feature_maps import Maps, in_program_order
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files import json_files

@@ -55,10 +55,10 @@ def probe(console: Console, folder: Path, device: str | None, **sizes: int | Non
 
     It finds out which forms of commands work there.
     """
-    from cnn_convertor.board.probe import write_probe
+    from cnn_convertor.devices.registry import write_probe
 
     profile = read_hardware(device or DEFAULT_DEVICE, Path()).overridden(**sizes)
-    console.note(f"{numbered(write_probe(folder, profile).commands, 'command')} in {folder}")
+    console.note(f"{numbered(write_probe(folder, profile), 'command')} in {folder}")
 
 
 @boards.command()

@@ -9,8 +9,7 @@ from pathlib import Path
 from cnn_convertor.board.board_comparison import verify_board
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
-from cnn_convertor.devices.dv700.weights.encoding import encode_buffer
-from cnn_convertor.devices.program import Program
+from cnn_convertor.devices.target import Quantized
 from cnn_convertor.errors import Problem, UnsupportedError, captured_warnings
 from cnn_convertor.pipeline import analyze, counted_weights, quantize
 from cnn_convertor.progress import Progress, silent
@@ -63,7 +62,7 @@ def _find(
         return with_analysis(outline(request), analysis), analysis.problems, analysis.notes
     graph = analysis.partial.graph
     quantized = quantize(graph, request, progress, planned=analysis.lowered(request.name))
-    problems, magnitudes = _packed(quantized.program, recorder.magnitudes, progress)
+    problems, magnitudes = _packed(quantized, recorder.magnitudes, progress)
     progress("report", 0, 1)
     recorder = recorder._replace(magnitudes=magnitudes)
     report = report_of(quantized.program, request, calibration=quantized.calibration, budget=quantized.budget)
@@ -79,12 +78,12 @@ def _find(
 
 
 def _packed(
-    program: Program, counter: MagnitudeCounter, progress: Progress
+    quantized: Quantized, counter: MagnitudeCounter, progress: Progress
 ) -> tuple[tuple[Problem, ...], MagnitudeCounter]:
     """What prevents the weights from being packed, and how large they are. The packed weights are not kept."""
     try:
-        pieces = encode_buffer(program, observe=counter)
-        deque(counted_weights(pieces, program, progress), maxlen=0)
+        pieces = quantized.target.pack(quantized.program, counter)
+        deque(counted_weights(pieces, quantized.program, progress), maxlen=0)
     except UnsupportedError as error:  # the counter has not seen all weights
-        return error.problems, counted(program)
+        return error.problems, counted(quantized.program)
     return (), counter

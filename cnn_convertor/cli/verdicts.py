@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from cnn_convertor.verification.on_board import BoardLayer, BoardVerification, Measured, Modelled
     from cnn_convertor.verification.results import Cause, Comparison, LayerResult, Verification
 
-_LARGEST_HALF = 65504.0
 _MEASURES = ("SQNR dB", "cosine", "max error", "mean error", "agreement", "largest")
+_LARGEST_HALF = 65504.0  # apart from what needs numpy, which takes long
 _ALONE = "alone dB"
 _BESIDE = ("FP16 dB", "palette dB", "FP16 agreement", "palette agreement", "same class")
 _MOST_WRONG = 5  # maps that are named

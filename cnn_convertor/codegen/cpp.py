@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cnn_convertor.devices.dv700.runs import Program
+from cnn_convertor.devices.program import Program
 
 
 def class_name(program: Program) -> str:

@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 from cnn_convertor.codegen.cpp import literal
 from cnn_convertor.codegen.description import map_view
-from cnn_convertor.devices.dv700.runs import Layer, Program
-from cnn_convertor.devices.program import CustomCall, Tensor
+from cnn_convertor.devices.program import CustomCall, Layer, Program, Tensor
 from cnn_convertor.escaping import identifier, member, text
 from cnn_convertor.ir.ops import Parameter
 

@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 
 from cnn_convertor.codegen.cpp import c_string
-from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
-from cnn_convertor.devices.dv700.runs import Program
-from cnn_convertor.devices.program import PLAIN, ElementType, LayerType, Tensor
+from cnn_convertor.devices.program import PLAIN, ElementType, LayerType, Program, Tensor
 from cnn_convertor.escaping import identifier
 
 
@@ -14,22 +12,23 @@ def description(program: Program) -> list[str]:
     lines = [f"{program.name}: {program.weight_bytes} bytes of weights, {program.io_bytes} bytes of I/O memory."]
     for name, tensor in program.inputs:
         type = "FP16" if tensor.type is ElementType.HALF else "one byte each"
-        lines.append(f'Input "{name}": {_map_text(program, tensor)}, {type} at offset {tensor.offset}.')
+        lines.append(f'Input "{name}": {_map_text(tensor)}, {type} at offset {tensor.offset}.')
     for position, (index, (name, tensor)) in enumerate(zip(program.outputs, program.results, strict=True)):
         layer = program.layers[index]
         if layer.type is LayerType.FLATTEN:  # the map that was flattened tells more than the length of the vector
             tensor = layer.inputs[0]._replace(layout=PLAIN)
         bytes_at = f", one byte each at offset {tensor.offset}" if tensor.type is ElementType.BYTE else ""
-        lines.append(f'Output {position} "{name}": {_map_text(program, tensor)}{bytes_at}.')
+        lines.append(f'Output {position} "{name}": {_map_text(tensor)}{bytes_at}.')
     return lines
 
 
-def _map_text(program: Program, tensor: Tensor) -> str:
+def _map_text(tensor: Tensor) -> str:
     """The size of a map, and the order of its elements in memory."""
     if tensor.shape.is_vector:
         return f"{tensor.shape.channels} values"
-    order = "H, W, C" if program.transposed or tensor.is_plain else "W, H, C"
-    chunks = ", in chunks of 8 channels" if is_chunked(tensor.shape) and not tensor.is_plain else ""
+    chunk = next((term.div for term in tensor.layout.terms if term.div > 1), 0)
+    order = ", ".join(term.axis.upper() for term in tensor.layout.terms if term.div == 1)
+    chunks = f", in chunks of {chunk} channels" if 0 < chunk < tensor.shape.channels else ""
     return f"{tensor.shape} (height x width x channels) in the order {order}{chunks}"
 
 

@@ -10,12 +10,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cnn_convertor.codegen import RenderOptions
+from cnn_convertor.codegen.options import RenderOptions
 from cnn_convertor.config.config import Config
 from cnn_convertor.config.kinds import INPUT_TYPES
-from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions
 from cnn_convertor.devices.registry import target_of
-from cnn_convertor.devices.settings import Quantization
+from cnn_convertor.devices.settings import Quantization, QuantizationOptions
 from cnn_convertor.devices.target import Accelerator
 from cnn_convertor.errors import Origin, Problem, warn
 from cnn_convertor.frontends.frontend import Model
@@ -73,8 +72,7 @@ class Request:
     name: of the network. model: to read; lines: where keys are configured.
     target: the device, set up for it.
     weights: how they are stored; calibrate: sample inputs for palettes; output_sqnr: dB that every output is to keep, or None.
-    preparation: of images. rendering: the texts to write, without the frame of a camera, which depends on the program.
-    selftest, report: whether to write them. folder: for the outputs.
+    preparation: of images. rendering: the texts to write. selftest, report: whether to write them. folder: for the outputs.
     """
 
     name: str
@@ -118,6 +116,7 @@ class Request:
                 mean=written.mean,
                 scale=written.scale,
                 channel_order=written.channel_order,
+                every_byte=written.of_every_byte if written.is_given else None,
             ),
             selftest=config.selftest,
             report=config.report,

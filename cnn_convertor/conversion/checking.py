@@ -15,16 +15,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor import codegen
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.convert import convert
 from cnn_convertor.conversion.manifest import earlier_files, listed_digests, manifest
 from cnn_convertor.devices.program import Program
+from cnn_convertor.devices.target import Quantized
 from cnn_convertor.files.integrity import damage, digest_of
 from cnn_convertor.files.opening import bytes_of, open_file, text_of
 from cnn_convertor.files.temporary import temporary_folder
-from cnn_convertor.pipeline import Quantized, render_options
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.report.collecting import report_of
 
@@ -93,7 +92,7 @@ def what_runs(request: Request, quantized: Quantized, fresh: Mapping[str, Path])
 
 
 def _of_program(request: Request, program: Program, fresh: Mapping[str, Path]) -> dict[str, Path]:
-    written = codegen.names_of(program, render_options(program, request))
+    written = request.target.names_of(program, request.rendering)
     return {file: path for file, path in fresh.items() if file in written}
 
 

@@ -12,7 +12,7 @@ from cnn_convertor.files.codec import as_text, to_values
 from cnn_convertor.frontends.unsupported_formats import explain
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes.contract import Pass, run_passes
-from cnn_convertor.pipeline import Analysis, analyze, load, passes_of, with_input
+from cnn_convertor.pipeline import Analysis, analyze, load, passes_of
 from cnn_convertor.report.collecting import Findings, message_of, outline, report_of
 from cnn_convertor.report.values import SCHEMA, PassChange, Report
 from cnn_convertor.report.whole import PassRecorder, with_analysis
@@ -66,7 +66,9 @@ def _planned(analysis: Analysis, request: Request) -> tuple[Report, tuple[Proble
     if analysis.schedule is None:
         return outline(request), analysis.problems
     try:
-        program = with_input(analysis.lowered(request.name), request.preparation)
+        program = analysis.lowered(request.name)
+        if request.preparation.is_whole:
+            program = request.target.with_byte_input(program, request.preparation.of_every_byte())
     except UnsupportedError as error:
         return outline(request), error.problems
     return report_of(program, request), ()

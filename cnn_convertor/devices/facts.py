@@ -12,6 +12,7 @@ from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.devices.program import ElementType, Tensor
 from cnn_convertor.ir.ops import Shape
 
+LEFT_OUT = "leaves out cache misses, custom layers and the SDK's runtime"  # of estimated times
 _MOST = 1000.0  # dB that an output gains or loses, so that exact ones can be compared
 
 
@@ -103,6 +104,11 @@ class CpuCost(NamedTuple):
     units: int
     bytes: int
     usec: Interval
+
+    @property
+    def functions(self) -> list[str]:
+        """The functions that share the layer."""
+        return self.function.split(", ")
 
 
 class Between(NamedTuple):

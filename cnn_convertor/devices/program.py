@@ -41,6 +41,16 @@ class Tensor(NamedTuple):
         return self.shape.size * self.type.value
 
 
+class PackedWeights(Protocol):
+    """What a pass reads from the weight buffer, as far as other rooms read it. offset: bytes. kernels: as the network has them."""
+
+    @property
+    def offset(self) -> int: ...
+
+    @property
+    def kernels(self) -> Constant: ...
+
+
 class DevicePass(Protocol):
     """One pass of a device, as far as other rooms read it. origins: the layers that it computes."""
 

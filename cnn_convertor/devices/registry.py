@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 # `--help` imports these; without numpy, which takes long.
 from cnn_convertor.devices.dv700 import device_file
@@ -11,7 +12,11 @@ from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.settings import DeviceSettings
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from cnn_convertor.devices.target import Accelerator, Hardware
+    from cnn_convertor.layouts.packing import Bytes
 
 DEFAULT_DEVICE = device_file.DEFAULT_DEVICE
 NAMES = device_file.NAMES
@@ -32,3 +37,28 @@ def target_of(hardware: Hardware, settings: DeviceSettings) -> Accelerator:
     from cnn_convertor.devices.dv700.accelerator import Dv700  # here, as `--help` needs no target
 
     return Dv700.of(hardware, settings)
+
+
+def write_probe(folder: Path, hardware: Hardware) -> int:
+    """Write a program that tests such a board to a folder, and give the number of its commands. Raises UsageError."""
+    from cnn_convertor.devices.dv700.probe import probe_files  # here, as other commands do without
+
+    return probe_files.write_probe(folder, hardware).commands
+
+
+def packs(layout: object) -> bool:
+    """Whether an accelerator packs streams with a layout of this name."""
+    from cnn_convertor.devices.dv700.weights import packed_arrays  # here, as numpy takes long
+
+    return layout == packed_arrays.LAYOUT
+
+
+def array_of(layout: str, form: Mapping[str, Any], stream: Bytes, name: str) -> NDArray[np.float16]:
+    """An array of a stream that an accelerator packed. layout: the name of the stream's.
+
+    Raises KeyError, TypeError or ValueError for an invalid form.
+    """
+    from cnn_convertor.devices.dv700.weights import packed_arrays  # here, as numpy takes long
+
+    assert packs(layout)
+    return packed_arrays.array_of(form, stream, name)

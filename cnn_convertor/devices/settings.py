@@ -34,6 +34,18 @@ class Override(NamedTuple):
     where: Origin
 
 
+class QuantizationOptions(NamedTuple):
+    """How to store the weights.
+
+    threshold: dB of SQNR that AUTO requires of the weights of a layer; None where the outputs decide afterwards, so that every
+    layer has a palette that gets smaller.
+    """
+
+    quantization: Quantization
+    threshold: float | None
+    overrides: tuple[Override, ...] = ()
+
+
 class DeviceSettings(NamedTuple):
     """What the user chooses for one network. transposed: transpose_weight. cpu_threads: 0: as many as there are cores."""
 

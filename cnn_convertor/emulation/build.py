@@ -73,7 +73,7 @@ def runner(kernels: str) -> Path:
     """
     compiler = find_compiler()
     library = device_library(compiler)
-    flags = (*RUNNER_FLAGS, *vector_flags())
+    flags = RUNNER_FLAGS + vector_flags()
     defines = ('-DNETWORK_HEADER="program_network.h"', "-DNETWORK_CLASS=ProgramNetwork")
 
     def make(scratch: Path) -> Path:
@@ -89,7 +89,7 @@ def runner(kernels: str) -> Path:
 
 def network_flags() -> tuple[str, ...]:
     """Options for the sources of a network, on this computer."""
-    return (*NETWORK_FLAGS, *vector_flags())
+    return NETWORK_FLAGS + vector_flags()
 
 
 def vector_flags() -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from cnn_convertor.layouts.packing import pack, unpack
 Maps: TypeAlias = NDArray[np.float32]
 Values = TypeVar("Values", NDArray[np.float32], NDArray[np.float64])
 T = TypeVar("T")
-LARGEST_HALF = 65504.0
 _AGAIN: Final = "convert the network again"
 
 

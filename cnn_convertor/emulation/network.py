@@ -1,26 +1,17 @@
-"""A network on the emulated device, ready to run: compiled from its generated sources, or as data for the runner."""
+"""A network on an emulated device, ready to run: compiled from its generated sources, or as data for the runner."""
 
 from __future__ import annotations
 
 import json
-import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor import escaping
-from cnn_convertor.codegen import RenderOptions, emit
-from cnn_convertor.codegen.cpp import c_string, class_name
-from cnn_convertor.codegen.data import program_data, runner_kernels
-from cnn_convertor.codegen.description import output_constants
-from cnn_convertor.devices.dv700.device import Device
-from cnn_convertor.devices.dv700.weights.encoding import encode_buffer
 from cnn_convertor.devices.program import Program
-from cnn_convertor.emulation.build import build, runner
 from cnn_convertor.emulation.feature_maps import (
     Maps,
     Outputs,
@@ -35,18 +26,14 @@ from cnn_convertor.emulation.feature_maps import (
     wrong_header,
 )
 from cnn_convertor.errors import ConvertorError, Origin
-from cnn_convertor.files.replacing import Contents, replace_all
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Shape
 from cnn_convertor.workers.pool import share
 from cnn_convertor.workers.programs import run_all
 
-_BLOCKS: Final = {"conv": "CONV", "fc": "FC", "maximizer": "MX", "ipu": "IPU"}  # in the device tree
-_RESIDUALS: Final = "residuals.bin"
 _ERROR: Final = "error: "  # prefix of the runner's messages
 _HEADER: Final = "header: "  # behind it, of those about the generated header
-_LOG = logging.getLogger(__name__)  # the command line shows it
 _BUILT: Final[dict[str, Path]] = {}  # the name of a network's executable -> the executable of this computer
 
 
@@ -63,8 +50,19 @@ class Flat(NamedTuple):
     traffic: tuple[Traffic, ...] = ()
 
 
+class EmulatedDevice(Protocol):
+    """What runs networks on this computer. It can be pickled."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The variables that tell the executables what the device is."""
+
+    def build(self, network: EmulatedNetwork) -> Path:
+        """The executable of a network: compiled, or the runner. Raises ConvertorError as a compiler does."""
+
+
 class EmulatedNetwork(NamedTuple):
-    """graph: as its framework has it; program: as the device runs it. device: that it was converted for.
+    """graph: as its framework has it; program: as the device runs it.
 
     folder, sources: what the executable is built of. data: the file of the program, for the runner; None: it is compiled.
     residuals: a file like the weights with what rounding to FP16 took from them, times 2**12: such a network rounds nothing.
@@ -75,11 +73,30 @@ class EmulatedNetwork(NamedTuple):
     program: Program
     executable: Path
     weights: Path
-    device: Device
+    device: EmulatedDevice
     folder: Path
     sources: tuple[Path, ...] = ()
     data: Path | None = None
     residuals: Path | None = None
+
+    @classmethod
+    def of(
+        cls,
+        graph: Graph,
+        program: Program,
+        weights: Path,
+        device: EmulatedDevice,
+        folder: Path,
+        *,
+        sources: tuple[Path, ...] = (),
+        data: Path | None = None,
+        residuals: Path | None = None,
+    ) -> EmulatedNetwork:
+        """The network with its executable."""
+        network = cls(graph, program, Path(), weights, device, folder, sources, data, residuals)
+        executable = device.build(network)
+        _BUILT[executable.name] = executable
+        return network._replace(executable=executable)
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -90,11 +107,7 @@ class EmulatedNetwork(NamedTuple):
         """The same with an executable of this computer. A process looks for it once: its name is a hash of its contents."""
         own = _BUILT.get(self.executable.name)
         if own is None or not own.exists():
-            own = (
-                build(self.folder, self.program.name, wanted=_wanted(self.graph, self.program), sources=self.sources)
-                if self.data is None
-                else runner(runner_kernels())
-            )
+            own = self.device.build(self)
             _BUILT[self.executable.name] = own
         return self._replace(executable=own)
 
@@ -179,103 +192,18 @@ class EmulatedNetwork(NamedTuple):
             return Flat(outputs, described, maps_of_layers, in_program_order(self.program, traffic))
 
     def _environment(self, *, exact: bool) -> dict[str, str]:
-        """Tells the emulated device its limits and blocks. What the user sets in the environment wins over the threads."""
-        limits, blocks = self.device.limits.of_board, (_BLOCKS[block] for block in sorted(self.device.blocks))
-        return {
-            "DMP_DV_THREADS": str(share()),
-            **{name: value for name, value in os.environ.items() if name != "DMP_DV_EXACT"},
-            **({"DMP_DV_EXACT": "1"} if exact else {}),
-            "DMP_DV_CHECK_UNINITIALIZED": "1",
-            "DMP_DV_STRICT": "1",
-            **{f"DMP_DV_{name.upper()}": str(int(limit)) for name, limit in limits.items()},
-            "DMP_DV_BLOCKS": ",".join(blocks),
-            **({"DMP_DV_PROGRAM": str(self.data)} if self.data else {}),
-            **({"DMP_DV_RESIDUALS": str(self.residuals)} if self.residuals else {}),
-        }
-
-
-def _wanted(graph: Graph, program: Program) -> str:
-    """Definitions of the inputs and outputs that an application looks for in the header: names, positions and sizes."""
-    inputs = [(name, "0", tensor.shape) for name, tensor in program.inputs]
-    shapes = [tensor.shape for _, tensor in program.results]
-    constants = output_constants(graph.output_names)
-    outputs = [
-        (name, f"{class_name(program)}::{constant}", shape)
-        for (constant, _, name), shape in zip(constants, shapes, strict=True)
-    ]
-    lines = []
-    for kind, maps in (("INPUTS", inputs), ("OUTPUTS", outputs)):
-        values = [
-            f"{{{escaping.text(c_string(name))}, {place}, {', '.join(map(str, shape))}}}" for name, place, shape in maps
-        ]
-        lines.append(f"#define NETWORK_{kind} {', '.join(values)}\n")
-    return "".join(lines)
+        """What the user sets wins over the threads."""
+        environment = {"DMP_DV_THREADS": str(share())} | dict(os.environ)
+        environment.pop("DMP_DV_EXACT", None)
+        if exact:
+            environment["DMP_DV_EXACT"] = "1"
+        if self.data is not None:
+            environment["DMP_DV_PROGRAM"] = str(self.data)
+        if self.residuals is not None:
+            environment["DMP_DV_RESIDUALS"] = str(self.residuals)
+        return environment | dict(self.device.environment)
 
 
 def files_of(folder: Path) -> dict[str, Path]:
     """The files of a folder, by their path in it."""
     return {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
-def install(
-    graph: Graph,
-    program: Program,
-    files: Mapping[str, Contents],
-    folder: Path,
-    *,
-    sources: Sequence[Path] = (),
-    device: Device,
-) -> EmulatedNetwork:
-    """Write the files that a program was emitted as to a folder, and compile them.
-
-    sources: C++ files with the callbacks of custom layers. Raises ConvertorError as `build` does.
-    """
-    replace_all(folder, files)
-    return installed(graph, program, folder, sources=sources, device=device)
-
-
-def installed(
-    graph: Graph, program: Program, folder: Path, *, sources: Sequence[Path] = (), device: Device
-) -> EmulatedNetwork:
-    """Compile the files that a folder has. They are not changed. Raises ConvertorError as `build` does."""
-    executable = build(folder, program.name, wanted=_wanted(graph, program), sources=sources)
-    _BUILT[executable.name] = executable
-    return EmulatedNetwork(
-        graph, program, executable, folder / f"{program.name}_weights.bin", device, folder, tuple(sources)
-    )
-
-
-def install_data(
-    graph: Graph,
-    program: Program,
-    folder: Path,
-    *,
-    sources: Sequence[Path] = (),
-    device: Device,
-    residuals: Program | None = None,
-) -> EmulatedNetwork:
-    """Write a program as data to a folder. It gives the same bits as what `install` compiles, without a compilation.
-
-    A program with custom layers is compiled, since their code is C++. sources: the callbacks. residuals: the program with what
-    rounding takes from its weights, for a network that rounds nothing, but for what functions of a compiled one store.
-    Raises as `install` does.
-    """
-    if any(layer.custom is not None for layer in program.layers):
-        _LOG.info("%s has custom layers, whose code is C++, so it is compiled", program.name)
-        files: dict[str, Contents] = dict(emit(program, RenderOptions(program.name)))
-        if residuals is not None:
-            files[_RESIDUALS] = encode_buffer(residuals)
-        network = install(graph, program, files, folder, sources=sources, device=device)
-        return network if residuals is None else network._replace(residuals=folder / _RESIDUALS)
-    data, weights = f"{program.name}.program", f"{program.name}_weights.bin"
-    described = np.frombuffer(program_data(program, unrounded=residuals is not None), np.uint8)
-    contents: dict[str, Contents] = {data: [described], weights: encode_buffer(program)}
-    if residuals is not None:
-        contents[_RESIDUALS] = encode_buffer(residuals)
-    replace_all(folder, contents)
-    executable = runner(runner_kernels())
-    _BUILT[executable.name] = executable
-    rest = None if residuals is None else folder / _RESIDUALS
-    return EmulatedNetwork(
-        graph, program, executable, folder / weights, device, folder, data=folder / data, residuals=rest
-    )

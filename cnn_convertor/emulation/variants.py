@@ -1,16 +1,12 @@
 """Runs one compiled network with palettes in any of its layers: only its weights change."""
 
-import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from cnn_convertor.devices.dv700.weights.encoding import encode_all
-from cnn_convertor.devices.dv700.weights.palettes import decoded
 from cnn_convertor.devices.program import Layer, Program
 from cnn_convertor.emulation.network import EmulatedNetwork
-from cnn_convertor.errors import ConvertorWarning
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.ops import DetectionInBoxes, DetectionOutput
 
@@ -39,25 +35,6 @@ class Variants(NamedTuple):
             path = folder / "weights.bin"
             path.write_bytes(contents)
             yield self.network._replace(weights=path)
-
-
-def variants_of(network: EmulatedNetwork, program: Program) -> Variants:
-    """The variants of a program. network: the same commands with FP16 weights."""
-    unpacked = decoded(program)
-    path = network.weights.with_name("palettes.bin")
-    with path.open("wb") as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvertorWarning)  # of small weights, which the network itself has given
-        for piece in encode_all(unpacked.weights, transposed=unpacked.transposed):
-            file.write(piece.tobytes())
-    layers: dict[str, frozenset[int]] = {}
-    for index, weights in enumerate(program.weights):
-        if weights.packed.palette:
-            layers[weights.layer] = layers.get(weights.layer, frozenset()) | {index}
-    plain = network.program.weights
-    saved = {
-        name: sum(plain[i].nbytes - program.weights[i].nbytes for i in indices) for name, indices in layers.items()
-    }
-    return Variants(network, path, layers, saved)
 
 
 def judged_layers(program: Program) -> tuple[int, ...]:

@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from cnn_convertor.devices.registry import array_of, packs
 from cnn_convertor.errors import ConvertorError, ModelError, Origin
-from cnn_convertor.export import dv700
 from cnn_convertor.export.parts import Role
 from cnn_convertor.export.quantizing import to_reals
 from cnn_convertor.files import json_files
@@ -89,7 +89,7 @@ class SurfaceEntry:
         if self.layout is not None:
             return unpack(memory, self.layout, self.shape)
         try:
-            array = dv700.part_of(self.record["stream"], memory, Role(self.role))
+            array = array_of(self.record["layout"], self.record["stream"], memory, self.role)
             if array.shape != self.shape:
                 raise ValueError(f"it has an array of {array.shape}, not {self.shape}")
         except (KeyError, TypeError, ValueError, AssertionError) as error:
@@ -170,7 +170,7 @@ def _entry(record: Mapping[str, Any], folder: Path) -> SurfaceEntry:
     """Raises KeyError, TypeError, ValueError or ConvertorError for an invalid record."""
     shape = tuple(map(int, record["shape"]))
     axes, element, size = str(record["axes"]), np.dtype(str(record["element"])), int(record["bytes"])
-    layout = None if record["layout"] == dv700.STREAM else parse(str(record["terms"]))
+    layout = None if packs(record["layout"]) else parse(str(record["terms"]))
     if min(shape, default=0) < 1 or len(axes) != len(shape):
         raise ValueError(f"a shape of {shape} for the axes {axes}")
     if layout is not None and (

@@ -16,11 +16,12 @@ from cnn_convertor import __version__
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.program import Program
-from cnn_convertor.emulation.network import install_data
+from cnn_convertor.devices.target import Accelerator, PackedStream
 from cnn_convertor.errors import ModelError, Origin, Problem, UnsupportedError, warn
-from cnn_convertor.export import dv700, targets
+from cnn_convertor.export import targets
 from cnn_convertor.export.loading import FORMAT, MANIFEST, json_of, read
 from cnn_convertor.export.parts import Role, gathered, parts_of
+from cnn_convertor.export.program_maps import maps_of
 from cnn_convertor.export.quantizing import StorageLoss
 from cnn_convertor.export.surface import Packed, Sparse, Surface
 from cnn_convertor.files import replacing
@@ -73,17 +74,22 @@ def export(
         maps |= _outputs(graph, request if kind is None else Request.of(config.in_fp16), maps, sources, progress)
     if kind is not None:
         return write(kind.surfaces(tuple(parts_of(optimize(graph), maps))), request.name, target, folder, progress)
-    return write_program(quantize(graph, request, progress).program, maps, folder, progress)
+    quantized = quantize(graph, request, progress)
+    return write_program(quantized.program, quantized.target, maps, folder, progress)
 
 
 def write_program(
-    program: Program, maps: Mapping[str, NDArray[np.float32]], folder: Path, progress: Progress = silent
+    program: Program,
+    target: Accelerator,
+    maps: Mapping[str, NDArray[np.float32]],
+    folder: Path,
+    progress: Progress = silent,
 ) -> Export:
-    """Write the DV700's memory: weight streams, and known maps."""
+    """Write an accelerator's memory: weight streams, and known maps."""
     writer = _Writer(program.name, targets.DV700, progress)
-    for stream, pieces in dv700.streams(program):
+    for stream, pieces in target.streams(program):
         writer.add_stream(stream, pieces)
-    for surface, offset in dv700.maps(program, maps):
+    for surface, offset in maps_of(program, maps):
         writer.add(surface, offset)
     return writer.write(folder)
 
@@ -114,7 +120,7 @@ def _outputs(
     """Output name -> (H, W, C), computed on the emulated device."""
     with temporary_folder() as folder:
         program = quantize(graph, request, progress).program
-        network = install_data(graph, program, folder, sources=sources, device=request.target.device)
+        network = request.target.install_data(graph, program, folder, sources=sources)
         progress("run", 0, 1)
         results = network.run({name: values[np.newaxis] for name, values in inputs.items()}).outputs
     return {name: values[0] for name, values in zip(network.graph.outputs, results, strict=True)}
@@ -196,27 +202,27 @@ class _Writer:
         self._entries.append(_Entry(described, {}))
         return self._entries[-1]
 
-    def add_stream(self, stream: dv700.PackedStream, pieces: Iterator[Bytes]) -> None:
+    def add_stream(self, stream: PackedStream, pieces: Iterator[Bytes]) -> None:
         """Add a stream: one file, with one entry per array in it."""
         start = self._ends["weights"]
-        assert start == stream.weights.offset
-        self._ends["weights"] += stream.weights.nbytes
+        assert start == stream.offset
+        self._ends["weights"] += stream.nbytes
         described: list[dict[str, Any]] = [
             {
                 "layer": stream.layer,
                 "type": stream.type,
-                "role": role.value,
+                "role": role,
                 "axes": "oiyx"[: len(shape)],
                 "shape": list(shape),
-                "layout": dv700.STREAM,
+                "layout": stream.layout,
                 "stream": stream.form,
                 "element": "float16",
                 "alignment": {"start": 16, "size": 16},
                 "memory": "weights",
                 "offset": start,
-                "bytes": stream.weights.nbytes,
+                "bytes": stream.nbytes,
             }
-            for role, shape in stream.shapes.items()
+            for role, shape in stream.arrays.items()
         ]
         entries = [_Entry(each, {}) for each in described]
         self._entries += entries

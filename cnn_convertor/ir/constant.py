@@ -19,6 +19,8 @@ ALL = slice(None)
 T = TypeVar("T")
 PIECE: Final = 1 << 24  # bytes of weights that are in memory where single rows lie apart in their file
 _BLOCK: Final = 1 << 20  # bytes that are read at a time
+_ROWS_BYTES: Final = 4 << 20  # of FP32 weights that are computed with at a time
+_LEAST_ROWS: Final = 8
 _GAP: Final = 1 << 14  # bytes that take as long to read as to skip
 _GOLDEN = (5**0.5 - 1) / 2  # the fractional parts of its multiples all differ
 _ABSENT = count()  # numbers the absent constants
@@ -88,6 +90,13 @@ class Constant:
             return np.broadcast_to(row.reshape(-1, *(1 for _ in shape[1:])), (len(row), *shape[1:]))
 
         return Constant(shape, read)
+
+    def ranges(self) -> Iterator[slice]:
+        """All rows, as many at a time as one reads at once."""
+        rows = self.shape[0]
+        step = max(_LEAST_ROWS, _ROWS_BYTES * rows // (4 * self.size))
+        for start in range(0, rows, step):
+            yield slice(start, min(start + step, rows))
 
     @property
     def size(self) -> int:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from cnn_convertor import __version__, codegen
+from cnn_convertor import __version__
+from cnn_convertor.codegen.description import description
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.facts import CalibrationEffect, KeptPrecision, map_of
 from cnn_convertor.devices.program import Layer, LayerType, Program, Tensor
@@ -39,7 +40,7 @@ def report_of(
         palette_command_bytes=facts.command_buffer,
         calibration=calibration,
         kept=budget,
-        notes=tuple(codegen.description(program)),
+        notes=tuple(description(program)),
     )
 
 

@@ -7,13 +7,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.encode.registers import MAX_HALF
-from cnn_convertor.devices.dv700.runs import Program, Weights
-from cnn_convertor.devices.dv700.weights.palettes import ranges
 from cnn_convertor.devices.facts import Magnitudes
+from cnn_convertor.devices.half import LARGEST_HALF
+from cnn_convertor.devices.program import PackedWeights, Program
 
 _BIAS, _FRACTION = 127, 23  # of FP32: the exponent's bias, and the digits of the fraction
-_OVERFLOW: Final = MAX_HALF + 16  # from there on, FP16 has infinity: half of its last step
+_OVERFLOW: Final = LARGEST_HALF + 16  # from there on, FP16 has infinity: half of its last step
 _UNDERFLOW: Final = 2.0**-25  # and below, FP16 has 0: half of its smallest number
 _LARGE, _SMALL = (int(np.float32(limit).view(np.uint32)) >> _FRACTION for limit in (_OVERFLOW, _UNDERFLOW))
 
@@ -24,10 +23,10 @@ class MagnitudeCounter:
     def __init__(self) -> None:
         self._counts: dict[int, _Counts] = {}  # by offsets in the weight buffer
 
-    def __call__(self, weights: Weights, piece: NDArray[np.float32]) -> None:
+    def __call__(self, weights: PackedWeights, piece: NDArray[np.float32]) -> None:
         self._counts.setdefault(weights.offset, _Counts()).add(piece)
 
-    def of(self, weights: Weights) -> Magnitudes:
+    def of(self, weights: PackedWeights) -> Magnitudes:
         return self._counts[weights.offset].magnitudes()
 
 
@@ -35,7 +34,7 @@ def counted(program: Program) -> MagnitudeCounter:
     """All weights of a program, which are read for this."""
     counter = MagnitudeCounter()
     for weights in program.weights:
-        for rows in ranges(weights.kernels):
+        for rows in weights.kernels.ranges():
             counter(weights, weights.kernels.load(rows))
     return counter
 

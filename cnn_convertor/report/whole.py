@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cnn_convertor.devices.program import Program
-from cnn_convertor.devices.target import Boundary
+from cnn_convertor.devices.target import Boundary, Quantized
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes.contract import Pass
 from cnn_convertor.passes.normalization import input_normalizations
-from cnn_convertor.pipeline import Analysis, Observers, Quantized, analyze_graph
+from cnn_convertor.pipeline import Analysis, Observers, analyze_graph
 from cnn_convertor.report import values
 from cnn_convertor.report.magnitudes import MagnitudeCounter
 from cnn_convertor.report.rows import ON_DEVICE, Runs, boundaries_of, rows, work_of

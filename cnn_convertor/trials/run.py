@@ -9,22 +9,21 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from cnn_convertor import codegen
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.checking import on_disk
 from cnn_convertor.devices.program import Program
+from cnn_convertor.devices.target import Load, Quantized
 from cnn_convertor.emulation.feature_maps import Maps, wrong_header
-from cnn_convertor.emulation.network import EmulatedNetwork, files_of, install, install_data, installed
+from cnn_convertor.emulation.network import EmulatedNetwork, files_of
 from cnn_convertor.errors import ConvertorError, Origin, Problem, warn
 from cnn_convertor.files import codes
 from cnn_convertor.files.replacing import Contents, replace_all
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.pipeline import Quantized, quantize, read_whole, render_options
+from cnn_convertor.pipeline import quantize, read_whole
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import Given, Preparation, samples_of
-from cnn_convertor.verification.unrounded import Load
 
 _NAMED: Final = 3  # files, in a warning
 _ROUNDING: Final = 2.0**-22  # of FP32, four times
@@ -43,11 +42,11 @@ def prepare(
 def _install(
     graph: Graph, program: Program, request: Request, folder: Path, sources: Sequence[Path]
 ) -> EmulatedNetwork:
-    return install(graph, program, _emitted(program, request), folder, sources=sources, device=request.target.device)
+    return request.target.install(graph, program, _emitted(program, request), folder, sources=sources)
 
 
 def _emitted(program: Program, request: Request) -> dict[str, Contents]:
-    return codegen.emit(program, replace(render_options(program, request), source=True))
+    return request.target.emit(program, replace(request.rendering, source=True))
 
 
 def _from_disk(graph: Graph, program: Program, request: Request, sources: Sequence[Path]) -> EmulatedNetwork:
@@ -57,7 +56,7 @@ def _from_disk(graph: Graph, program: Program, request: Request, sources: Sequen
         raise ConvertorError.of(
             "DV718", f"missing files: {', '.join(missing)}", Origin(str(request.folder)), codes.hint("DV718")
         )
-    return installed(graph, program, request.folder, sources=sources, device=request.target.device)
+    return request.target.installed(graph, program, request.folder, sources=sources)
 
 
 class Compiled(NamedTuple):
@@ -86,7 +85,7 @@ def compiled(
 
         def load(program: Program, residuals: Program | None = None) -> EmulatedNetwork:
             folder = Path(tempfile.mkdtemp(dir=root))
-            return install_data(graph, program, folder, sources=sources, device=network.device, residuals=residuals)
+            return request.target.install_data(graph, program, folder, sources=sources, residuals=residuals)
 
         yield Compiled(network, load, files_of(fresh))
 

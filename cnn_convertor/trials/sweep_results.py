@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, TypeVar
 
-from cnn_convertor.devices.dv700.estimate import LEFT_OUT
+from cnn_convertor.devices.facts import LEFT_OUT
 from cnn_convertor.devices.intervals import Interval, milliseconds
 from cnn_convertor.errors import Problem
 from cnn_convertor.report.page import page_of, scatter_svg

@@ -13,16 +13,15 @@ import numpy as np
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.checking import Difference, what_runs
-from cnn_convertor.devices.dv700.weights.palettes import decoded, has_palettes, with_weights_of, without_palettes
+from cnn_convertor.devices.half import nearest
 from cnn_convertor.devices.program import Program
-from cnn_convertor.devices.target import Accelerator
+from cnn_convertor.devices.target import Accelerator, Load, Quantized
 from cnn_convertor.emulation.feature_maps import Maps, Outputs
 from cnn_convertor.emulation.network import EmulatedNetwork
-from cnn_convertor.emulation.variants import variants_of
 from cnn_convertor.errors import ConvertorError, ConvertorWarning, Origin, Problem, warn
 from cnn_convertor.files import codes
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.pipeline import Quantized, plan, quantize, read_whole
+from cnn_convertor.pipeline import plan, quantize, read_whole
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import SAMPLES, Given, Samples, samples_of
 from cnn_convertor.trials.labels import read_classes
@@ -49,7 +48,6 @@ from cnn_convertor.verification.results import (
     Verification,
 )
 from cnn_convertor.verification.unpooling import unpoolings
-from cnn_convertor.verification.unrounded import Load, nearest, rounded_by_numpy, unrounded
 from cnn_convertor.workers.processes import HERE, Workers
 
 MIN_SQNR = {False: LEAST_FP16, True: 20.0}  # palette? -> dB that every output must reach
@@ -182,17 +180,17 @@ def stale_problem(file: StaleFile) -> Problem:
 def _judged(trial: _Trial, min_sqnr: float | None, progress: Progress) -> Verification:
     """The outputs of a network, and its maps, which are judged with FP16 weights."""
     request, samples, sides = trial.request, trial.samples, trial.sides
-    palette = has_palettes(trial.program)
+    palette = trial.target.is_narrow(trial.program)
     outputs = compare_outputs(sides)
     progress("run the program in memory", 0, 1)
     stored = _in_memory(trial)
     fp16, fp16_outputs = sides._replace(network=stored), outputs
     if palette:
         progress("run with FP16 weights", 0, 1)
-        fp16 = trial.run(trial.loaded(without_palettes(trial.program)))
+        fp16 = trial.run(trial.loaded(trial.target.widened(trial.program)))
         fp16_outputs = compare_outputs(fp16)
     progress("judge maps", 0, 1)
-    exact = unrounded(trial.loaded, trial.program)
+    exact = trial.target.unrounded(trial.loaded, trial.program)
     without_rounding = cache(lambda: exact.run(samples.inputs, layers=True))
     if palette:
         outputs = _right_at_jumps(sides, outputs, without_rounding)
@@ -265,7 +263,7 @@ def _in_memory(trial: _Trial) -> EmulatedNetwork:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvertorWarning)  # of small weights, which the network itself has given
-        return trial.loaded(rounded_by_numpy(decoded(trial.program)))
+        return trial.loaded(trial.target.rounded_by_numpy(trial.program))
 
 
 def _different_layers(trial: _Trial, stored: EmulatedNetwork) -> tuple[str, ...]:
@@ -280,7 +278,7 @@ def _different_layers(trial: _Trial, stored: EmulatedNetwork) -> tuple[str, ...]
 
 def _sensitivity(trial: _Trial, progress: Progress) -> tuple[Sensitivity, ...]:
     """What FP16 weights in each layer alone do for the outputs; nothing, after a warning, where no layer has a palette."""
-    if not has_palettes(trial.program):
+    if not trial.target.is_narrow(trial.program):
         problem = "there are no palettes whose effect could be shown: all weights are FP16"
         warn(Problem("DV721", problem, Origin(trial.request.name), "quantization = 1 or auto in the ini file"))
         return ()
@@ -288,7 +286,8 @@ def _sensitivity(trial: _Trial, progress: Progress) -> tuple[Sensitivity, ...]:
     def compared(network: EmulatedNetwork) -> tuple[Comparison, ...]:
         return compare_outputs(trial.run(network))
 
-    return sensitivities(variants_of(trial.loaded(without_palettes(trial.program)), trial.program), compared, progress)
+    widened = trial.loaded(trial.target.widened(trial.program))
+    return sensitivities(trial.target.variants(widened, trial.program), compared, progress)
 
 
 def _if_calibrated(trial: _Trial, seed: int, progress: Progress) -> IfCalibrated | None:
@@ -313,7 +312,7 @@ def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribut
     target, sides = trial.target, trial.sides
     if unfused:
         unfused_target = target.unfused
-        program = with_weights_of(trial.plan(unfused_target), trial.program)
+        program = target.with_weights_of(trial.plan(unfused_target), trial.program)
         if len(program.layers) > len(trial.program.layers):
             target, network = unfused_target, trial.loaded(program)
             device = network.run(first_samples(trial.samples.inputs), layers=True)
@@ -326,7 +325,7 @@ def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribut
         compared = tuple(replace(row, alone=ratios.get(row.comparison.name)) for row in compared)
         result = replace(result, unjudged=(*result.unjudged, *_layers_without_a_map(sides.network, result, compared)))
     if attribute:
-        fp16 = trial.loaded(without_palettes(sides.program)) if result.palette else sides.network
+        fp16 = trial.loaded(target.widened(sides.program)) if result.palette else sides.network
         mirrored = trial.loaded(trial.plan(target.mirrored))
         causing = {Cause.MAPS: (fp16, False), Cause.ARITHMETIC: (mirrored, True)}
         palettes = {each.layer: each.sqnr for each in result.sensitivity}

@@ -15,8 +15,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cnn_convertor.devices.half import LARGEST_HALF
 from cnn_convertor.devices.program import ElementType, Layer, Program
-from cnn_convertor.emulation.feature_maps import LARGEST_HALF, Maps, given_layers
+from cnn_convertor.emulation.feature_maps import Maps, given_layers
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir.graph import Graph

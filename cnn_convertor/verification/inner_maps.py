@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from cnn_convertor.devices.half import LARGEST_HALF
 from cnn_convertor.devices.program import PLAIN, Layer, LayerType, Program, Tensor
 from cnn_convertor.emulation.feature_maps import (
-    LARGEST_HALF,
     Maps,
     as_maps,
     from_memory,

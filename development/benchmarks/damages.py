@@ -22,8 +22,9 @@ from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.checking import check, on_disk, what_runs
 from cnn_convertor.conversion.convert import convert
+from cnn_convertor.devices.target import Quantized
 from cnn_convertor.errors import ConvertorError
-from cnn_convertor.pipeline import Quantized, quantize, read_whole
+from cnn_convertor.pipeline import quantize, read_whole
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
 EXAMPLES: Final = ("digits_keras", "digits_caffe", "digits_pytorch")

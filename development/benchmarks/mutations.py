@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.emulating import install_data
 from cnn_convertor.devices.dv700.runs import Program
-from cnn_convertor.emulation.network import EmulatedNetwork, install_data
+from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir import ops

@@ -257,8 +257,7 @@ def calibration(models: tuple[str, ...], samples: int, compared: int, draws: int
 
 def _calibrated(config: Config, folder: Path, samples: int, compared: int, seed: int) -> tuple[Gain, ...]:
     """What calibration with random images does to other ones."""
-    from cnn_convertor.emulation.network import install_data
-    from cnn_convertor.palettes.calibration import compare_outputs
+    from cnn_convertor.devices.dv700.fitting.calibration import compare_outputs
 
     graph = load(config)
     drawn = random_samples(shapes_of(graph), preparation_of(config), samples=samples + compared, seed=seed)
@@ -267,7 +266,7 @@ def _calibrated(config: Config, folder: Path, samples: int, compared: int, seed:
     palettes = replace(config, quantization=Quantization.PALETTE)
     requests = map(Request.of, (config.in_fp16, palettes, replace(palettes, calibrate=folder / "samples.npz")))
     networks = [
-        install_data(graph, quantize(graph, request).program, folder / f"{i}", device=request.target.device)
+        request.target.install_data(graph, quantize(graph, request).program, folder / f"{i}")
         for i, request in enumerate(requests)
     ]
     (improvements,) = compare_outputs(networks[0], networks[1:], others)

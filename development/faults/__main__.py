@@ -30,8 +30,9 @@ import numpy as np
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.checking import what_runs
+from cnn_convertor.devices.target import Quantized
 from cnn_convertor.emulation.feature_maps import Maps
-from cnn_convertor.pipeline import Quantized, quantize, read_whole
+from cnn_convertor.pipeline import quantize, read_whole
 from development.faults.networks import write
 from development.faults.rows import FAULTS, ROOMS, ROOT, Fault
 

@@ -38,9 +38,9 @@ ROOMS: Final[Mapping[str, tuple[str, ...]]] = {
     "legal graphs": ("cnn_convertor/devices/dv700/legalize/",),
     "packed weights, palettes": ("cnn_convertor/devices/dv700/weights/", "cnn_convertor/quantize/"),
     "registers and FP16": ("cnn_convertor/devices/dv700/encode/", "cnn_convertor/devices/half.py"),
-    "commands and memory": ("cnn_convertor/devices/dv700/", "cnn_convertor/memory/", "cnn_convertor/layouts/"),
     "functions of the CPU": ("cnn_convertor/codegen/kernels/", "cnn_convertor/devices/cpu_functions.py"),
-    "generated sources": ("cnn_convertor/codegen/", "templates/"),
+    "generated sources": ("cnn_convertor/codegen/", "cnn_convertor/devices/dv700/sources/", "templates/"),
+    "commands and memory": ("cnn_convertor/devices/dv700/", "cnn_convertor/memory/", "cnn_convertor/layouts/"),
     "emulated device": ("cnn_convertor/host/", "cnn_convertor/emulation/"),
 }
 
@@ -193,11 +193,13 @@ _ROWS: Final[Mapping[str, tuple[tuple[str, str, str, str], ...]]] = {
     ),
     "cnn_convertor/codegen/": (
         ("kernels/__init__.py", "moves", "f\"Tensor {name}(weights, {offset}, {', '.join(map(str, array.shape))}, {kind})\"", "f\"Tensor {name}(weights, {offset + 2}, {', '.join(map(str, array.shape))}, {kind})\""),
+        ("cpp.py", "functions", "text = str(np.float32(value))", "text = f\"{np.float32(value):.4}\""),
+        ("description.py", "turned", "layout = tensor.layout.name", "layout = tensor.layout.name[::-1]"),
+    ),
+    "cnn_convertor/devices/dv700/sources/": (
         ("layer_views.py", "windows", '("eltwise_buf.offs", 0 if operand is None else operand.offset, "")', '("eltwise_buf.offs", 0, "")'),
         ("layer_views.py", "windows", '("output_buf.offs", layer.output.offset, "")', '("output_buf.offs", layer.output.offset + 16 * (layer.name == "seven"), "")'),
-        ("cpp.py", "functions", "text = str(np.float32(value))", "text = f\"{np.float32(value):.4}\""),
         ("rendering.py", "bytes", "for entry in byte_input.table for bits in entry]", "for entry in byte_input.table for bits in entry[::-1]]"),
-        ("description.py", "turned", "layout = tensor.layout.name", "layout = tensor.layout.name[::-1]"),
     ),
     "templates/": (
         ("network.cpp.j2", "pairs", "output_layers_[{{ position }}]", "output_layers_[{{ outputs | length - 1 - position }}]"),

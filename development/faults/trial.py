@@ -20,9 +20,10 @@ import numpy as np
 
 from cnn_convertor.config import Config
 from cnn_convertor.conversion.convert import convert
+from cnn_convertor.devices.dv700.emulating import install_data
 from cnn_convertor.devices.program import Program
 from cnn_convertor.emulation import build
-from cnn_convertor.emulation.network import EmulatedNetwork, install_data
+from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification.both_sides import BothSides

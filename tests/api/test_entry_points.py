@@ -49,6 +49,7 @@ FORMS = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_a_network_has_many_forms(form: str, folder: Path) -> None:
@@ -64,6 +65,7 @@ def test_a_network_has_many_forms(form: str, folder: Path) -> None:
     assert all(np.isfinite(value).all() for value in weights)
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("form", FORMS)

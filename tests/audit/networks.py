@@ -9,16 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cnn_convertor import codegen
 from cnn_convertor.audit import Audit, audit
+from cnn_convertor.codegen.options import RenderOptions
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.rules import check
+from cnn_convertor.devices.dv700.sources.rendering import render
 from cnn_convertor.devices.dv700.weights.encoding import encode_buffer
-from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions, choose
-from cnn_convertor.devices.settings import Fusion, Quantization
+from cnn_convertor.devices.dv700.weights.palettes import choose
+from cnn_convertor.devices.settings import Fusion, Quantization, QuantizationOptions
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -88,7 +89,7 @@ def generate(
         program = lower(graph, steps, name=name, transposed=transposed)
         program = choose(program, EVERYWHERE) if palette else program
         weights = b"".join(piece.tobytes() for piece in encode_buffer(program))
-        texts = codegen.render(program, codegen.RenderOptions("m.h5"))
+        texts = render(program, RenderOptions("m.h5"))
         return Written(texts[f"{name}_gen.cpp"], weights, texts.get(f"{name}_cpu.h", ""), texts[f"{name}_gen.h"])
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cnn_convertor import codegen
 from cnn_convertor.audit import audit
+from cnn_convertor.codegen.options import RenderOptions
 from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.sources.rendering import render
 from cnn_convertor.files.replacing import replace_all
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -38,7 +39,7 @@ NETWORK = Graph(
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     settings: Config = config(Path("graph.keras"))
-    replace_all(tmp_path, codegen.render(build(NETWORK, settings), codegen.RenderOptions("a graph")))
+    replace_all(tmp_path, render(build(NETWORK, settings), RenderOptions("a graph")))
     return tmp_path
 
 
@@ -72,7 +73,7 @@ def test_a_wrong_map_is_found(folder: Path, old: str, new: str) -> None:
 def test_only_functions_of_elements_write_over_their_input(tmp_path: Path) -> None:
     swish = Node("swish", ops.Unary(ops.Swish()), ("conv",))
     graph = Graph((*NETWORK.nodes[:2], swish, Node("behind", CONV, ("swish",))), ("behind",))
-    replace_all(tmp_path, codegen.render(build(graph, config(Path("graph.keras"))), codegen.RenderOptions("a graph")))
+    replace_all(tmp_path, render(build(graph, config(Path("graph.keras"))), RenderOptions("a graph")))
     header = tmp_path / "net_cpu.h"
     text = header.read_text(encoding="utf-8")
     x, y = re.findall(r"const Tensor [xy]\(io, (\d+), 4, 5, 8, kHalf\)", text)

@@ -297,9 +297,7 @@ def test_a_kit_measures_functions_and_changes(
     program = quantize(read_whole(request := Request.of(CONFIG)), request).program
     assert written["measured"]["functions"] == {"Softmax": 7e3 / 10, "Swish": 8.5}
     assert written["measured"]["cache_bytes_per_second"] == pytest.approx(2 * program.io_bytes / 50e-6)
-    assert (
-        function_times(replace(program, cpu_threads=2), [7] * len(program.layers)) == {}
-    )  # times are those of one thread
+    assert function_times(replace(program, cpu_threads=2), [], []) == {}  # times are those of one thread
     profile = read_profile("board.json", tmp_path)
     assert profile.functions["Softmax"] == 700 and not profile.cache_rate.is_assumed
     for other, code in {timed / "results.json": "DV150", INI.with_name("digits.prototxt"): "DV100"}.items():

@@ -12,9 +12,6 @@ from typing import Any
 import pytest
 
 from board.building import build
-from cnn_convertor.board.probe import write_probe
-from cnn_convertor.board.probe_commands import ASPECTS, Feature
-from cnn_convertor.board.suite import commands
 from cnn_convertor.devices.dv700.cpu_costs import cycles
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.estimate import model_error
@@ -22,6 +19,9 @@ from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.fusion.tiling import unified_buffer_need
 from cnn_convertor.devices.dv700.fusion.ub_fit import geometry
 from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.probe.probe_commands import ASPECTS, Feature
+from cnn_convertor.devices.dv700.probe.probe_files import write_probe
+from cnn_convertor.devices.dv700.probe.suite import commands
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.figures import Figure
@@ -83,6 +83,7 @@ def test_every_form_passes_on_the_emulated_device(probe: Path) -> None:
     assert board["device"]["mac_num"] is None
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("fault", FAULTS)
 def test_exactly_the_faulty_form_fails(probe: Path, fault: str) -> None:
     lines, board = run(probe, FAULT=fault)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cnn_convertor.board.probe_commands import ProbeCommand
-from cnn_convertor.board.suite import commands
 from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.probe.probe_commands import ProbeCommand
+from cnn_convertor.devices.dv700.probe.suite import commands
 from cnn_convertor.devices.dv700.runs import Run
 from cnn_convertor.ir.ops import NO_PADDING, ONE, Padding, Pair, PRelu
 from conftest import Golden

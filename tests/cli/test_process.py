@@ -213,7 +213,7 @@ print(*sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     found = set(done.stdout.split())
-    ours = {f"cnn_convertor.{name}" for name in ("palettes", "emulation.network", "report.page")}
+    ours = {f"cnn_convertor.{name}" for name in ("devices.dv700.fitting", "emulation.network", "report.page")}
     assert "cnn_convertor.pipeline" in found
     assert found.isdisjoint({*ours, "numpy.ma", "numpy.random", "rich", "statistics", "google.protobuf"})
 

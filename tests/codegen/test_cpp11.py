@@ -13,10 +13,11 @@ import pytest
 
 from board.test_kit_bytes import DEFINITION
 from cnn_convertor.board.kit import Inputs, write_kit
-from cnn_convertor.board.probe import write_probe
-from cnn_convertor.codegen import kernels, render_selftest
+from cnn_convertor.codegen import kernels
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.device_file import read_profile
+from cnn_convertor.devices.dv700.probe.probe_files import write_probe
+from cnn_convertor.devices.dv700.sources.rendering import render_selftest
 from cnn_convertor.emulation.build import INCLUDE
 from cnn_convertor.files.replacing import replace_all
 from cnn_convertor.ir import ops
@@ -114,6 +115,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return write(request.param, tmp_path_factory.mktemp("sources"))
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "folder", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in SOURCES], indirect=True

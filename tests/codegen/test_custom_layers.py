@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cnn_convertor.codegen import RenderOptions, render
+from cnn_convertor.codegen.options import RenderOptions
 from cnn_convertor.devices.dv700.runs import Program
+from cnn_convertor.devices.dv700.sources.rendering import render
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Shape

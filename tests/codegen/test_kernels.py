@@ -11,7 +11,7 @@ import pytest
 
 from cnn_convertor.codegen import kernels
 from cnn_convertor.codegen.kernels import all_kernels, bundle
-from cnn_convertor.codegen.rendering import render_text
+from cnn_convertor.codegen.text_templates import render_text
 from cnn_convertor.emulation.build import INCLUDE
 
 FOLDER = Path(kernels.__file__).parent
@@ -92,6 +92,7 @@ def test_nothing_is_copied_without_need() -> None:
 FUSED = re.compile(r"^[0-9a-f]+ <(.*)>:|\t(?:fn?madd|fn?msub|fmla|fmls)\t", re.MULTILINE)
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @pytest.mark.parametrize("compiler", ["aarch64-linux-gnu-g++", "clang++ --target=aarch64-linux-gnu"])
 def test_no_compiler_fuses_products_with_sums(compiler: str, tmp_path: Path) -> None:

@@ -14,13 +14,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cnn_convertor import codegen
-from cnn_convertor.codegen import RenderOptions, emit, render, rendering
+from cnn_convertor.codegen import text_templates
+from cnn_convertor.codegen.description import description
+from cnn_convertor.codegen.options import RenderOptions
+from cnn_convertor.devices.dv700.emulating import install
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.runs import Program
+from cnn_convertor.devices.dv700.sources.rendering import emit, render
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.emulation import build as emulation_build
-from cnn_convertor.emulation.network import install
 from cnn_convertor.errors import Origin, UnsupportedError
 from cnn_convertor.files.replacing import replace_all
 from cnn_convertor.ir import ops
@@ -47,7 +49,7 @@ EVERYTHING = RenderOptions("net.h5", doxygen=True, dot=True, python_module="pyne
 
 @pytest.mark.parametrize("graph", [small, every_kind_of_layer], ids=["small", "every"])
 def test_texts_are_as_they_were(graph: object, golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rendering, "__version__", "1.2.3")
+    monkeypatch.setattr(text_templates, "__version__", "1.2.3")
     name = "small" if graph is small else "every"
     program = build(small() if graph is small else every_kind_of_layer(), name=name, palette=graph is small)
     texts = render(program, EVERYTHING)
@@ -267,7 +269,7 @@ def test_documents_are_well_formed() -> None:
 def test_the_description_says_what_an_application_must_know() -> None:
     program = build(every_kind_of_layer())
     image, mask = (tensor.offset for _, tensor in program.inputs)
-    assert codegen.description(program) == [
+    assert description(program) == [
         f"net: {program.weight_bytes} bytes of weights, {program.io_bytes} bytes of I/O memory.",
         f'Input "image": 8x8x3 (height x width x channels) in the order H, W, C, FP16 at offset {image}.',
         f'Input "mask": 8x8x8 (height x width x channels) in the order H, W, C, FP16 at offset {mask}.',
@@ -285,7 +287,7 @@ def test_the_description_of_a_reshaped_output_is_that_of_the_map() -> None:
         Node("fc", dense, ("x",)),
         Node("map", ops.Reshape(Shape(2, 3, 2), ops.Order.HWC), ("fc",)),
     )
-    *_, output = codegen.description(build(Graph(nodes, ("map",))))
+    *_, output = description(build(Graph(nodes, ("map",))))
     assert output == 'Output 0 "map": 2x3x2 (height x width x channels) in the order H, W, C.'
 
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from cnn_convertor.codegen.data import runner_kernels
 from cnn_convertor.codegen.kernels import bundle, call_text
 from cnn_convertor.devices.cpu_functions import FUNCTIONS, constants_of
+from cnn_convertor.devices.dv700.sources.runner_data import runner_kernels
 from cnn_convertor.emulation.build import INCLUDE
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Shape, ShapeError
@@ -260,6 +260,7 @@ SANITIZERS = [
 ]
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @pytest.mark.parametrize("flags", SANITIZERS[1:])
 def test_every_function_has_its_values_with_any_number_of_threads(flags: tuple[str, ...], tmp_path: Path) -> None:

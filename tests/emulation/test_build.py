@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cnn_convertor.devices.dv700.emulating import Twin
 from cnn_convertor.emulation import build as building
 from cnn_convertor.emulation import network as emulated_network
 from cnn_convertor.errors import ConvertorError, ConvertorWarning, UsageError
@@ -43,7 +44,7 @@ def test_a_process_looks_for_a_program_once(tmp_path: Path, monkeypatch: pytest.
     with monkeypatch.context() as patch:
         patch.setattr(emulated_network, "_BUILT", {})
         assert away.built() == made
-        patch.setattr(emulated_network, "build", None)
+        patch.setattr(Twin, "build", None)
         assert away.built() == made
     made.executable.unlink()
     assert away.built() == made and made.executable.exists()
@@ -197,4 +198,4 @@ def test_the_emulated_device_has_the_unified_buffer_that_was_converted_for(tmp_p
     expected = large.run(inputs).outputs[0]
     assert np.isfinite(expected).all()
     with pytest.raises(ConvertorError, match="DV704"):
-        large._replace(device=with_limits(ub_size=1 << 17)).run(inputs)
+        large._replace(device=Twin(with_limits(ub_size=1 << 17))).run(inputs)

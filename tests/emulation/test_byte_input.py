@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from cnn_convertor.audit import audit
-from cnn_convertor.codegen import render_selftest
 from cnn_convertor.config.request import Request, preparation_of
 from cnn_convertor.devices.dv700.byte_input import POLICIES, with_swapped_bytes
 from cnn_convertor.devices.dv700.profiles import DV700
+from cnn_convertor.devices.dv700.sources import selftest
+from cnn_convertor.devices.dv700.sources.rendering import render_selftest
 from cnn_convertor.devices.dv700.weights.palettes import with_choices
-from cnn_convertor.emulation import selftest
 from cnn_convertor.emulation.build import INCLUDE, device_library
 from cnn_convertor.emulation.feature_maps import input_bytes
 from cnn_convertor.errors import UnsupportedError, UsageError

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from cnn_convertor.audit import audit
-from cnn_convertor.codegen import render_selftest
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.device_file import read_profile
+from cnn_convertor.devices.dv700.emulating import Twin
 from cnn_convertor.devices.dv700.profiles import device_of
+from cnn_convertor.devices.dv700.sources import selftest
+from cnn_convertor.devices.dv700.sources.rendering import render_selftest
 from cnn_convertor.devices.program import ElementType
-from cnn_convertor.emulation import selftest
 from cnn_convertor.emulation.build import INCLUDE, device_library
 from cnn_convertor.files.replacing import replace_all
 from cnn_convertor.ir import ops
@@ -55,7 +56,7 @@ def test_classes_are_bytes_and_ties_go_to_the_lowest(
 ) -> None:
     graph = segmentation(classes)
     made = network(graph, tmp_path, device=ZIA_C3, transpose_weight=transposed)
-    made = made._replace(device=made.device._replace(blocks=frozenset(blocks)))
+    made = made._replace(device=Twin(device_of(ZIA_C3)._replace(blocks=frozenset(blocks))))
     inputs = samples({"image": integers(5, 7, 3, seed=1)}, {"image": np.zeros((5, 7, 3))})
     found, scores = made.run(inputs).outputs
     assert made.program.layers[made.program.outputs[0]].output.type is ElementType.BYTE

@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cnn_convertor.codegen.data import program_data
 from cnn_convertor.codegen.kernels import MAXIMIZER, all_kernels
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
-from cnn_convertor.devices.dv700.profiles import DV700
+from cnn_convertor.devices.dv700.emulating import Twin, install_data
+from cnn_convertor.devices.dv700.profiles import DV700, device_of
 from cnn_convertor.devices.dv700.runs import Program
+from cnn_convertor.devices.dv700.sources.runner_data import program_data
 from cnn_convertor.emulation import build as building
-from cnn_convertor.emulation.network import EmulatedNetwork, install_data
+from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
@@ -68,7 +69,7 @@ def built(graph: Graph, **fields: Any) -> Program:
 
 def assert_same_bits(compiled: EmulatedNetwork, folder: Path, request: Request, *, exact: bool = False) -> None:
     """All layers, outputs and traffic of a compiled network and of its program as data."""
-    data = install_data(compiled.graph, compiled.program, folder, device=compiled.device)
+    data = install_data(compiled.graph, compiled.program, folder, device=DV700)._replace(device=compiled.device)
     assert data.data is not None and data.executable != compiled.executable
     inputs = random_samples(shapes_of(compiled.graph), request.preparation, samples=2, seed=1).inputs
     expected, results = (each.run(inputs, layers=True, exact=exact) for each in (compiled, data))
@@ -81,6 +82,7 @@ def assert_same_bits(compiled: EmulatedNetwork, folder: Path, request: Request, 
     assert [values.tobytes() for values in together.outputs] == [values.tobytes() for values in expected.outputs]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", [pytest.param(name, marks=slow) if name in SLOW else name for name in GRAPHS])
 def test_a_program_as_data_gives_the_bits_of_its_sources(name: str, tmp_path: Path) -> None:
     graph, fields = GRAPHS[name]
@@ -95,7 +97,7 @@ def test_maps_in_fp32_have_the_same_bits(tmp_path: Path) -> None:
 
 def test_the_maximizer_works_only_where_there_is_one(tmp_path: Path) -> None:
     compiled = network(segmentation(9), tmp_path / "compiled", compiled=True, device=ZIA_C3)
-    without = compiled._replace(device=compiled.device._replace(blocks=frozenset({"conv"})))
+    without = compiled._replace(device=Twin(device_of(ZIA_C3)._replace(blocks=frozenset({"conv"}))))
     assert_same_bits(without, tmp_path / "data", requested())
 
 
@@ -106,6 +108,7 @@ def test_the_examples_give_the_same_bits(ini: str, tmp_path: Path) -> None:
     assert_same_bits(prepare(read_whole(chosen), chosen, tmp_path / "compiled"), tmp_path / "data", chosen)
 
 
+@pytest.mark.rotating
 @slow
 @pytest.mark.parametrize(
     "name",

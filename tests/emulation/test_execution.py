@@ -14,6 +14,7 @@ import pytest
 
 from cnn_convertor.audit import audit
 from cnn_convertor.devices.dv700.device_file import read_profile
+from cnn_convertor.devices.dv700.emulating import Twin
 from cnn_convertor.devices.dv700.estimate import changes
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
 from cnn_convertor.devices.dv700.profiles import DV700
@@ -279,7 +280,7 @@ def test_the_emulated_device_refuses_what_old_revisions_refuse(name: str, tmp_pa
     inputs = samples({"in": random(*graph.shape("in"))})
     assert np.isfinite(installed.run(inputs).outputs[0]).all()
     with pytest.raises(ConvertorError, match="DV704"):
-        installed._replace(device=with_limits(**{lacks: False})).run(inputs)
+        installed._replace(device=Twin(with_limits(**{lacks: False}))).run(inputs)
 
 
 @needs_compiler
@@ -299,7 +300,7 @@ def test_the_emulated_device_pools_in_several_tiles_with_a_late_driver_and_late_
     np.testing.assert_array_equal(together.run(inputs).outputs[0], apart.run(inputs).outputs[0])
     message = r"DV704[\s\S]*needs a user driver from 7\.2\.20201106 on and hardware from 2019-07-29 on"
     with pytest.raises(ConvertorError, match=message):
-        together._replace(device=DV700).run(inputs)
+        together._replace(device=Twin(DV700)).run(inputs)
 
 
 CALLBACK_OF_BLOCKS = """

@@ -11,9 +11,11 @@ import pytest
 
 from cnn_convertor.codegen.description import map_view, output_constants
 from cnn_convertor.config.request import Request
+from cnn_convertor.devices.dv700.emulating import installed
+from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.program import Tensor
 from cnn_convertor.emulation.feature_maps import Maps
-from cnn_convertor.emulation.network import EmulatedNetwork, installed
+from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.trials.run import require_preparation
 from emulation.small_networks import needs_compiler, random, small_graph
@@ -47,7 +49,7 @@ def changed(whole: EmulatedNetwork, folder: Path, old: str, new: str) -> Emulate
             assert text.count(old.encode()) == 1, old
             text = text.replace(old.encode(), new.encode())
         (folder / path.name).write_bytes(text)
-    return installed(whole.graph, whole.program, folder, device=whole.device)
+    return installed(whole.graph, whole.program, folder, device=DV700)
 
 
 IMAGE, MORE = '    {"image", 1600, 120, 5, 4, 3, 2, "hwc8"},\n', '    {"more", 0, 800, 5, 4, 20, 2, "hwc8"},\n'
@@ -106,6 +108,6 @@ def other_layout(name: str, tensor: Tensor) -> dict[str, str]:
 def test_a_fault_of_the_convertor_is_found(
     function: str, faulty: object, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"cnn_convertor.codegen.rendering.{function}", faulty)
+    monkeypatch.setattr(f"cnn_convertor.devices.dv700.sources.rendering.{function}", faulty)
     with pytest.raises(ConvertorError, match=f"DV709: the header.*{message}"):
         run(network(small_graph(), tmp_path, compiled=True, fusion="none", **PREPARATION))

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cnn_convertor.codegen import rendering
 from cnn_convertor.config import Config
 from cnn_convertor.conversion.convert import convert
 from cnn_convertor.devices.dv700.profiles import DV700
+from cnn_convertor.devices.dv700.sources import rendering
+from cnn_convertor.devices.dv700.sources.selftest import SelfTest, record
 from cnn_convertor.emulation.build import INCLUDE, SOURCES, device_library
-from cnn_convertor.emulation.selftest import SelfTest, record
 from cnn_convertor.errors import UsageError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node

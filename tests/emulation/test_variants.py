@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cnn_convertor.codegen import RenderOptions, emit
+from cnn_convertor.codegen.options import RenderOptions
+from cnn_convertor.devices.dv700.emulating import install
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.runs import Program
+from cnn_convertor.devices.dv700.sources.rendering import emit
+from cnn_convertor.devices.dv700.variant_files import variants_of
 from cnn_convertor.devices.dv700.weights.palettes import without_palettes
 from cnn_convertor.devices.settings import Override, Quantization
 from cnn_convertor.emulation.feature_maps import Maps
-from cnn_convertor.emulation.network import EmulatedNetwork, install
-from cnn_convertor.emulation.variants import judged_layers, variants_of
+from cnn_convertor.emulation.network import EmulatedNetwork
+from cnn_convertor.emulation.variants import judged_layers
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

@@ -111,6 +111,7 @@ ZOO = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", ZOO)
 def test_the_zoo(name: str, tmp_path: Path) -> None:
     chosen = replace(Config.read(zoo.build(name, tmp_path, size=ZOO[name])), quantization=False)

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.skipif(shutil.which(COMPILER) is None, reason=f"there i
 NETWORKS = dict(network_rows())
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_readers_and_planners(name: str) -> None:
@@ -27,6 +28,7 @@ def test_readers_and_planners(name: str) -> None:
     pytest.fail(f"the time grows too fast: {growth}")
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_commands(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

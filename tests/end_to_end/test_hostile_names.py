@@ -16,8 +16,10 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from cnn_convertor import cli, codegen
+from cnn_convertor import cli
+from cnn_convertor.codegen.options import RenderOptions
 from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.sources.rendering import render
 from cnn_convertor.emulation.build import INCLUDE
 from cnn_convertor.pipeline import build, load
 from examples import caffemodel
@@ -214,7 +216,7 @@ def test_names_of_other_frameworks_change_no_code(write: Callable[[Sequence[str]
         graph = load(config)
         found = {origin.layer for node in graph.nodes for origin in node.origins}
         assert found & set(names) == found - {"data"} and len(found) > 10
-        texts = codegen.render(build(graph, config), codegen.RenderOptions("m"))
+        texts = render(build(graph, config), RenderOptions("m"))
         text = texts["network_gen.h"] + texts["network_gen.cpp"]
         return re.sub(r'//.*|"(?:[^"\\\n]|\\.)*"|\bkOutput_\w+', "", text)
 

@@ -48,6 +48,7 @@ def _is_run_here(type: str, settings: dict[str, Any]) -> bool:
     return type not in RUN_ELSEWHERE and 0.0 not in (variance if isinstance(variance, list) else [variance])
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("shape", [networks.MAP, networks.ROWS, (7,)], ids=str)
 def test_every_layer_in_every_setting(keras: Any, shape: tuple[int, ...], tmp_path: Path) -> None:
     keras.backend.clear_session()

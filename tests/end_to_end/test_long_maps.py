@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.emulating import install_data
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.emulation.network import install_data
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.pipeline import build, load
 from cnn_convertor.trials.verify import verify
@@ -31,6 +31,7 @@ AT_LEAST_DB = 40.0
 LEAST = 100  # random networks
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("transposed", [True, False])
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_large_architectures(name: str, transposed: bool, tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ def ini_of(folder: Path, definition: Path, data: Path | None, quantization: int,
     return ini
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @pytest.mark.parametrize(("quantization", "transpose"), WAYS)
 @pytest.mark.parametrize("example", EXAMPLES)
@@ -72,6 +73,7 @@ def networks(shared: Path) -> list[tuple[Path, Path | None]]:
     return found + [(model, None) for kind in kinds for model in sorted(shared.glob(f"models/*/{kind}"))]
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @pytest.mark.parametrize(("quantization", "transpose"), WAYS)
 def test_real_networks_convert_or_are_refused_with_reasons(

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import cnn_convertor.audit
-from cnn_convertor import Config, codegen, load
+from cnn_convertor import Config, load
 from cnn_convertor.audit import Audit, audit
 from cnn_convertor.audit.command_checks import AuditedDevice
 from cnn_convertor.audit.source_network import SourceNetwork
@@ -22,13 +22,15 @@ from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.accelerator import Dv700
 from cnn_convertor.devices.dv700.device_file import NAMES, read_profile
 from cnn_convertor.devices.dv700.profile import Profile
+from cnn_convertor.devices.dv700.sources.rendering import render
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import Problem
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.pipeline import build, render_options
+from cnn_convertor.pipeline import build
 from examples import zoo
 
+pytestmark = pytest.mark.rotating
 # Convolutions, fully connected layers, and four figures a channel for each batch norm; no slopes.
 PARAMETERS = {
     "caffe_lenet": 431_080,
@@ -229,7 +231,7 @@ def board(base: str, folder: Path, **figures: str) -> Profile:
 def audited(config: Config, graph: Graph, folder: Path, on: Profile | None = None) -> Audit:
     """What the audit says of the source, without its weights. on: the board; None for the one that it is written for."""
     program = build(graph, config)
-    for file, text in codegen.render(program, render_options(program, Request.of(config))).items():
+    for file, text in render(program, Request.of(config).rendering).items():
         (folder / file).write_text(text, encoding="utf-8")
     limits = Dv700.of(on or config.hardware, config.settings).device.limits.of_board
     return audit(folder / f"{config.name}_gen.cpp", None, AuditedDevice(**limits))  # type: ignore[arg-type]  # each is of its field's type

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.config import Config
+from cnn_convertor.devices.dv700.accelerator import Dv700
 from cnn_convertor.errors import ConvertorWarning, Origin, UnsupportedError, UsageError
 from cnn_convertor.export.parts import parts_of
 from cnn_convertor.export.targets import target_of
@@ -136,6 +137,6 @@ def test_all_weights_too_large_for_the_dv700_are_reported(tmp_path: Path) -> Non
         rows.append((name, ops.Conv2d(Constant.of([[[[value]]]]), None, Window(Pair(1, 1))), ("x",)))  # type: ignore[arg-type]
     graph = Graph(network(*rows).nodes, ("a", "b", "c"))
     with pytest.raises(UnsupportedError, match="DV501") as error:
-        write_program(build(graph, Config.read(DIGITS[0])), {}, tmp_path / "out")
+        write_program(build(graph, Config.read(DIGITS[0])), Dv700(), {}, tmp_path / "out")
     assert [p.where.layer for p in error.value.problems if p.where] == ["a", "c"]
     assert not (tmp_path / "out").exists()

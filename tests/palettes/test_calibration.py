@@ -10,12 +10,17 @@ import pytest
 from numpy.typing import NDArray
 
 from cnn_convertor import cli
-from cnn_convertor.codegen import RenderOptions, emit
+from cnn_convertor.codegen.options import RenderOptions
 from cnn_convertor.devices.dv700.accelerator import Dv700
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, read_profile
+from cnn_convertor.devices.dv700.emulating import install
+from cnn_convertor.devices.dv700.fitting import calibration, layer_inputs
+from cnn_convertor.devices.dv700.fitting.calibration import Calibrated, calibrate, fitting_and_judging
+from cnn_convertor.devices.dv700.fitting.layer_inputs import Moments, measure
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.runs import Program, Weights
+from cnn_convertor.devices.dv700.sources.rendering import emit
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
 from cnn_convertor.devices.dv700.weights.palettes import without_palettes
 from cnn_convertor.devices.facts import Gain, Reason
@@ -23,15 +28,12 @@ from cnn_convertor.devices.figures import Figure
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.devices.settings import Fusion, Quantization
 from cnn_convertor.emulation.feature_maps import Maps
-from cnn_convertor.emulation.network import EmulatedNetwork, install
+from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.errors import ConvertorWarning, Origin, UsageError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
-from cnn_convertor.palettes import calibration, layer_inputs
-from cnn_convertor.palettes.calibration import Calibrated, calibrate, fitting_and_judging
-from cnn_convertor.palettes.layer_inputs import Moments, measure
 from cnn_convertor.pipeline import build, plan
 from cnn_convertor.samples import Samples
 from verification.trials import config, network

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cnn_convertor.devices.dv700.emulating import install_data
+from cnn_convertor.devices.dv700.fitting import compensation
+from cnn_convertor.devices.dv700.fitting.compensation import Walked
+from cnn_convertor.devices.dv700.fitting.layer_compensation import InputPair, compensate
+from cnn_convertor.devices.dv700.fitting.layer_fit import FittedLayer
+from cnn_convertor.devices.dv700.fitting.layer_inputs import Kept
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.weights.palettes import count
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.emulation.feature_maps import Maps, as_maps
-from cnn_convertor.emulation.network import install_data
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
-from cnn_convertor.palettes import compensation
-from cnn_convertor.palettes.compensation import Walked
-from cnn_convertor.palettes.layer_compensation import InputPair, compensate
-from cnn_convertor.palettes.layer_fit import FittedLayer
-from cnn_convertor.palettes.layer_inputs import Kept
 from cnn_convertor.pipeline import plan
 from cnn_convertor.quantize import fit
 from cnn_convertor.samples import Samples

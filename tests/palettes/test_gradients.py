@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cnn_convertor.devices.dv700.emulating import install_data
+from cnn_convertor.devices.dv700.fitting import gradients
+from cnn_convertor.devices.dv700.fitting.layer_inputs import read_maps
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.emulation.feature_maps import Maps
-from cnn_convertor.emulation.network import EmulatedNetwork, install_data
+from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
-from cnn_convertor.palettes import gradients
-from cnn_convertor.palettes.layer_inputs import read_maps
 from cnn_convertor.pipeline import plan
 from verification.trials import config, target_for
 

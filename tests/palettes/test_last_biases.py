@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cnn_convertor.devices.dv700.emulating import install_data
+from cnn_convertor.devices.dv700.fitting import last_biases, layer_inputs
+from cnn_convertor.devices.dv700.fitting.last_biases import mean_errors
 from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.emulation.network import install_data
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import ONE, Padding, Pair, Shape, Window
-from cnn_convertor.palettes import last_biases, layer_inputs
-from cnn_convertor.palettes.last_biases import mean_errors
 from cnn_convertor.pipeline import build
 from cnn_convertor.samples import Samples
 from cnn_convertor.workers.processes import HERE, Processes, Workers

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from cnn_convertor.devices.dv700.fitting import grouped, layer_fit
+from cnn_convertor.devices.dv700.fitting.layer_fit import FittedLayer, LayerTask, fit_layer, limit_share
+from cnn_convertor.devices.dv700.fitting.layer_inputs import KeptFiles
 from cnn_convertor.devices.dv700.weights.palettes import count
 from cnn_convertor.devices.half import to_half
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.palettes import grouped, layer_fit
-from cnn_convertor.palettes.layer_fit import FittedLayer, LayerTask, fit_layer, limit_share
-from cnn_convertor.palettes.layer_inputs import KeptFiles
 from cnn_convertor.quantize import Palette, fit
 from cnn_convertor.quantize.rounding import Rounded, descend, factors, nearest, nearest_plane
 

@@ -11,23 +11,25 @@ import pytest
 from numpy.typing import NDArray
 
 from cnn_convertor import cli
-from cnn_convertor.codegen import RenderOptions, emit
+from cnn_convertor.codegen.options import RenderOptions
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
+from cnn_convertor.devices.dv700.emulating import install
+from cnn_convertor.devices.dv700.fitting.output_budget import _accepted
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.runs import Program
+from cnn_convertor.devices.dv700.sources.rendering import emit
+from cnn_convertor.devices.dv700.variant_files import variants_of
 from cnn_convertor.devices.dv700.weights.palettes import describe, without_palettes
 from cnn_convertor.devices.facts import KeptPrecision, Reason
 from cnn_convertor.devices.settings import Override, Quantization
 from cnn_convertor.emulation.feature_maps import Maps
-from cnn_convertor.emulation.network import EmulatedNetwork, install
-from cnn_convertor.emulation.variants import variants_of
+from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.errors import Origin, UnsupportedError, UsageError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Pair, Shape, Window
-from cnn_convertor.palettes.output_budget import _accepted
 from cnn_convertor.pipeline import quantize
 from cnn_convertor.quantize.palette_layers import Effect, Layers
 from cnn_convertor.samples import Preparation, random_samples, shapes_of

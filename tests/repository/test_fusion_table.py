@@ -28,6 +28,7 @@ def test_the_page_has_every_network_in_every_way() -> None:
     )
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in benchmark.NETWORKS]

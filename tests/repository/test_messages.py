@@ -39,9 +39,9 @@ ROOMS = {
     "2": {"frontends", "ir"},
     "3": {"frontends"},
     "4": {"devices"},
-    "5": {"devices", "palettes", "quantize"},
+    "5": {"devices", "quantize"},
     "6": {"audit"},
-    "7": {"emulation", "samples", "palettes", "verification", "trials", "board", "workers"},
+    "7": {"emulation", "samples", "devices", "verification", "trials", "board", "workers"},
     "8": {"layouts", "export", "cli"},
 }
 # Codes with one meaning that several rooms meet.

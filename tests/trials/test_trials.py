@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cnn_convertor import codegen
+from cnn_convertor.codegen.options import RenderOptions
 from cnn_convertor.config.request import Request
+from cnn_convertor.devices.dv700.sources.rendering import render
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -59,7 +60,7 @@ def test_an_output_has_one_name_everywhere(tmp_path: Path, monkeypatch: pytest.M
     assert result.passed and [output.name for output in result.outputs] == NAMES
 
     program = build(graph, chosen)
-    header = codegen.render(program, codegen.RenderOptions("a graph"))["net_gen.h"]
+    header = render(program, RenderOptions("a graph"))["net_gen.h"]
     told = "\n".join(value for _, value in summary(report_of(program, Request.of(chosen))))
     for text in (header, told):
         assert [f'"{name}"' for name in NAMES if f'"{name}"' in text] == [f'"{name}"' for name in NAMES]

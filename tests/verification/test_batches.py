@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from cnn_convertor.config import Config
-from cnn_convertor.emulation import network
+from cnn_convertor.devices.dv700 import emulating
 from cnn_convertor.samples import in_batches
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification import frameworks, keras_runner, onnx_runner, reference
@@ -102,7 +102,7 @@ def test_a_process_prepares_once_for_all_batches(
         monkeypatch.setattr(place, name, call)
 
     counted(frameworks, "opened")
-    counted(network, "build")
+    counted(emulating, "build")
     verify(NETWORKS["Caffe"](tmp_path), samples=SAMPLES, on=elsewhere)
     assert calls == ["build", "opened"]
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.runs import Program
+from cnn_convertor.devices.dv700.unrounded import unrounded
 from cnn_convertor.devices.program import ElementType, StoredArray
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -22,7 +23,6 @@ from cnn_convertor.pipeline import quantize
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification import bounds, keras_models
 from cnn_convertor.verification.results import Verification
-from cnn_convertor.verification.unrounded import unrounded
 from frontends.loading import load_keras as load
 from frontends.onnx.networks import Network, helper
 from reference import ir_reference

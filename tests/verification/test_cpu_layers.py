@@ -17,6 +17,8 @@ from cnn_convertor.audit import audit
 from cnn_convertor.devices.cpu_functions import FUNCTIONS
 from cnn_convertor.devices.dv700.commands import COPY
 from cnn_convertor.devices.dv700.device_file import read_profile
+from cnn_convertor.devices.dv700.emulating import Twin
+from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.program import ElementType
 from cnn_convertor.emulation.build import INCLUDE
 from cnn_convertor.ir import ops
@@ -148,7 +150,7 @@ def test_threads_of_a_generated_network_give_the_same_bits(tmp_path: Path, threa
     assert "<thread>" not in (tmp_path / "alone" / f"{NAME}_cpu.h").read_text()
     assert "<thread>" in (tmp_path / "shared" / f"{NAME}_cpu.h").read_text()
     assert audit(tmp_path / "shared" / f"{NAME}_gen.cpp", None).findings == ()
-    without_block = shared._replace(device=shared.device._replace(blocks=frozenset({"conv"})))
+    without_block = shared._replace(device=Twin(device_of(device)._replace(blocks=frozenset({"conv"}))))
     for one, other, third in zip(*(each.run(inputs).outputs for each in (alone, shared, without_block)), strict=True):
         np.testing.assert_array_equal(one, other)
         np.testing.assert_array_equal(one, third)
@@ -296,6 +298,7 @@ DETECTING = [
 ]
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @pytest.mark.parametrize("transposed", [False, True])
 def test_the_sources_pass_the_audit_and_every_warning(tmp_path: Path, transposed: bool) -> None:

@@ -23,12 +23,13 @@ from cnn_convertor.conversion.manifest import listed_digests
 from cnn_convertor.devices.cpu_functions import CpuKernelCall, kernel_call
 from cnn_convertor.devices.dv700.encode import registers
 from cnn_convertor.devices.dv700.weights import encoding, streams
+from cnn_convertor.devices.target import Quantized
 from cnn_convertor.emulation import feature_maps
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.files.integrity import digest_of
 from cnn_convertor.ir import ops
 from cnn_convertor.passes import canonicalize
-from cnn_convertor.pipeline import Quantized, quantize, read_whole
+from cnn_convertor.pipeline import quantize, read_whole
 from cnn_convertor.trials.verify import verify
 from development.faults.networks import NETWORKS
 from development.faults.rows import FAULTS, ROOT

@@ -11,13 +11,13 @@ import pytest
 
 from cnn_convertor.audit import audit
 from cnn_convertor.devices.dv700.device_file import read_profile
+from cnn_convertor.devices.dv700.emulating import install_data
 from cnn_convertor.devices.dv700.fusion.forms import forms_of_layer
 from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.runs import Program, operand_of
 from cnn_convertor.devices.dv700.weights.palettes import with_weights_of
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.devices.settings import Quantization
-from cnn_convertor.emulation.network import install_data
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

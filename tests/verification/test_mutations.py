@@ -154,6 +154,7 @@ IN_CHAINS = [  # conv, depthwise, prelu with pool
 ]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("layer", "field", "value", "fusion"),
     [*((*row, "proven") for row in REGISTERS), *((*row, "full") for row in IN_CHAINS)],

@@ -85,6 +85,7 @@ def random_network(seed: int) -> Network:
     return Network(build.nodes, {"x": np.zeros((1, 3, SIZE, SIZE), np.float32)}, build.constants, opset=20)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("quantization", [0, 1])
 @pytest.mark.parametrize("seed", range(10))
 def test_no_right_network_fails(seed: int, quantization: int, tmp_path: Path) -> None:

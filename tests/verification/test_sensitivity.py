@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from cnn_convertor.cli import main
-from cnn_convertor.codegen import RenderOptions, emit
+from cnn_convertor.codegen.options import RenderOptions
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import preparation_of
+from cnn_convertor.devices.dv700.emulating import install
 from cnn_convertor.devices.dv700.profiles import DV700
+from cnn_convertor.devices.dv700.sources.rendering import emit
+from cnn_convertor.devices.dv700.variant_files import variants_of
 from cnn_convertor.devices.dv700.weights.palettes import without_palettes
 from cnn_convertor.devices.settings import Override, Quantization
-from cnn_convertor.emulation.network import install
-from cnn_convertor.emulation.variants import variants_of
 from cnn_convertor.errors import ConvertorWarning, Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

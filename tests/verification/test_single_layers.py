@@ -128,6 +128,7 @@ def keras_model(channels: int) -> Any:
     return keras.Model(x, outputs)
 
 
+@pytest.mark.rotating
 @pytest.mark.usefixtures("keras_reads_once")
 @pytest.mark.parametrize("channels", CHANNELS)
 def test_keras_layers(channels: int, tmp_path: Path) -> None:
@@ -315,6 +316,7 @@ FILLS = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
 @pytest.mark.parametrize(
     ("fill", "channels"), [(fill, channels) for fill, counts in FILLS.items() for channels in counts],

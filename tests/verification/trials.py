@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cnn_convertor.codegen import RenderOptions, render
+from cnn_convertor.codegen.options import RenderOptions
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.accelerator import Dv700
+from cnn_convertor.devices.dv700.sources.rendering import render
 from cnn_convertor.emulation.feature_maps import Maps
-from cnn_convertor.emulation.network import EmulatedNetwork, install_data
+from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.files.replacing import Contents, replace_all
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.pipeline import quantize
@@ -55,7 +56,7 @@ def network(
         return prepare(graph, request, folder, sources=sources)
     program = quantize(graph, request).program
     replace_all(folder, render(program, RenderOptions("graph.keras")))
-    return install_data(graph, program, folder, sources=sources, device=request.target.device)
+    return request.target.install_data(graph, program, folder, sources=sources)
 
 
 def change_files(patch: pytest.MonkeyPatch, change: Callable[[Path], None]) -> None:
@@ -67,7 +68,7 @@ def change_files(patch: pytest.MonkeyPatch, change: Callable[[Path], None]) -> N
             change(folder)
         return written
 
-    patch.setattr("cnn_convertor.emulation.network.replace_all", write)
+    patch.setattr("cnn_convertor.devices.dv700.emulating.replace_all", write)
 
 
 def samples(*values: Mapping[str, NDArray[Any]]) -> dict[str, Maps]:

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from cnn_convertor import cli
+from cnn_convertor.devices.dv700.fitting import layer_inputs
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.frontends.onnx import importer
-from cnn_convertor.palettes import layer_inputs
 from cnn_convertor.workers import cluster
 from cnn_convertor.workers.cluster import Cluster
 from cnn_convertor.workers.outcomes import Item, Outcome

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from cnn_convertor.codegen.cpp import bool_literal, literal
 from cnn_convertor.devices.cpu_functions import Argument, CpuKernelCall, kernel_call
-from cnn_convertor.devices.dv700.runs import Layer, Program
-from cnn_convertor.devices.program import ElementType, StoredArray, Tensor
+from cnn_convertor.devices.program import ElementType, Layer, Program, StoredArray, Tensor
 from cnn_convertor.ir.ops import AveragePool2d, InPieces, Op
 
 _FOLDER = Path(__file__).parent

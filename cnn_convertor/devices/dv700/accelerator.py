@@ -1,12 +1,19 @@
-"""The DV700 behind the port."""
+"""The DV700 behind the port. What runs networks is imported where it is used: most conversions do without."""
 
 from __future__ import annotations
 
-from collections.abc import Container
-from typing import NamedTuple
+from collections.abc import Container, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.codegen.options import RenderOptions
+from cnn_convertor.devices.dv700.byte_input import with_byte_input
 from cnn_convertor.devices.dv700.describing import device_facts, program_facts
 from cnn_convertor.devices.dv700.device import Device
+from cnn_convertor.devices.dv700.frame_input import FrameInput, frame_input
 from cnn_convertor.devices.dv700.fusion.boundaries import boundaries
 from cnn_convertor.devices.dv700.fusion.least_traffic import map_traffic
 from cnn_convertor.devices.dv700.fusion.partition import Partition, partition
@@ -18,12 +25,36 @@ from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.profiles import DV700, device_of
 from cnn_convertor.devices.dv700.rules import broken_rules
 from cnn_convertor.devices.dv700.runs import Program
+from cnn_convertor.devices.dv700.sources import rendering
+from cnn_convertor.devices.dv700.storing import Storing, quantize
+from cnn_convertor.devices.dv700.weights import palettes
+from cnn_convertor.devices.dv700.weights.encoding import encode_buffer
 from cnn_convertor.devices.facts import DeviceFacts, ProgramFacts
 from cnn_convertor.devices.settings import DeviceSettings, Fusion, Quantization
-from cnn_convertor.devices.target import Boundary, Hardware, Legalized, MapTraffic, PlannedMemory
+from cnn_convertor.devices.target import (
+    Boundary,
+    Hardware,
+    Legalized,
+    Load,
+    MapTraffic,
+    Observer,
+    PackedStream,
+    Plan,
+    PlannedMemory,
+    Quantized,
+    Storage,
+)
 from cnn_convertor.errors import Origin, Problem
+from cnn_convertor.files.replacing import Contents
 from cnn_convertor.ir.graph import Graph
+from cnn_convertor.layouts.packing import Bytes
 from cnn_convertor.passes.contract import Pass
+from cnn_convertor.progress import Progress
+
+if TYPE_CHECKING:
+    from cnn_convertor.emulation.network import EmulatedNetwork
+    from cnn_convertor.emulation.variants import Variants
+    from cnn_convertor.workers.processes import Workers
 
 
 class Dv700(NamedTuple):
@@ -96,3 +127,100 @@ class Dv700(NamedTuple):
 
     def map_traffic(self, legalized: Legalized) -> MapTraffic:
         return map_traffic(*legalized, fusion=self.fusion, device=self.device)
+
+    def quantize(
+        self, graph: Graph, planned: Program, storage: Storage, *, plan: Plan, progress: Progress, on: Workers
+    ) -> Quantized:
+        storing = Storing(graph, storage, self.device, plan, progress, on)
+        return quantize(storing, planned, self, lambda palettes: self._replace(palettes=palettes))
+
+    def with_byte_input(self, program: Program, values: NDArray[np.float32]) -> Program:
+        return with_byte_input(program, values)
+
+    def pack(self, program: Program, observe: Observer | None = None) -> Iterator[NDArray[np.uint8]]:
+        return encode_buffer(program, observe=observe)
+
+    def streams(self, program: Program) -> Iterator[tuple[PackedStream, Iterator[Bytes]]]:
+        from cnn_convertor.devices.dv700.weights.packed_arrays import streams_of
+
+        return streams_of(program)
+
+    def is_narrow(self, program: Program) -> bool:
+        return palettes.has_palettes(program)
+
+    def widened(self, program: Program) -> Program:
+        return palettes.without_palettes(program)
+
+    def with_weights_of(self, program: Program, other: Program) -> Program:
+        return palettes.with_weights_of(program, other)
+
+    def rounded_by_numpy(self, program: Program) -> Program:
+        from cnn_convertor.devices.dv700.unrounded import rounded_by_numpy
+
+        return rounded_by_numpy(palettes.decoded(program))
+
+    def unrounded(self, load: Load, program: Program) -> EmulatedNetwork:
+        from cnn_convertor.devices.dv700.unrounded import unrounded
+
+        return unrounded(load, program)
+
+    def variants(self, network: EmulatedNetwork, program: Program) -> Variants:
+        from cnn_convertor.devices.dv700.variant_files import variants_of
+
+        return variants_of(network, program)
+
+    def emit(self, program: Program, options: RenderOptions, observe: Observer | None = None) -> dict[str, Contents]:
+        return rendering.emit(program, options, self._frame(program, options), observe)
+
+    def names_of(self, program: Program, options: RenderOptions) -> set[str]:
+        return rendering.names_of(program, options, self._frame(program, options))
+
+    def _frame(self, program: Program, options: RenderOptions) -> FrameInput | None:
+        return None if options.every_byte is None else frame_input(program, self.device, options.every_byte)
+
+    def selftest(
+        self, graph: Graph, program: Program, *, model: str, low: float, high: float
+    ) -> Mapping[str, Contents]:
+        from cnn_convertor.devices.dv700.sources.selftest import record
+
+        test = record(graph, program, low=low, high=high, device=self.device)
+        return rendering.render_selftest(program, model=model, levels=test.levels, outputs=test.outputs)
+
+    @property
+    def kit_files(self) -> Mapping[str, str]:
+        from cnn_convertor.devices.dv700.probe.probe_files import SOURCES
+
+        return {name: (SOURCES / name).read_text(encoding="utf-8") for name in ("board.h", "runner.cpp")}
+
+    def install(
+        self,
+        graph: Graph,
+        program: Program,
+        files: Mapping[str, Contents],
+        folder: Path,
+        *,
+        sources: Sequence[Path] = (),
+    ) -> EmulatedNetwork:
+        from cnn_convertor.devices.dv700 import emulating
+
+        return emulating.install(graph, program, files, folder, sources=sources, device=self.device)
+
+    def installed(
+        self, graph: Graph, program: Program, folder: Path, *, sources: Sequence[Path] = ()
+    ) -> EmulatedNetwork:
+        from cnn_convertor.devices.dv700 import emulating
+
+        return emulating.installed(graph, program, folder, sources=sources, device=self.device)
+
+    def install_data(
+        self,
+        graph: Graph,
+        program: Program,
+        folder: Path,
+        *,
+        sources: Sequence[Path] = (),
+        residuals: Program | None = None,
+    ) -> EmulatedNetwork:
+        from cnn_convertor.devices.dv700 import emulating
+
+        return emulating.install_data(graph, program, folder, sources=sources, device=self.device, residuals=residuals)

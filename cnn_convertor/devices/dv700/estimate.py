@@ -11,7 +11,7 @@ from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.profile import USUAL_MULTIPLIERS, Measurement, Profile
 from cnn_convertor.devices.dv700.runs import Layer, Program, Run, operand_of
 from cnn_convertor.devices.dv700.weights.streams import BLOCK
-from cnn_convertor.devices.facts import Between, CpuCost
+from cnn_convertor.devices.facts import LEFT_OUT, Between, CpuCost
 from cnn_convertor.devices.figures import Figure
 from cnn_convertor.devices.intervals import Interval, larger
 from cnn_convertor.devices.program import LayerType
@@ -38,7 +38,6 @@ ASSUMPTIONS = (
     ),
     *OF_CPU,
 )
-LEFT_OUT = "leaves out cache misses, custom layers and the SDK's runtime"
 
 
 class Estimate(NamedTuple):

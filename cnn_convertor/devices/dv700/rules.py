@@ -8,11 +8,12 @@ from typing import Any, Literal, TypeAlias, overload
 
 from cnn_convertor.devices.dv700.commands import Command, buffer_owner, buffer_users, is_view, layer_type
 from cnn_convertor.devices.dv700.device import Breach, Device, NodeSubject, Rule, RunsOn, Subject
-from cnn_convertor.devices.dv700.encode.registers import MAX_HALF, half_bits
+from cnn_convertor.devices.dv700.encode.registers import half_bits
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.placement import element_type
 from cnn_convertor.devices.dv700.runs import Convolution, Pooling
+from cnn_convertor.devices.half import LARGEST_HALF
 from cnn_convertor.devices.program import ElementType, LayerType
 from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from cnn_convertor.ir.graph import Graph, Node
@@ -303,7 +304,7 @@ def constants(subject: Subject) -> Iterator[Breach]:
         if isinstance(function, Relu):
             numbers.append((next(reversed(node.origins), None), "slope", function.slope))
     for where, what, value in numbers:
-        if not abs(value) <= MAX_HALF or (value != 0 and half_bits(abs(value)) == 0):
+        if not abs(value) <= LARGEST_HALF or (value != 0 and half_bits(abs(value)) == 0):
             yield Breach(where, f"the {what} {value:g} is not near any FP16 number")
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cnn_convertor.board.function_calls import cases
 from cnn_convertor.codegen.kernels import all_kernels
 from cnn_convertor.devices.dv700.cpu_costs import CpuWork, cycles, estimate_on_cpu, works_of
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.estimate import changes, cpu_estimates
+from cnn_convertor.devices.dv700.probe.function_calls import cases
 from cnn_convertor.devices.dv700.profile import PROCESSORS
 from cnn_convertor.devices.dv700.runs import Layer
 from cnn_convertor.devices.figures import Figure

@@ -9,21 +9,15 @@ import pytest
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.accelerator import Dv700
 from cnn_convertor.devices.dv700.device_file import read_profile
-from cnn_convertor.devices.dv700.estimate import (
-    LEFT_OUT,
-    Estimate,
-    estimates,
-    model_error,
-    palette_command_bytes,
-    provenance,
-)
+from cnn_convertor.devices.dv700.estimate import Estimate, estimates, model_error, palette_command_bytes, provenance
 from cnn_convertor.devices.dv700.profile import Measurement
 from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.dv700.runs import Program
-from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions, choose
+from cnn_convertor.devices.dv700.weights.palettes import choose
+from cnn_convertor.devices.facts import LEFT_OUT
 from cnn_convertor.devices.figures import Figure
 from cnn_convertor.devices.intervals import Interval, total
-from cnn_convertor.devices.settings import Fusion, Quantization
+from cnn_convertor.devices.settings import Fusion, Quantization, QuantizationOptions
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node

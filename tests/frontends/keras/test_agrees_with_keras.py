@@ -102,6 +102,7 @@ def test_every_layer_join_and_operation(keras: Keras, monkeypatch: pytest.Monkey
     assert [found for found in unused if found not in FOR_TENSORFLOW] == []
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("build", whole_networks.NETWORKS, ids=lambda f: f.__name__)
 def test_networks(keras: Keras, build: Callable[[Keras], Any], tmp_path: Path) -> None:
     keras.backend.clear_session()
@@ -197,6 +198,7 @@ def test_half_precision_variables(keras: Keras, tmp_path: Path) -> None:
             compare(computed, load(tmp_path / name, tmp_path / name), tolerance=0.02)
 
 
+@pytest.mark.rotating
 # Whole networks whose layers are of many kinds; development/benchmarks/zoo.py runs the others.
 @pytest.mark.parametrize("name", ["MobileNetV2", "MobileNetV3Small", "EfficientNetB0", "ConvNeXtTiny"])
 def test_applications(keras: Keras, name: str, tmp_path: Path) -> None:

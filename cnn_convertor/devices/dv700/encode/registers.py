@@ -13,7 +13,6 @@ TRANSPOSED = 0x8000  # input_circular_offset: maps lie in HWC order
 OUTPUT_CONCATENATES, OUTPUT_ADDS = 0, 1  # output_mode
 NO_WEIGHTS, FP16_WEIGHTS, PALETTE_WEIGHTS = 0, 1, 3  # weight_fmt
 ACTFUNC: Mapping[type[Function], int] = {Tanh: 1, Relu: 2, Sigmoid: 3, PRelu: 4, Elu: 5, Relu6: 6}
-MAX_HALF = 65504.0  # the largest FP16 number
 
 
 class RunRegisters(NamedTuple):

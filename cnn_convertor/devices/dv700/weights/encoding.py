@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.runs import Program, Weights
-from cnn_convertor.devices.dv700.weights.palettes import FINITE, count, ranges
+from cnn_convertor.devices.dv700.weights.palettes import FINITE, count
 from cnn_convertor.devices.dv700.weights.streams import CodeReader, half_codes, pack, palette_codes
 from cnn_convertor.devices.half import Loss, loss, to_half
 from cnn_convertor.devices.program import SMALLEST_BUFFER, ElementType, StoredArray
@@ -101,7 +101,7 @@ def _encode(
 
     read: CodeReader = checked
     if weights.packed.dilated:  # these are read once for each tap, and checked before
-        for rows in ranges(own):
+        for rows in own.ranges():
             checked(rows)
         read = half_codes((rounded or own).load)
     palette = _palette(weights) if weights.packed.palette else None

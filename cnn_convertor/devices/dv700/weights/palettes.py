@@ -14,32 +14,18 @@ from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.runs import Convolution, Layer, Program, Run, Weights
 from cnn_convertor.devices.dv700.weights.palette_report import Choice
-from cnn_convertor.devices.dv700.weights.streams import BLOCK
 from cnn_convertor.devices.facts import Reason, StoredWeights
 from cnn_convertor.devices.half import to_half
-from cnn_convertor.devices.settings import Override, Quantization
+from cnn_convertor.devices.settings import Override, Quantization, QuantizationOptions
 from cnn_convertor.errors import Origin, Problem, UnsupportedError, UsageError, assert_never, near_names
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import ONE
 from cnn_convertor.quantize import Counted, Counts, fit_all, histogram, measure, processes_to_fit
 from cnn_convertor.workers.pool import in_order, share
 
-_ROWS_BYTES = 4 << 20  # of FP32 weights that are counted at a time
 FINITE = (np.arange(1 << 16) & 0x7FFF) < 0x7C00  # FP16 bit pattern -> whether it is a finite number
 
 Progress: TypeAlias = Callable[[int, int], None]  # weights whose palette is fitted, of how many
-
-
-class QuantizationOptions(NamedTuple):
-    """How to store the weights.
-
-    threshold: dB of SQNR that AUTO requires of the weights of a layer; None where the outputs decide afterwards, so that every
-    layer has a palette that gets smaller.
-    """
-
-    quantization: Quantization
-    threshold: float | None
-    overrides: tuple[Override, ...] = ()
 
 
 class _Target(NamedTuple):
@@ -344,7 +330,7 @@ def fit_weights(
 def count(kernels: Constant) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """How often each FP16 bit pattern occurs in the kernels, and the mean of the FP32 weights that become it."""
     counts, lost = np.zeros(1 << 16, np.int64), np.zeros(1 << 16)
-    for rows in ranges(kernels):
+    for rows in kernels.ranges():
         weights = kernels.load(rows)
         half = to_half(weights)
         counts += histogram(half)
@@ -355,7 +341,7 @@ def count(kernels: Constant) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 def count_importance(kernels: Constant, importance: NDArray[np.float64]) -> Counted:
     """What the weights of each FP16 bit pattern count: the sum of their importance, (M or 1, C, ky, kx)."""
     counts, lost = np.zeros(1 << 16), np.zeros(1 << 16)
-    for rows in ranges(kernels):
+    for rows in kernels.ranges():
         weights = kernels.load(rows)
         half = to_half(weights)
         each = np.broadcast_to(importance[rows] if len(importance) > 1 else importance, half.shape)
@@ -380,11 +366,3 @@ def _means(counts: Counts, lost: NDArray[np.float64]) -> NDArray[np.float64]:
     np.divide(lost, counts, out=means, where=counts > 0)
     means[FINITE] += np.flatnonzero(FINITE).astype(np.uint16).view(np.float16)
     return means
-
-
-def ranges(kernels: Constant) -> Iterator[slice]:
-    """The rows of the kernels, as many at a time as one reads at once."""
-    rows = kernels.shape[0]
-    step = max(BLOCK, _ROWS_BYTES * rows // (4 * kernels.size))
-    for start in range(0, rows, step):
-        yield slice(start, min(start + step, rows))

@@ -16,8 +16,8 @@ from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.runs import Program, Weights
 from cnn_convertor.devices.dv700.weights.encoding import encode_all, encode_buffer
-from cnn_convertor.devices.dv700.weights.palettes import QuantizationOptions, choose
-from cnn_convertor.devices.settings import Quantization
+from cnn_convertor.devices.dv700.weights.palettes import choose
+from cnn_convertor.devices.settings import Quantization, QuantizationOptions
 from cnn_convertor.errors import ConvertorWarning, Origin, UnsupportedError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant

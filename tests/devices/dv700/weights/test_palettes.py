@@ -14,16 +14,9 @@ from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.devices.dv700.weights.encoding import encode_all
-from cnn_convertor.devices.dv700.weights.palettes import (
-    QuantizationOptions,
-    choose,
-    count,
-    count_importance,
-    describe,
-    fit_weights,
-)
+from cnn_convertor.devices.dv700.weights.palettes import choose, count, count_importance, describe, fit_weights
 from cnn_convertor.devices.facts import Reason, StoredWeights
-from cnn_convertor.devices.settings import Override, Quantization
+from cnn_convertor.devices.settings import Override, Quantization, QuantizationOptions
 from cnn_convertor.errors import Origin, UnsupportedError, UsageError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -229,7 +222,7 @@ def test_counts_do_not_depend_on_the_rows_that_are_read_at_a_time(monkeypatch: p
     patterns = narrow.astype(np.float16).view(np.uint16)
     expected = np.bincount(patterns.reshape(-1), minlength=1 << 16)
     for size in (1, 10_000, 1 << 30):
-        monkeypatch.setattr("cnn_convertor.devices.dv700.weights.palettes._ROWS_BYTES", size)
+        monkeypatch.setattr("cnn_convertor.ir.constant._ROWS_BYTES", size)
         counts, means = count(Constant.of(kernels))
         np.testing.assert_array_equal(counts, expected)
         assert means[patterns[5, 5, 1, 1]] == pytest.approx(narrow[patterns == patterns[5, 5, 1, 1]].mean(), rel=1e-7)

@@ -1,27 +1,24 @@
 """Renders a program, in which every value is final, as the texts that firmware is built from."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterator, Sequence
 
-import jinja2
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor import __version__, escaping
 from cnn_convertor.codegen.cpp import class_name, literal
 from cnn_convertor.codegen.custom_structs import custom_types
 from cnn_convertor.codegen.description import byte_outputs, description, map_view, output_constants, shape_text
 from cnn_convertor.codegen.kernels import bundle, kernel_view
-from cnn_convertor.codegen.layer_views import drawing, layer_views
+from cnn_convertor.codegen.options import RenderOptions
+from cnn_convertor.codegen.text_templates import made_by, render_template
 from cnn_convertor.devices.dv700.byte_input import OWN_TABLE
 from cnn_convertor.devices.dv700.encode.registers import legend
 from cnn_convertor.devices.dv700.frame_input import LARGEST_FRAME, FrameInput, PixelConversion
 from cnn_convertor.devices.dv700.runs import Program
+from cnn_convertor.devices.dv700.sources.layer_views import drawing, layer_views
 from cnn_convertor.devices.dv700.weights.encoding import Observer, encode_buffer
 from cnn_convertor.devices.program import ByteInput
 from cnn_convertor.files.replacing import Contents
-from cnn_convertor.files.templates import environment
 
 _FRAME_WORK = {
     PixelConversion.TO_BYTES: "writes bytes, which the network's first command converts",
@@ -31,40 +28,24 @@ _FRAME_WORK = {
 _MOST_EXPECTED_IN_SOURCE = 1024  # values; more go to a file of their own
 
 
-@dataclass(frozen=True, slots=True)
-class RenderOptions:
-    """Which texts to render. model: the file name to name in them; python_module: empty for none.
+def render(program: Program, options: RenderOptions, frame: FrameInput | None = None) -> dict[str, str]:
+    """File name -> contents, for all texts of the options. The same program gives the same texts.
 
-    mean, scale, channel_order: what images become, for the application. frame: how the device draws a camera's frame.
+    frame: how the device draws a camera's frame.
     """
-
-    model: str
-    source: bool = True
-    doxygen: bool = False
-    dot: bool = False
-    python_module: str = ""
-    graphviz_path: str = ""
-    mean: tuple[float, ...] = (0.0,)
-    scale: float | tuple[float, ...] = 1.0
-    channel_order: str = "RGB"
-    frame: FrameInput | None = None
+    common, texts = _common(program, options.model), _texts(program.generated(), options, frame)
+    return {name: render_template(template, {**common, **values}) for name, template, values in texts}
 
 
-def render(program: Program, options: RenderOptions) -> dict[str, str]:
-    """File name -> contents, for all texts of the options. The same program gives the same texts."""
-    common, texts = _common(program, options.model), _texts(program.generated(), options)
-    return {name: _render(template, {**common, **values}) for name, template, values in texts}
-
-
-def names_of(program: Program, options: RenderOptions) -> set[str]:
+def names_of(program: Program, options: RenderOptions, frame: FrameInput | None = None) -> set[str]:
     """The files that `emit` gives."""
-    return {f"{program.name}_weights.bin", *(name for name, *_ in _texts(program, options))}
+    return {f"{program.name}_weights.bin", *(name for name, *_ in _texts(program, options, frame))}
 
 
 def _common(program: Program, model: str) -> dict[str, object]:
     """The values of every template."""
     return {
-        "made_by": _made_by(model),
+        "made_by": made_by(model),
         "name": program.name,
         "class_name": class_name(program),
         "header_name": f"{program.name}_gen.h",
@@ -72,10 +53,12 @@ def _common(program: Program, model: str) -> dict[str, object]:
     }
 
 
-def _texts(program: Program, options: RenderOptions) -> Iterator[tuple[str, str, dict[str, object]]]:
+def _texts(
+    program: Program, options: RenderOptions, frame: FrameInput | None
+) -> Iterator[tuple[str, str, dict[str, object]]]:
     """The name of each file, its template, and the values that it has beside the common ones."""
     if options.source:
-        yield from _sources(program, options)
+        yield from _sources(program, options, frame)
     if options.dot:
         yield f"{program.name}.dot", "network.dot.j2", drawing(program)
     if options.doxygen:
@@ -96,7 +79,9 @@ def _texts(program: Program, options: RenderOptions) -> Iterator[tuple[str, str,
         yield f"{options.python_module}.cpp", "python_module.cpp.j2", module
 
 
-def _sources(program: Program, options: RenderOptions) -> Iterator[tuple[str, str, dict[str, object]]]:
+def _sources(
+    program: Program, options: RenderOptions, frame: FrameInput | None
+) -> Iterator[tuple[str, str, dict[str, object]]]:
     """The C++ sources that every network has, or may have: as `_texts`."""
     calls = [kernel_view(program, layer) for layer in program.layers if layer.cpu is not None]
     functions = dict.fromkeys(function for call in calls for function in call.functions)
@@ -107,7 +92,7 @@ def _sources(program: Program, options: RenderOptions) -> Iterator[tuple[str, st
         "customs": custom_types(program),
         "byte_input": _byte_input(program),
         "channel_order": options.channel_order,
-        "frame": _frame(program, options.frame),
+        "frame": _frame(program, frame),
     }
     header = {
         "description": description(program),
@@ -129,18 +114,20 @@ def _sources(program: Program, options: RenderOptions) -> Iterator[tuple[str, st
     yield f"{program.name}_gen.cpp", "network.cpp.j2", shared | source
     if functions:
         yield f"{program.name}_cpu.h", "network_cpu.h.j2", shared
-    if options.frame is not None:
+    if frame is not None:
         yield f"{program.name}_frame.h", "network_frame.h.j2", shared
 
 
-def emit(program: Program, options: RenderOptions, observe: Observer | None = None) -> dict[str, Contents]:
+def emit(
+    program: Program, options: RenderOptions, frame: FrameInput | None = None, observe: Observer | None = None
+) -> dict[str, Contents]:
     """File name -> contents of everything that runs a program: its texts and its packed weights.
 
     observe: is given the weights while they are packed.
     Raises ConvertorError while the weights are read when some cannot be packed.
     """
     weights = encode_buffer(program, observe=observe)
-    return {**render(program, options), f"{program.name}_weights.bin": weights}
+    return {**render(program, options, frame), f"{program.name}_weights.bin": weights}
 
 
 def render_selftest(
@@ -163,16 +150,11 @@ def render_selftest(
         "expected": [literal("float", value) for value in expected.tolist()] if in_source else [],
     }
     files: dict[str, str | list[NDArray[np.uint8]]] = {
-        f"{program.name}_selftest.cpp": _render("selftest.cpp.j2", values)
+        f"{program.name}_selftest.cpp": render_template("selftest.cpp.j2", values)
     }
     if not in_source:
         files[f"{program.name}_selftest.bin"] = [expected.view(np.uint8)]
     return files
-
-
-def render_text(template: str, source: str, values: Mapping[str, object]) -> str:
-    """One template with these values. source: what the text is made from."""
-    return _render(template, {"made_by": _made_by(source), **values})
 
 
 def _byte_input(program: Program) -> dict[str, object] | None:
@@ -207,17 +189,3 @@ def _frame(program: Program, frame: FrameInput | None) -> dict[str, object] | No
         "line_bytes": frame.line_bytes,
         "work": _FRAME_WORK[frame.conversion].format(", ".join(map(str, frame.less))),
     }
-
-
-def _made_by(model: str) -> str:
-    return f"made by cnn-convertor {__version__} from {escaping.comment(model)}, do not edit"
-
-
-def _render(template: str, values: dict[str, object]) -> str:
-    return _environment().get_template(template).render(values)
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    filters = (escaping.comment, escaping.text, escaping.dot, escaping.doxygen)
-    return environment(filters={filter.__name__: filter for filter in filters})

@@ -13,6 +13,8 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cnn_convertor.devices.dv700.fitting.gradients import error_powers
+from cnn_convertor.devices.dv700.fitting.kernel_windows import Windows
 from cnn_convertor.devices.dv700.runs import Convolution, Layer, Program, Run
 from cnn_convertor.devices.dv700.weights.palettes import convolutions_of
 from cnn_convertor.devices.half import to_half
@@ -21,8 +23,6 @@ from cnn_convertor.emulation.feature_maps import Maps, as_maps, count_of, from_m
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.ir.constant import ALL, Constant
 from cnn_convertor.ir.ops import PRelu, Shape
-from cnn_convertor.palettes.gradients import error_powers
-from cnn_convertor.palettes.kernel_windows import Windows
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import Samples, batch_name, in_batches
 from cnn_convertor.workers.outcomes import Item, Outcome, attempted

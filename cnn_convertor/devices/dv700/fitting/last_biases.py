@@ -12,13 +12,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cnn_convertor.devices.dv700.fitting.gradients import slopes_of
+from cnn_convertor.devices.dv700.fitting.layer_inputs import Batch, each_batch
 from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.devices.dv700.weights.palettes import convolutions_of
 from cnn_convertor.emulation.feature_maps import Maps, as_maps
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.ir.ops import PRelu
-from cnn_convertor.palettes.gradients import slopes_of
-from cnn_convertor.palettes.layer_inputs import Batch, each_batch
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import Samples
 from cnn_convertor.workers.outcomes import Outcome, attempted

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from cnn_convertor.codegen import render_text
 from cnn_convertor.codegen.kernels import all_kernels, bundle, heads
+from cnn_convertor.codegen.text_templates import render_text
 
 
 class Case(NamedTuple):

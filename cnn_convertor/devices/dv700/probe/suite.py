@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
-from cnn_convertor.board.probe_commands import (
+from cnn_convertor.devices.dv700.fusion.levels import Form
+from cnn_convertor.devices.dv700.fusion.ub_fit import strips
+from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.probe.probe_commands import (
     UPSAMPLE,
     Aspect,
     Feature,
@@ -21,9 +24,6 @@ from cnn_convertor.board.probe_commands import (
     packed_factors,
     pool,
 )
-from cnn_convertor.devices.dv700.fusion.levels import Form
-from cnn_convertor.devices.dv700.fusion.ub_fit import strips
-from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.ir.ops import NO_PADDING, Elu, Function, Padding, Relu, Relu6, Shape, Sigmoid, Tanh
 
 # Times of these commands show the clock, the bandwidth, and what a command and a list cost beside their work.

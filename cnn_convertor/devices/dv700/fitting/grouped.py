@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.palettes.layer_inputs import Kept
+from cnn_convertor.devices.dv700.fitting.layer_inputs import Kept
 
 Real: TypeAlias = NDArray[np.float64]
 Single: TypeAlias = NDArray[np.float32]

@@ -14,15 +14,15 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cnn_convertor.devices.dv700 import fp64
+from cnn_convertor.devices.dv700.fitting.kernel_windows import Tap, Windows
 from cnn_convertor.devices.dv700.runs import Convolution, Layer, PoolingKind, Program, Run
 from cnn_convertor.devices.dv700.weights.palettes import convolutions_of
 from cnn_convertor.devices.program import LayerType, Tensor
-from cnn_convertor.emulation import fp64
 from cnn_convertor.emulation.feature_maps import Maps, as_maps, layout_of, to_memory
 from cnn_convertor.emulation.variants import judged_layers
 from cnn_convertor.errors import assert_never
 from cnn_convertor.ir.ops import Crop, Elu, Function, PRelu, Relu, Relu6, Sigmoid, Tanh
-from cnn_convertor.palettes.kernel_windows import Tap, Windows
 
 Single: TypeAlias = NDArray[np.float32]
 Real: TypeAlias = NDArray[np.float64]

@@ -12,9 +12,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.palettes.grouped import GroupedInputs, Grouping
-from cnn_convertor.palettes.layer_fit import SWEEPS, FittedLayer, limit_share, stored_as, values_of
-from cnn_convertor.palettes.layer_inputs import Kept
+from cnn_convertor.devices.dv700.fitting.grouped import GroupedInputs, Grouping
+from cnn_convertor.devices.dv700.fitting.layer_fit import SWEEPS, FittedLayer, limit_share, stored_as, values_of
+from cnn_convertor.devices.dv700.fitting.layer_inputs import Kept
 from cnn_convertor.quantize import decibels
 from cnn_convertor.quantize.rounding import damped, descend, factors, nearest_plane, refit
 

@@ -10,10 +10,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from cnn_convertor.devices.dv700.fitting.grouped import GroupedInputs, Grouping
+from cnn_convertor.devices.dv700.fitting.layer_inputs import KeptFiles, read_files
 from cnn_convertor.devices.dv700.weights.palettes import count_importance
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.palettes.grouped import GroupedInputs, Grouping
-from cnn_convertor.palettes.layer_inputs import KeptFiles, read_files
 from cnn_convertor.quantize import Palette, decibels, fit, palette_of
 from cnn_convertor.quantize.rounding import (
     Rounded,

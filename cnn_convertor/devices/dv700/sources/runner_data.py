@@ -6,10 +6,11 @@ import numpy as np
 
 from cnn_convertor.codegen.cpp import bool_literal, c_string, literal
 from cnn_convertor.codegen.kernels import all_kernels, kernel_view
-from cnn_convertor.codegen.layer_views import Assignment, command_rows, layer_rows, run_rows
-from cnn_convertor.codegen.rendering import byte_values, render_text
+from cnn_convertor.codegen.text_templates import render_text
 from cnn_convertor.devices.dv700.byte_input import OWN_TABLE, POLICIES
 from cnn_convertor.devices.dv700.runs import Layer, Program
+from cnn_convertor.devices.dv700.sources.layer_views import Assignment, command_rows, layer_rows, run_rows
+from cnn_convertor.devices.dv700.sources.rendering import byte_values
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.ir.ops import Relu
 

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.device import Device
+from cnn_convertor.devices.dv700.emulating import install_data
 from cnn_convertor.devices.program import Program
 from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.emulation.generator import draw_bytes
-from cnn_convertor.emulation.network import install_data
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.graph import Graph

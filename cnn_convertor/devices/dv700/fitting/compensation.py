@@ -14,17 +14,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.runs import Convolution, Layer, Program
-from cnn_convertor.devices.dv700.weights.palettes import SameKernels, convolutions_of, decoded
-from cnn_convertor.devices.program import LayerType
-from cnn_convertor.emulation import fp64
-from cnn_convertor.emulation.feature_maps import Maps, layout_of, to_memory
-from cnn_convertor.emulation.network import EmulatedNetwork
-from cnn_convertor.ir.constant import Constant
-from cnn_convertor.palettes.gradients import joins_channels
-from cnn_convertor.palettes.layer_compensation import InputPair, compensate
-from cnn_convertor.palettes.layer_fit import FittedLayer
-from cnn_convertor.palettes.layer_inputs import (
+from cnn_convertor.devices.dv700 import fp64
+from cnn_convertor.devices.dv700.fitting.gradients import joins_channels
+from cnn_convertor.devices.dv700.fitting.layer_compensation import InputPair, compensate
+from cnn_convertor.devices.dv700.fitting.layer_fit import FittedLayer
+from cnn_convertor.devices.dv700.fitting.layer_inputs import (
     Half,
     Kept,
     LayerInputs,
@@ -33,6 +27,12 @@ from cnn_convertor.palettes.layer_inputs import (
     read_maps,
     small_batches,
 )
+from cnn_convertor.devices.dv700.runs import Convolution, Layer, Program
+from cnn_convertor.devices.dv700.weights.palettes import SameKernels, convolutions_of, decoded
+from cnn_convertor.devices.program import LayerType
+from cnn_convertor.emulation.feature_maps import Maps, layout_of, to_memory
+from cnn_convertor.emulation.network import EmulatedNetwork
+from cnn_convertor.ir.constant import Constant
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import Samples
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
 
-from cnn_convertor.board.random_numbers import FRACTIONS, INTEGERS, SIGNS, draw
 from cnn_convertor.devices.dv700.fusion.forms import forms_of
 from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.fusion.ub_fit import geometry, strips, why_alone, why_apart
 from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.dv700.probe.random_numbers import FRACTIONS, INTEGERS, SIGNS, draw
 from cnn_convertor.devices.dv700.runs import (
     Convolution,
     ConvolutionKind,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,9 @@ from numpy.typing import NDArray
 from cnn_convertor.devices.dv700.byte_input import without_byte_input
 from cnn_convertor.devices.dv700.runs import Layer, Program, Run
 from cnn_convertor.devices.dv700.weights.palettes import without_palettes
+from cnn_convertor.devices.half import nearest
 from cnn_convertor.devices.program import ElementType, StoredArray
+from cnn_convertor.devices.target import Load
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.errors import ConvertorWarning
 from cnn_convertor.ir.constant import Constant
@@ -21,18 +22,6 @@ from cnn_convertor.ir.constant import Constant
 _UNIT = np.float32(2**12)  # makes residuals as large as the weights, so that FP16 holds 11 more bits of them
 
 Weights = NDArray[np.float32]
-
-
-class Load(Protocol):
-    """Loads a program of a network as data. residuals: what rounding takes from its weights, for one that rounds nothing."""
-
-    def __call__(self, program: Program, residuals: Program | None = None) -> EmulatedNetwork: ...
-
-
-def nearest(values: Weights) -> Weights:
-    """The nearest FP16 numbers, by numpy's own conversion, which shares nothing with the one that packs weights."""
-    with np.errstate(over="ignore"):
-        return values.astype(np.float16).astype(np.float32)
 
 
 def rounded_by_numpy(program: Program) -> Program:

@@ -15,17 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.device import Device
+from cnn_convertor.devices.dv700.emulating import install_data
+from cnn_convertor.devices.dv700.fitting.calibration import fitting_and_judging, refuse_custom_layers
+from cnn_convertor.devices.dv700.fitting.layer_inputs import small_batches
 from cnn_convertor.devices.dv700.runs import Program, Weights
+from cnn_convertor.devices.dv700.variant_files import variants_of
 from cnn_convertor.devices.dv700.weights.palette_report import Choice
 from cnn_convertor.devices.dv700.weights.palettes import with_choices, without_palettes
 from cnn_convertor.devices.facts import KeptPrecision, Reason
-from cnn_convertor.emulation.network import EmulatedNetwork, install_data
-from cnn_convertor.emulation.variants import Variants, judged_layers, variants_of
+from cnn_convertor.emulation.network import EmulatedNetwork
+from cnn_convertor.emulation.variants import Variants, judged_layers
 from cnn_convertor.errors import Origin, Problem, UnsupportedError
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.palettes.calibration import fitting_and_judging, refuse_custom_layers
-from cnn_convertor.palettes.layer_inputs import small_batches
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.quantize import decibels
 from cnn_convertor.quantize.palette_layers import Effect, Layers, select

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.board.blocks import Argmax, BlockCommand, DeviceBlock, Drawing
-from cnn_convertor.board.expected import Expected, expect, expect_block, factors_of, table
-from cnn_convertor.board.probe_commands import ASPECTS, Aspect, Feature, ProbeCommand
 from cnn_convertor.devices.dv700.encode.registers import TRANSPOSED, encode
 from cnn_convertor.devices.dv700.estimate import estimate, run_cycles
+from cnn_convertor.devices.dv700.probe.blocks import Argmax, BlockCommand, DeviceBlock, Drawing
+from cnn_convertor.devices.dv700.probe.expected import Expected, expect, expect_block, factors_of, table
+from cnn_convertor.devices.dv700.probe.probe_commands import ASPECTS, Aspect, Feature, ProbeCommand
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.runs import Run
 from cnn_convertor.devices.dv700.weights.encoding import encode_all

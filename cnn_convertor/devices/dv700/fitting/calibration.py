@@ -16,13 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.device import Device
+from cnn_convertor.devices.dv700.emulating import install_data
+from cnn_convertor.devices.dv700.fitting.compensation import Walked, compensated
+from cnn_convertor.devices.dv700.fitting.last_biases import mean_errors
+from cnn_convertor.devices.dv700.fitting.layer_fit import FittedLayer, LayerTask, fit_layer
+from cnn_convertor.devices.dv700.fitting.layer_inputs import Batch, LayerInputs, each_batch, measure
 from cnn_convertor.devices.dv700.runs import Layer, Program, Weights
 from cnn_convertor.devices.dv700.weights.palette_report import Choice
 from cnn_convertor.devices.dv700.weights.palettes import (
     SameKernels,
     convolutions_of,
     has_palettes,
-    ranges,
     same_kernels,
     with_choices,
     with_weights_of,
@@ -30,15 +34,11 @@ from cnn_convertor.devices.dv700.weights.palettes import (
 )
 from cnn_convertor.devices.facts import CalibrationEffect, Gain, LayerGain
 from cnn_convertor.devices.half import to_half
-from cnn_convertor.emulation.network import EmulatedNetwork, install_data
+from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.errors import Origin, Problem, UsageError, warn
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.palettes.compensation import Walked, compensated
-from cnn_convertor.palettes.last_biases import mean_errors
-from cnn_convertor.palettes.layer_fit import FittedLayer, LayerTask, fit_layer
-from cnn_convertor.palettes.layer_inputs import Batch, LayerInputs, each_batch, measure
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.quantize import decibels
 from cnn_convertor.samples import Samples
@@ -214,7 +214,7 @@ def with_layers(program: Program, layers: Mapping[int, FittedLayer]) -> Program:
 
 def _with_layer(choice: Choice, layer: FittedLayer, weights: Weights) -> Choice:
     rounded, noise = layer.kernels, 0.0
-    for rows in ranges(weights.kernels):
+    for rows in weights.kernels.ranges():
         kernels, stored = weights.kernels.load(rows), rounded.load(rows).astype(np.float64)
         noise += float(np.square(stored - to_half(kernels)).sum())
     assert choice.quality is not None, "a palette was fitted before"

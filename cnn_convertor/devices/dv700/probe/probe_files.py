@@ -9,21 +9,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cnn_convertor.board.blocks import BlockCommand, block_commands
-from cnn_convertor.board.entries import TABLE_OFFSET, Tables, hexadecimal
-from cnn_convertor.board.expected import INPUT_SEED, OPERAND_SEED
-from cnn_convertor.board.function_calls import functions_header
-from cnn_convertor.board.probe_commands import ASPECTS, ProbeCommand, words
-from cnn_convertor.board.random_numbers import FRACTIONS, INTEGERS
-from cnn_convertor.board.suite import COMPUTE_BOUND, IDLE, MEMORY_BOUND, REPEATED, commands
-from cnn_convertor.codegen import render_text
+from cnn_convertor.codegen.text_templates import render_text
 from cnn_convertor.devices.dv700.fusion.levels import Form
+from cnn_convertor.devices.dv700.probe.blocks import BlockCommand, block_commands
+from cnn_convertor.devices.dv700.probe.entries import TABLE_OFFSET, Tables, hexadecimal
+from cnn_convertor.devices.dv700.probe.expected import INPUT_SEED, OPERAND_SEED
+from cnn_convertor.devices.dv700.probe.function_calls import functions_header
+from cnn_convertor.devices.dv700.probe.probe_commands import ASPECTS, ProbeCommand, words
+from cnn_convertor.devices.dv700.probe.random_numbers import FRACTIONS, INTEGERS
+from cnn_convertor.devices.dv700.probe.suite import COMPUTE_BOUND, IDLE, MEMORY_BOUND, REPEATED, commands
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.target import Hardware
 from cnn_convertor.files import replacing
 from cnn_convertor.files.replacing import Contents
 
-DEVICE = Path(__file__).parent / "device"  # C++ that is copied
+SOURCES = Path(__file__).parent / "device"  # C++ that is copied
 _TOLERANCE = 2.0**-8  # four units in the last place
 
 
@@ -82,7 +82,7 @@ def probe_files(
 
 
 def _copied(name: str) -> str:
-    return (DEVICE / name).read_text(encoding="utf-8")
+    return (SOURCES / name).read_text(encoding="utf-8")
 
 
 def _index(chosen: Sequence[ProbeCommand], name: str) -> int:

@@ -9,8 +9,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.board.random_numbers import INTEGERS, draw
-from cnn_convertor.emulation.fp64 import from_memory
+from cnn_convertor.devices.dv700.fp64 import from_memory
+from cnn_convertor.devices.dv700.probe.random_numbers import INTEGERS, draw
 from cnn_convertor.emulation.generator import draw_bytes
 
 

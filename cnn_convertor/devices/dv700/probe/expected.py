@@ -7,10 +7,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.board.blocks import BlockCommand
-from cnn_convertor.board.probe_commands import ProbeCommand
-from cnn_convertor.board.random_numbers import FRACTIONS, INTEGERS, SIGNS, draw
-from cnn_convertor.emulation.fp64 import Map, compute, from_memory, operand_of, rounded, to_memory
+from cnn_convertor.devices.dv700.fp64 import Map, compute, from_memory, operand_of, rounded, to_memory
+from cnn_convertor.devices.dv700.probe.blocks import BlockCommand
+from cnn_convertor.devices.dv700.probe.probe_commands import ProbeCommand
+from cnn_convertor.devices.dv700.probe.random_numbers import FRACTIONS, INTEGERS, SIGNS, draw
 from cnn_convertor.emulation.generator import draw_bytes
 
 Elements: TypeAlias = NDArray[np.float16] | NDArray[np.uint8]
