@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 # `--help` imports these; without numpy, which takes long.
 from cnn_convertor.devices.dv700 import device_file
@@ -18,25 +18,42 @@ if TYPE_CHECKING:
     from cnn_convertor.devices.target import Accelerator, Hardware
     from cnn_convertor.layouts.packing import Bytes
 
+
+class Family(NamedTuple):
+    """Accelerators of one kind. hardware: the class of their figures. read, target: as `read_hardware` and `target_of`."""
+
+    names: tuple[str, ...]
+    hardware: type
+    read: Callable[[str, Path], Hardware]
+    target: Callable[[Hardware, DeviceSettings], Accelerator]
+
+
+def _dv700(hardware: Hardware, settings: DeviceSettings) -> Accelerator:
+    from cnn_convertor.devices.dv700.accelerator import Dv700  # here, as `--help` needs no target
+
+    return Dv700.of(hardware, settings)
+
+
+FAMILIES = (Family(device_file.NAMES, Profile, device_file.read_profile, _dv700),)
 DEFAULT_DEVICE = device_file.DEFAULT_DEVICE
-NAMES = device_file.NAMES
+NAMES = tuple(name for family in FAMILIES for name in family.names)
 
 
 def read_hardware(device: str, folder: Path) -> Hardware:
     """The device of that name, or of the file (.toml or .json) of that path in the folder. Raises UsageError."""
-    return device_file.read_profile(device, folder)
+    named = (family for family in FAMILIES if device.lower() in family.names)
+    return next(named, FAMILIES[0]).read(device, folder)
 
 
 def is_hardware(value: object) -> bool:
     """Whether a value is one that `read_hardware` gives."""
-    return isinstance(value, Profile)
+    return isinstance(value, tuple(family.hardware for family in FAMILIES))
 
 
 def target_of(hardware: Hardware, settings: DeviceSettings) -> Accelerator:
     """The accelerator, set up for one network."""
-    from cnn_convertor.devices.dv700.accelerator import Dv700  # here, as `--help` needs no target
-
-    return Dv700.of(hardware, settings)
+    (family,) = (family for family in FAMILIES if isinstance(hardware, family.hardware))
+    return family.target(hardware, settings)
 
 
 def write_probe(folder: Path, hardware: Hardware) -> int:

@@ -81,7 +81,7 @@ def as_maps(memory: Values, layer: Layer, shape: Shape) -> Values:
 
 
 def input_bytes(program: Program, inputs: Mapping[str, Maps], *, unrounded: bool = False) -> bytes:
-    """All samples, each with all inputs one after the other, in FP16 or as the bytes that the device makes it of.
+    """All samples, each with all inputs one after the other, in the type that the program has for them.
 
     unrounded: in FP32 in place of FP16.
 
@@ -94,8 +94,7 @@ def packed_inputs(program: Program, written: Sequence[Maps], *, unrounded: bool 
     """As `input_bytes`. written: the inputs, from `written_inputs`."""
     tensors = [tensor for _, tensor in program.inputs]
     parts = [to_memory(values, tensor.layout) for values, tensor in zip(written, tensors, strict=True)]
-    kind = ElementType.BYTE if program.byte_input else ElementType.HALF
-    return _stored(np.concatenate(parts, axis=1), kind, unrounded=unrounded).tobytes()
+    return _stored(np.concatenate(parts, axis=1), tensors[0].type, unrounded=unrounded).tobytes()
 
 
 def written_inputs(program: Program, inputs: Mapping[str, Maps]) -> list[Maps]:

@@ -14,7 +14,7 @@ from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.checking import Difference, what_runs
 from cnn_convertor.devices.half import nearest
-from cnn_convertor.devices.program import Program
+from cnn_convertor.devices.program import ElementType, Program
 from cnn_convertor.devices.target import Accelerator, Load, Quantized
 from cnn_convertor.emulation.feature_maps import Maps, Outputs
 from cnn_convertor.emulation.network import EmulatedNetwork
@@ -268,9 +268,10 @@ def _in_memory(trial: _Trial) -> EmulatedNetwork:
 
 def _different_layers(trial: _Trial, stored: EmulatedNetwork) -> tuple[str, ...]:
     """The layers whose maps on the device are not, bit for bit, those of the program in memory."""
-    inputs = first_samples(trial.samples.inputs)
-    if trial.program.byte_input is None:
-        inputs = {name: nearest(values) for name, values in inputs.items()}
+    inputs = dict(first_samples(trial.samples.inputs))
+    for name, tensor in trial.program.inputs:
+        if tensor.type is ElementType.HALF:
+            inputs[name] = nearest(inputs[name])
     expected = stored.run(inputs, layers=True).layers
     layers = zip(trial.program.layers, trial.sides.device.layers, expected, strict=True)
     return tuple(layer.name for layer, mine, theirs in layers if not np.array_equal(mine, theirs, equal_nan=True))
