@@ -18,7 +18,7 @@ from cnn_convertor.files.dependencies import inputs_kept, require_kept
 from cnn_convertor.files.replacing import Digest
 from cnn_convertor.pipeline import NO_OBSERVERS, transform
 from cnn_convertor.progress import Progress, silent
-from cnn_convertor.report import Report
+from cnn_convertor.report import Report, page_of
 from cnn_convertor.report.collecting import message_of, report_of
 from cnn_convertor.report.whole import ReportRecorder, whole_report
 from cnn_convertor.workers.processes import HERE, Workers
@@ -32,7 +32,7 @@ class ConvertedNetwork(NamedTuple):
 
     def _repr_html_(self) -> str:
         """The report, as Jupyter shows it."""
-        return self.report._repr_html_()
+        return page_of(self.report)
 
 
 def convert(config: Config, progress: Progress = silent, on: Workers = HERE) -> ConvertedNetwork:

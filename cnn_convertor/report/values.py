@@ -4,7 +4,6 @@ Its parts are named tuples, as every command imports them: Python makes such a c
 """
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import NamedTuple
 
 from cnn_convertor.devices.facts import (
@@ -195,11 +194,6 @@ class Report:
     verified: Verification | None = None
     board: BoardVerification | None = None
     notes: tuple[str, ...] = ()
-
-    def _repr_html_(self) -> str:
-        """The page, as Jupyter shows it."""
-        page = import_module("cnn_convertor.report.page")  # by its name: views import values, not the other way
-        return str(page.notebook_frame(self))
 
     @property
     def commands(self) -> tuple[Step, ...]:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from importlib import import_module
 from typing import Final
 
 from cnn_convertor.files.codec import to_json
@@ -195,11 +194,6 @@ class Verification:
     def __post_init__(self) -> None:
         is_complete = all(layer.is_verified for layer in self.unjudged)
         object.__setattr__(self, "passed", not self._refuted and is_complete)
-
-    def _repr_html_(self) -> str:
-        """The verdict and the table of outputs or layers, as Jupyter shows them."""
-        page = import_module("cnn_convertor.report.notebook")  # by its name: views import values, not the other way
-        return str(page.of_verification(self))
 
     @property
     def _refuted(self) -> bool:

@@ -19,7 +19,7 @@ from cnn_convertor.cli.overview import report_on
 from cnn_convertor.config import Config
 from cnn_convertor.devices.facts import CalibrationEffect, Gain, LayerGain
 from cnn_convertor.files.codec import to_values
-from cnn_convertor.report import sections
+from cnn_convertor.report import page_of, sections
 from cnn_convertor.report.comparison import differences
 from cnn_convertor.report.page import html_page, memory_svg, network_svg
 from cnn_convertor.report.summary import summary
@@ -183,6 +183,6 @@ def test_the_same_report_gives_the_same_page() -> None:
 
 def test_a_notebook_shows_the_page_in_a_frame() -> None:
     made = report(joined(HOSTILE))
-    ((tag, attributes),) = Page(made._repr_html_()).elements
+    ((tag, attributes),) = Page(page_of(made)).elements
     assert tag == "iframe" and attributes["srcdoc"] == html_page(made)
     assert attributes["sandbox"] == "allow-scripts", "without allow-same-origin"

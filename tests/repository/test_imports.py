@@ -52,6 +52,7 @@ HOMES = {
     "fast_sugiyama": {"report"},
     "tensorflow": {"verification"},
     "keras": {"verification"},
+    "tf_keras": {"verification"},
     "cv2": {"samples"},
     "onnx": {"verification"},
     "onnxruntime": {"verification"},
@@ -67,7 +68,7 @@ FILLED = (
     ("frontends.onnx.folding", "fold", "frontends.onnx.folds"),
 )
 IMPORTED_AS = {"protobuf": "google"}
-OPTIONAL = {"dask", "distributed", "fast_sugiyama", "tensorflow", "keras", "cv2", "onnx", "onnxruntime"}
+OPTIONAL = {"dask", "distributed", "fast_sugiyama", "tensorflow", "keras", "tf_keras", "cv2", "onnx", "onnxruntime"}
 
 
 def module_of(path: Path) -> str:
@@ -92,6 +93,8 @@ def _imports(path: Path) -> Iterator[tuple[str, int]]:
                 yield from ((name.name, node.lineno) for name in names)
             case ast.ImportFrom(module=str(module), names=names, level=0):
                 yield from ((f"{module}.{name.name}", node.lineno) for name in names)
+            case ast.Call(func=ast.Name("import_module"), args=[ast.Constant(str(name)), *_]):
+                yield name, node.lineno
             case ast.ImportFrom():
                 raise AssertionError(f"{path}:{node.lineno}: a relative import")
 
