@@ -20,6 +20,7 @@ def example(name: str, folder: Path) -> Path:
     return folder / name / "output" / "digits" / "digits_gen.cpp"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -25,6 +25,7 @@ from reference import random_networks
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
+@pytest.mark.slow
 @pytest.mark.rotating
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize(("palette", "fusion"), [*product([False], Fusion), (True, Fusion.FULL)])

@@ -127,6 +127,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_source_is_refused_within_seconds(name: str, tmp_path: Path) -> None:
     statement, why = HOSTILE[name]

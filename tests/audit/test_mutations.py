@@ -114,6 +114,7 @@ def codes(changed: Written, folder: Path) -> list[str]:
     return [finding.code for finding in changed.audit(folder).findings]
 
 
+@pytest.mark.slow
 @pytest.mark.rotating
 @pytest.mark.parametrize(("network", "layer", "field", "value", "code"), FIELDS)
 def test_a_wrong_field_is_found(network: str, layer: int, field: str, value: object, code: str, tmp_path: Path) -> None:

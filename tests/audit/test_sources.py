@@ -315,6 +315,7 @@ FOUND = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("statement", "code", "why"), FOUND)
 def test_what_compiles_and_is_wrong_is_found_with_its_line(statement: str, code: str, why: str) -> None:
     """A crash has the line of Initialize()."""

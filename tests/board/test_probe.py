@@ -83,6 +83,7 @@ def test_every_form_passes_on_the_emulated_device(probe: Path) -> None:
     assert board["device"]["mac_num"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.rotating
 @pytest.mark.parametrize("fault", FAULTS)
 def test_exactly_the_faulty_form_fails(probe: Path, fault: str) -> None:
@@ -141,6 +142,7 @@ def test_many_commands_in_a_list_show_what_a_command_and_a_list_cost(probe: Path
     assert error is not None and error.largest < 0.03
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", [{"COMMAND_USEC": "0", "LIST_USEC": "0"}, {"FAULT": "run"}])
 def test_what_is_not_measured_is_null(probe: Path, device: dict[str, str]) -> None:
     _, board = run(probe, ub_size=UB_SIZE, **device)

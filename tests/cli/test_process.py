@@ -171,6 +171,7 @@ def test_a_full_disk_is_no_traceback(arguments: str) -> None:
     assert hint == "  try: make room on that disk, or write to another"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", ["0", "1", "2"])
 @pytest.mark.parametrize("command", ["convert", "inspect"])
 def test_the_program_needs_nobody_to_talk_to(tmp_path: Path, command: str, closed: str) -> None:

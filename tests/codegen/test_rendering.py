@@ -136,6 +136,7 @@ def code(folder: Path, name: str) -> str:
     return re.sub(r'"(?:[^"\\\n]|\\.)*"', '""', re.sub(r"kOutput_\w+", "kOutput", text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", hostile_names())
 def test_names_do_not_change_the_code(names: dict[str, str], tmp_path: Path) -> None:
     assert len(set(names.values())) == len(names)
@@ -172,6 +173,7 @@ def test_networks_may_have_the_names_of_keywords(name: str, tmp_path: Path) -> N
     is_well_formed_dot(render(build(small(), name=name), RenderOptions("m", source=False, dot=True))[f"{name}.dot"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["24Net", "class", "_"])
 def test_networks_may_have_any_name_that_a_class_may_end_with(name: str, tmp_path: Path) -> None:
     write(tmp_path, render(build(small(), name=name), RenderOptions("m")))

@@ -24,6 +24,7 @@ from emulation.small_networks import needs_compiler, random, small_graph, with_l
 from verification.trials import NAME, network, samples
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_program_is_compiled_again_when_a_file_that_a_source_includes_has_changed(tmp_path: Path) -> None:
     network(small_graph(), tmp_path, compiled=True)

@@ -64,6 +64,7 @@ def test_the_policy_is_the_runtimes_where_it_has_one(policy: str) -> None:
     assert set(POLICIES) | {"CP_USER_SPECIFY"} <= set(PREPARATIONS)
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("policy", PREPARATIONS)
 @pytest.mark.parametrize("transposed", [True, False], ids=["HWC", "WHC"])
@@ -154,6 +155,7 @@ def test_only_kernels_can_swap_channels(op: ops.Op) -> None:
         build(camera(first=op), config(PATH, input="u8_bgr"))
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_selftest_fills_in_bytes(tmp_path: Path) -> None:
     configuration = config(PATH, input="u8", **PREPARATIONS["CP_USER_SPECIFY"])

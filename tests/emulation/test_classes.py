@@ -47,6 +47,7 @@ def segmentation(classes: int, *, axis: Axis = Axis.CHANNELS, count: int = 1, va
     )
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("classes", [2, 8, 12, 255])
 @pytest.mark.parametrize("transposed", [True, False], ids=["HWC", "WHC"])
@@ -64,6 +65,7 @@ def test_classes_are_bytes_and_ties_go_to_the_lowest(
     assert audit(tmp_path / "net_gen.cpp", tmp_path / "net_weights.bin").findings == ()
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_the_maximizer_does_the_work_where_there_is_one(tmp_path: Path) -> None:
     made = network(segmentation(9), tmp_path, device=ZIA_C3)
@@ -99,6 +101,7 @@ int main(int, char **argv) {
 """
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_selftest_reads_the_bytes(tmp_path: Path) -> None:
     graph = segmentation(9)

@@ -82,6 +82,7 @@ def assert_same_bits(compiled: EmulatedNetwork, folder: Path, request: Request, 
     assert [values.tobytes() for values in together.outputs] == [values.tobytes() for values in expected.outputs]
 
 
+@pytest.mark.slow
 @pytest.mark.rotating
 @pytest.mark.parametrize("name", [pytest.param(name, marks=slow) if name in SLOW else name for name in GRAPHS])
 def test_a_program_as_data_gives_the_bits_of_its_sources(name: str, tmp_path: Path) -> None:

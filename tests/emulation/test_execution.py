@@ -236,6 +236,7 @@ void custom_callback_Ramp(fpga_layer &layer, void *custom_param, uint8_t *io_ptr
 """
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("channels", [3, 11])

@@ -247,6 +247,7 @@ def test_the_driver_of_the_sdk_accepts_every_network_of_the_zoo(network: Built, 
         assert result.commands and not result.findings, base
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fusion", Fusion)
 def test_with_driver_and_hardware_of_2020_max_pools_in_several_tiles_come_back(fusion: Fusion, folder: Path) -> None:
     _, config, graph = built("caffe_yolov3_tiny", folder)

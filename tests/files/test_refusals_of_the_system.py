@@ -78,6 +78,7 @@ def holds(folder: Path, size: int | None = None) -> bool:
     return left == [] and found == (EARLIER if size is None else dict.fromkeys(NAMES, "new " * size))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 4096, 100_000])
 def test_a_limit_of_file_sizes(folder: Path, limit: int) -> None:
     assert write(folder, size=100_000, limit=limit) == "DV110 cannot write the outputs: File too large"

@@ -29,6 +29,7 @@ def test_headers_compile_alone_as_c11(header: str, tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["cpu_layers", "layout_check", "network"])
 def test_the_runtime_compiles_where_the_compiler_has_the_type_of_halves(source: str) -> None:
     """As g++ on ARM does. A type of the same size takes its place here."""

@@ -86,6 +86,7 @@ def assert_smallest(lives: Sequence[Life]) -> None:
 MAKERS = [loose, tight]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", MAKERS)
 def test_plans_are_the_smallest(make: Callable[[random.Random], list[Life]]) -> None:
     rng = random.Random(0)

@@ -36,6 +36,7 @@ def test_seeds_are_read_or_refused(name: str) -> None:
     assert not any(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HARNESSES)
 def test_damaged_inputs_are_read_or_refused(name: str) -> None:
     harness, seeds, words = HARNESSES[name], seeds_of(name), HARNESSES[name].words()
@@ -73,6 +74,7 @@ def test_copies_have_texts_of_their_own() -> None:
     assert any(b'name: "a7" bottom: "b6"' in text for text in made)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
 @pytest.mark.parametrize("name", sorted(set(HARNESSES) - {"hdf5"}))
 def test_some_seeds_are_read_to_the_end(name: str) -> None:

@@ -359,6 +359,7 @@ EXCITED = Graph(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fusion", ["none", "documented"])
 @pytest.mark.parametrize("transposed", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["transposed", "plain"])
 def test_functions_over_their_input_give_the_same_bits(

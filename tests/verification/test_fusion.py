@@ -147,6 +147,7 @@ def shape_of(program: Program) -> tuple[list[int], int]:
     return sorted((len(layer.runs) for layer in commands), reverse=True), len(sums) - len(bare)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("transposed", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["transposed", "plain"])
 def test_fused_commands_give_what_the_graph_means(name: str, transposed: bool, tmp_path: Path) -> None:

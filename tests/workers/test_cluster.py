@@ -149,6 +149,7 @@ def test_a_worker_divides_no_further_than_its_threads(address: str) -> None:
 # --- what goes wrong -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_death_of_workers_costs_what_kills_each_of_them(address: str, tmp_path: Path) -> None:
     items = [Item((number, tmp_path), f"n{number}") for number in range(6)]
     found = dict(spread(cluster_work.deadly, items, on=Cluster(address)))

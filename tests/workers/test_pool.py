@@ -55,6 +55,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2, 3])
 def test_any_number_of_processes_gives_the_same(processes: int, started: list[subprocess.Popen[bytes]]) -> None:
     assert as_bytes(fit_all(layers(), bind(in_order, processes=processes))) == EXPECTED

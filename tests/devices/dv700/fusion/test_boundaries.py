@@ -151,6 +151,7 @@ def test_a_long_chain_ends_somewhere() -> None:
     assert reasons(network) == [("n31", "n32", "a command has at most 32 runs")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fusion", Fusion)
 def test_all_neighbors_share_a_command_or_have_a_reason(fusion: Fusion) -> None:
     seen = 0

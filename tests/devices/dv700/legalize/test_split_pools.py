@@ -72,6 +72,7 @@ def is_within_limits(step: Step, kernels: Sequence[int]) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vertical", [False, True])
 def test_every_chain_of_max_pools_equals_the_pool(vertical: bool) -> None:
     kernels = LIMITS.max_pool_heights if vertical else LIMITS.max_pool_widths
@@ -93,6 +94,7 @@ def test_every_chain_of_max_pools_equals_the_pool(vertical: bool) -> None:
     assert found > 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vertical", [False, True])
 def test_every_chain_of_sums_equals_the_pool(vertical: bool) -> None:
     random, found = np.random.default_rng(0), 0

@@ -86,6 +86,7 @@ def test_of_a_map_beyond_all_memory_nothing_is_counted(after: Shape) -> None:
     assert not same_memory(Shape(10**6, 10**5, 10), after, Order.CHW, transposed=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("order", Order)
 def test_maps_lie_alike_where_their_whole_orders_agree(

@@ -272,6 +272,7 @@ def test_an_order_that_cannot_be_bettered_stays() -> None:
     assert schedule_and_allocate(graph, steps).steps == steps
 
 
+@pytest.mark.slow
 def test_concatenations_are_copied_where_that_takes_less() -> None:
     graph, steps = legal(random_networks.network(601, 24))
     made = schedule_and_allocate(graph, steps)
