@@ -69,8 +69,7 @@ def transform(
     progress("read", 0, 1)
     analysis = analyze(request, observe=observers.passes)
     graph = analysis.require_complete()
-    planned = analysis.lowered(request.name)
-    quantized = quantize(graph, request, progress, planned=planned, on=on)
+    quantized = quantize(graph, request, progress, plans=analysis.plans(request.name), on=on)
     contents = render(graph, quantized.program, request, progress, observers.weights)
     weights = f"{request.name}_weights.bin"
     contents[weights] = counted_weights(contents[weights], quantized.program, progress)
@@ -163,6 +162,10 @@ class Analysis(NamedTuple):
     def notes(self) -> tuple[Problem, ...]:
         """Where the network can end so that it converts, if it does not as it is."""
         return end_of_convertible_part(self) if self.problems and not self.partial.damaged else ()
+
+    def plans(self, name: str) -> Plans:
+        """The programs of a network without problems: that of its own target is made of this analysis."""
+        return Plans(self.partial.graph, name, (self.target, self.lowered(name)))
 
     def lowered(self, name: str) -> Program:
         """The program with FP16 weights, of a network without problems."""
@@ -267,18 +270,34 @@ def plan(graph: Graph, name: str, target: Accelerator) -> Program:
     return target.lower(legalized, target.schedule(legalized), name=name, original=graph)
 
 
+class Plans:
+    """The programs of a network, with FP16 weights: the network is planned once for each target."""
+
+    def __init__(self, graph: Graph, name: str, *programs: tuple[Accelerator, Program]) -> None:
+        self._graph, self._name, self._programs = graph, name, [*programs]
+
+    def __call__(self, target: Accelerator) -> Program:
+        """Raises UnsupportedError with every rule that the network breaks."""
+        for other, program in self._programs:
+            if other == target:
+                return program
+        program = plan(self._graph, self._name, target)
+        self._programs.append((target, program))
+        return program
+
+
 def quantize(
     graph: Graph,
     request: Request,
     progress: Progress = silent,
     *,
-    planned: Program | None = None,
+    plans: Plans | None = None,
     calibrating: Samples | None = None,
     on: Workers = HERE,
 ) -> Quantized:
     """Store the weights as configured.
 
-    planned: the program with FP16 weights, where it is known. calibrating: samples in place of the configured ones.
+    plans: of the graph, where some are known. calibrating: samples in place of the configured ones.
     on: where calibration runs.
     """
     target, preparation = request.target, request.preparation
@@ -290,12 +309,8 @@ def quantize(
         byte_values=preparation.of_every_byte() if preparation.is_whole else None,
         swaps_bytes=preparation.swaps,
     )
-
-    def planned_for(target: Accelerator) -> Program:
-        return plan(graph, request.name, target)
-
-    first = planned or planned_for(target)
-    return target.quantize(graph, first, storage, plan=planned_for, progress=progress, on=on)
+    plans = plans or Plans(graph, request.name)
+    return target.quantize(graph, plans(target), storage, plan=plans, progress=progress, on=on)
 
 
 def calibration_samples(graph: Graph, request: Request) -> Samples:

@@ -61,7 +61,7 @@ def _find(
     if analysis.schedule is None:
         return with_analysis(outline(request), analysis), analysis.problems, analysis.notes
     graph = analysis.partial.graph
-    quantized = quantize(graph, request, progress, planned=analysis.lowered(request.name))
+    quantized = quantize(graph, request, progress, plans=analysis.plans(request.name))
     problems, magnitudes = _packed(quantized, recorder.magnitudes, progress)
     progress("report", 0, 1)
     recorder = recorder._replace(magnitudes=magnitudes)

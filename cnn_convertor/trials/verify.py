@@ -21,7 +21,7 @@ from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.errors import ConvertorError, ConvertorWarning, Origin, Problem, warn
 from cnn_convertor.files import codes
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.pipeline import plan, quantize, read_whole
+from cnn_convertor.pipeline import Plans, quantize, read_whole
 from cnn_convertor.progress import Progress, silent
 from cnn_convertor.samples import SAMPLES, Given, Samples, samples_of
 from cnn_convertor.trials.labels import read_classes
@@ -61,11 +61,12 @@ _LEAST_OF_INTEGERS: Final = 10.0  # the same where the framework rounds to integ
 class _Trial(NamedTuple):
     """A network that has run.
 
-    target: for which its program was planned. loaded: loads other programs of the graph as data. on: where the samples run.
+    target: for which its program was planned. plans: its programs. loaded: loads other programs of the graph as data. on: where the samples run.
     """
 
     request: Request
     target: Accelerator
+    plans: Plans
     samples: Samples
     sides: BothSides
     loaded: Load
@@ -74,9 +75,6 @@ class _Trial(NamedTuple):
     @property
     def program(self) -> Program:
         return self.sides.program
-
-    def plan(self, target: Accelerator) -> Program:
-        return plan(self.sides.graph, self.request.name, target)
 
     def run(self, network: EmulatedNetwork) -> BothSides:
         """The results of the same network with other weights. The framework's unpoolings follow the maxima of those."""
@@ -120,7 +118,8 @@ def verify(
     progress("read", 0, 1)
     request = Request.of(config)
     graph = read_whole(request) if graph is None else graph
-    quantized = quantize(graph, request, progress, on=on) if quantized is None else quantized
+    plans = Plans(graph, request.name)
+    quantized = quantize(graph, request, progress, plans=plans, on=on) if quantized is None else quantized
     test_samples = samples_of(inputs, graph, request.preparation, samples=samples, seed=seed)
     classes = None if labels is None else read_classes(labels, test_samples.count, graph)
     progress("compile", 0, 1)
@@ -131,7 +130,7 @@ def verify(
         with _explained_by(stale):
             require_preparation(network, request.preparation)
             sides = run_both(request.model, network, test_samples, on, progress)
-        trial = _Trial(request, quantized.target, test_samples, sides, load, on)
+        trial = _Trial(request, quantized.target, plans, test_samples, sides, load, on)
         progress("compare", 0, 1)
         result = replace(
             _judged(trial, min_sqnr, progress),
@@ -302,7 +301,9 @@ def _if_calibrated(trial: _Trial, seed: int, progress: Progress) -> IfCalibrated
     few = samples_of(None, graph, request.preparation, samples=_FEW, seed=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvertorWarning)  # of what the user did not ask for
-        calibrated = trial.loaded(quantize(graph, request, progress, calibrating=few, on=trial.on).program)
+        calibrated = trial.loaded(
+            quantize(graph, request, progress, plans=trial.plans, calibrating=few, on=trial.on).program
+        )
     compared = compare_outputs(trial.run(calibrated))
     return IfCalibrated(few.count, {output.name: output.sqnr for output in compared})
 
@@ -313,7 +314,7 @@ def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribut
     target, sides = trial.target, trial.sides
     if unfused:
         unfused_target = target.unfused
-        program = target.with_weights_of(trial.plan(unfused_target), trial.program)
+        program = target.with_weights_of(trial.plans(unfused_target), trial.program)
         if len(program.layers) > len(trial.program.layers):
             target, network = unfused_target, trial.loaded(program)
             device = network.run(first_samples(trial.samples.inputs), layers=True)
@@ -327,7 +328,7 @@ def _with_layers(result: Verification, trial: _Trial, *, unfused: bool, attribut
         result = replace(result, unjudged=(*result.unjudged, *_layers_without_a_map(sides.network, result, compared)))
     if attribute:
         fp16 = trial.loaded(target.widened(sides.program)) if result.palette else sides.network
-        mirrored = trial.loaded(trial.plan(target.mirrored))
+        mirrored = trial.loaded(trial.plans(target.mirrored))
         causing = {Cause.MAPS: (fp16, False), Cause.ARITHMETIC: (mirrored, True)}
         palettes = {each.layer: each.sqnr for each in result.sensitivity}
         causes = causes_of(fp16, causing, trial.samples.inputs, sides.reference, palettes)

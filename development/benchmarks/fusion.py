@@ -55,8 +55,7 @@ def reports(name: str) -> dict[Fusion, Report]:
 
 
 def _report(analysis: Analysis, request: Request) -> Report:
-    planned = analysis.lowered(request.name)
-    program = quantize(analysis.require_complete(), request, planned=planned).program
+    program = quantize(analysis.require_complete(), request, plans=analysis.plans(request.name)).program
     return with_analysis(report_of(program, request), analysis)
 
 
