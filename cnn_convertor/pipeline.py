@@ -198,7 +198,9 @@ def end_of_convertible_part(analysis: Analysis) -> tuple[Problem, ...]:
 
     Each end is tried as far as the packed weights, while the budget lasts.
     """
-    partial, problems, budget = analysis.partial, analysis.problems, Budget.of("ends")
+    partial = analysis.partial
+    problems = analysis.problems
+    budget = Budget.of("ends")
     refused = set[str]()
     for _ in range(_ENDS):
         if not all(problem.where and problem.where.layer for problem in problems):

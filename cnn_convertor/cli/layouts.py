@@ -179,7 +179,8 @@ def _moves(name: str, text: str, **plain: str) -> None:
         from cnn_convertor.files.replacing import write
         from cnn_convertor.layouts import array_files
 
-        before, after = array_files.form_of(source_layout), array_files.form_of(to)
+        before = array_files.form_of(source_layout)
+        after = array_files.form_of(to)
         with console.working(source.name, "rearrange"):
             array = array_files.rearranged(
                 array_files.read(source, before, shape or (), _element(element)), before, after

@@ -15,7 +15,10 @@ from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.escaping import visible
 from cnn_convertor.files.codes import Entry, entries
 
-TEXT, GITHUB, JSON, SARIF = "text", "github", "json", "sarif"
+TEXT = "text"
+GITHUB = "github"
+JSON = "json"
+SARIF = "sarif"
 FORMATS: Final = (TEXT, GITHUB, JSON, SARIF)
 DOCUMENTS: Final = (JSON, SARIF)  # which have all problems of a command, in place of its other output
 _MANY: Final = 3  # layers with one problem, which is then shown once

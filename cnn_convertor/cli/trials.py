@@ -112,7 +112,8 @@ def run(
     config = Config.of(ini, **device)
     names = () if labels is None else read_labels(labels)
     if output is not None and output.suffix not in {"", ".npz"}:
-        problem, hint = "--output writes arrays, in a .npz file", f"-o {output.with_suffix('.npz')}"
+        problem = "--output writes arrays, in a .npz file"
+        hint = f"-o {output.with_suffix('.npz')}"
         raise UsageError.of("DV100", problem, Origin(str(output)), hint)
     with console.progress(config.name, verbose=config.verbose) as progress:
         results = run_network(config, inputs, sources=sources, overridden=any(device.values()), progress=progress)

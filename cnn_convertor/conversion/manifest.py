@@ -121,7 +121,8 @@ def board_of(source: Path) -> tuple[str, dict[str, int | bool]] | None:
     values = _read(source.with_name(source.name.removesuffix("_gen.cpp") + ".json"))
     if not values or source.name not in values["files"] or not isinstance(name := values.get("device"), str):
         return None
-    usual, limits = read_hardware(DEFAULT_DEVICE, Path()).of_board, values.get("limits")
+    usual = read_hardware(DEFAULT_DEVICE, Path()).of_board
+    limits = values.get("limits")
     if not isinstance(limits, dict) or any(type(limits.get(key)) is not type(limit) for key, limit in usual.items()):
         return None
     return name, {key: limits[key] for key in usual}

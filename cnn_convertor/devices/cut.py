@@ -75,7 +75,8 @@ def grouped_sides(tasks: Sequence[SideCosts], exchanges: Sequence[Exchange], pri
     """
     sides = cheapest_sides(tasks, exchanges, price)
     chosen = {number for number, task in enumerate(tasks) if sides[number] and task.first is not None}
-    changes, readers = _changes(sides, exchanges), sum(len(each.readers) for each in exchanges)
+    changes = _changes(sides, exchanges)
+    readers = sum(len(each.readers) for each in exchanges)
     budget = Budget.of("sides")
     for group in _groups(chosen, exchanges):
         if budget.is_spent:

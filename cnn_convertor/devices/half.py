@@ -69,7 +69,9 @@ class Loss(NamedTuple):
 def loss(values: NDArray[np.float32], half: NDArray[np.float16]) -> Loss:
     """Compare values with half = to_half(values), of the same shape."""
     flat, halves = values.reshape(-1), half.view(np.uint16).reshape(-1)
-    overflowed, flushed, subnormal = [np.empty(0, np.intp)], 0, 0
+    overflowed = [np.empty(0, np.intp)]
+    flushed = 0
+    subnormal = 0
     for start in range(0, halves.size, _SLICE):
         magnitude = halves[start : start + _SLICE] & np.uint16(0x7FFF)
         if magnitude.max() >= np.uint16(0x7C00):

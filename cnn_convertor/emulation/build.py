@@ -123,7 +123,8 @@ def device_library(compiler: Compiler) -> Path:
 
         _LOG.info("compiling the emulated device, once for this computer")
         _compile(compiler, part("loops", LOOP_FLAGS, LOOPS), part("rest", LIBRARY_FLAGS, rest), scratch=scratch)
-        objects, linked = [str(scratch / "loops.o"), str(scratch / "rest.o")], scratch / "device.o"
+        objects = [str(scratch / "loops.o"), str(scratch / "rest.o")]
+        linked = scratch / "device.o"
         # One object, so that no archiver is needed. With a sanitizer in $CXX, clang would put its runtime into it, and again
         # into each program.
         _compile(
@@ -170,10 +171,8 @@ def _refusal(compiler: Compiler, said: str, source: Path, own: Sequence[Path]) -
         if not path.is_file():
             where, hint = Origin(str(path)), "name a C++ file with --source"
         elif match := re.search(rf"(?:^|:\s?){re.escape(str(path))}:(?:(\d+):)?", said, re.MULTILINE):
-            where, hint = (
-                Origin(str(path), line=int(match[1]) if match[1] else None),
-                "correct this file, which --source names",
-            )
+            where = Origin(str(path), line=int(match[1]) if match[1] else None)
+            hint = "correct this file, which --source names"
     if re.search(r"undefined reference to [`']custom_callback", said):  # of GNU's linkers
         hint = "name the C++ file that defines the callbacks of the custom layers with --source"
     if any(text in said for text in _MISSING_FILE) and all(path.is_file() for path in own):

@@ -32,7 +32,8 @@ def layered(count: int, arrows: Sequence[tuple[int, int]]) -> Layering:
     except ImportError:
         hint = f"{how_to_install('pictures')}; it needs Python 3.11 or later"
         raise UsageError.of("DV160", "the library that lays out networks is not installed", hint=hint) from None
-    needed, most = count + _passed(count, arrows), SHARES["picture"] // _POINT
+    needed = count + _passed(count, arrows)
+    most = SHARES["picture"] // _POINT
     if needed > most:
         problem = f"the network is too large to draw: its steps and arrows need {needed:,} points, of at most {most:,}"
         raise UsageError.of("DV164", problem, hint="draw a part of it, with `outputs` or `inputs` in the ini file")
@@ -92,7 +93,8 @@ def _placed(count: int, arrows: Sequence[tuple[int, int]]) -> tuple[dict[int, Po
         next_of.setdefault(int(one), []).append(int(other))
     assert len(spots) == len(placed) and spots.keys() >= set(range(count)), "nodes and bends share numbers"
     turn = -1 if spots[arrows[0][0]][1] > spots[arrows[0][1]][1] else 1
-    left, top = min(x for x, _ in spots.values()), min(turn * y for _, y in spots.values())
+    left = min(x for x, _ in spots.values())
+    top = min(turn * y for _, y in spots.values())
     return {node: (x - left, turn * y - top) for node, (x, y) in spots.items()}, next_of
 
 

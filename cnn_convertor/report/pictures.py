@@ -129,7 +129,9 @@ def _lines(name: str, end: str = "") -> tuple[str, ...]:
 
 def _step_node(key: str, label: tuple[str, ...], step: Step, corner: Point, most: float) -> Box:
     """most: the shortest time of the most expensive command, in microseconds, which is reddest."""
-    names, size, heat = ", ".join(step.layers) or step.name, _size(step.output.shape), ""
+    names = ", ".join(step.layers) or step.name
+    size = _size(step.output.shape)
+    heat = ""
     if step.cost is not None and most:
         size += f", {step.cost.usec.text(',.0f')} us"
         heat = f"{_REDDEST * step.cost.usec.low / most:.3f}"
@@ -167,7 +169,9 @@ def _path(points: Sequence[Point], height: float) -> str:
 # --- memory --------------------------------------------------------------------------------------------------------------
 
 _ACROSS = 900  # pixels of the whole buffer
-_LEFT, _RIGHT, _TOP = 44, 42, 34
+_LEFT = 44
+_RIGHT = 42
+_TOP = 34
 _LETTER = 6.8  # pixels, of wide fonts
 
 
@@ -240,7 +244,8 @@ def _wholes_last(memory: MemoryUse) -> list[LiveMap]:
 
 
 def _bar(buffer: LiveMap, scale: float, row: float) -> Bar:
-    width, height = buffer.bytes * scale, (buffer.last - buffer.first + 1) * row
+    width = buffer.bytes * scale
+    height = (buffer.last - buffer.first + 1) * row
     when = f"steps {buffer.first} to {buffer.last}"
     title = f"{buffer.name}: {buffer.bytes:,} bytes at {buffer.offset:,}, {when} ({buffer.kind})"
     letters = int((width - 6) / _LETTER) if height >= 9 else 0

@@ -87,9 +87,11 @@ def rows(
         executed = by_layer.get(origin, [])
         unread = any(node.name in partial_graph.placeholders for node in nodes)
         if its_problems:
-            runs, how = Runs.REFUSED, "; ".join(f"{p.code} {p.message}" for p in its_problems)
+            runs = Runs.REFUSED
+            how = "; ".join(f"{p.code} {p.message}" for p in its_problems)
         elif unread:
-            runs, how = Runs.UNKNOWN, "it cannot be read, or its inputs are guesses since a layer before it cannot be"
+            runs = Runs.UNKNOWN
+            how = "it cannot be read, or its inputs are guesses since a layer before it cannot be"
         else:
             runs, how = _runs_and_how(origin, nodes, executed)
         outputs = _outputs(graph, nodes)

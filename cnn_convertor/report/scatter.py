@@ -48,7 +48,8 @@ class ScatterPicture(NamedTuple):
 
 def scatter_picture(points: Sequence[ScatterPoint]) -> ScatterPicture:
     """The points, which are at least one, between axes that begin and end at a tick."""
-    xs, ys = _ticks([point.x for point in points]), _ticks([point.y for point in points])
+    xs = _ticks([point.x for point in points])
+    ys = _ticks([point.y for point in points])
     right, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
     places: dict[tuple[float, float], list[ScatterPoint]] = {}
     for point in points:

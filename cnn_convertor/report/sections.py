@@ -144,7 +144,8 @@ def layers(report: Report) -> PageSection:
 def _layer(layer: ModelLayer, *, has_steps: bool) -> TableRow:
     shapes = ", ".join("x".join(map(str, shape)) for shape in layer.outputs)
     numbers = _count(layer.parameters, "?"), _count(layer.macs, "?")
-    runs, steps = TableCell(layer.runs, kind=layer.runs), ", ".join(map(str, layer.steps))
+    runs = TableCell(layer.runs, kind=layer.runs)
+    steps = ", ".join(map(str, layer.steps))
     last = layer.steps[-1] if layer.steps and has_steps else None
     return row_of(layer.name, layer.type, shapes, *numbers, runs, layer.how, steps, step=last)
 

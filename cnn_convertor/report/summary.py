@@ -15,7 +15,8 @@ _UNCALIBRATED = '--calibrate with a few images may keep more; "verify --sensitiv
 
 def summary(report: Report) -> tuple[tuple[str, str], ...]:
     """What the network needs of the device and the CPU."""
-    commands, on_cpu = len(report.commands), [step.does for step in report.on_cpu]
+    commands = len(report.commands)
+    on_cpu = [step.does for step in report.on_cpu]
     evidence = [("evidence", f"{report.accepted} of {commands} commands rest on the driver's check alone")]
     return (
         ("device commands", str(commands)),

@@ -125,7 +125,8 @@ def _change(name: str, before: Graph, after: Graph) -> Iterator[values.PassChang
     removed = tuple(line for node, line in old.items() if new.get(node) != line)
     added = tuple(line for node, line in new.items() if old.get(node) != line)
     if before.outputs != after.outputs:
-        removed, added = (*removed, before.outputs_line), (*added, after.outputs_line)
+        removed = (*removed, before.outputs_line)
+        added = (*added, after.outputs_line)
     if removed or added:
         yield values.PassChange(name, removed, added)
 

@@ -123,5 +123,6 @@ def _changes(own: Preparation, channels: int) -> Iterator[_Change]:
 
 def _rises(right: NDArray[np.bool_], otherwise: NDArray[np.bool_]) -> bool:
     """Whether the accuracy rises by more than chance explains."""
-    won, lost = int((otherwise & ~right).sum()), int((right & ~otherwise).sum())
+    won = int((otherwise & ~right).sum())
+    lost = int((right & ~otherwise).sum())
     return won - lost > max(_LEAST_RISE * len(right), _LEAST_SIGMAS * math.sqrt(won + lost))

@@ -98,7 +98,9 @@ def require_preparation(network: EmulatedNetwork, preparation: Preparation) -> N
         raise wrong_header(
             network.program, f"kChannelOrder is {order}, and the application's pixels are {expected_order}"
         )
-    pixels, mean, scale = np.arange(256.0)[:, None], np.array(preparation.mean), np.atleast_1d(preparation.scale)
+    pixels = np.arange(256.0)[:, None]
+    mean = np.array(preparation.mean)
+    scale = np.atleast_1d(preparation.scale)
     mean, scale = mean[::step], scale[::step]
     expected, largest = (pixels - mean) * scale, pixels + np.abs(mean)
     rounding = largest * (np.abs(scale) * _ROUNDING + _SUBNORMAL)  # of both numbers, the difference and the product

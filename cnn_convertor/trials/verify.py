@@ -178,7 +178,9 @@ def stale_problem(file: StaleFile) -> Problem:
 
 def _judged(trial: _Trial, min_sqnr: float | None, progress: Progress) -> Verification:
     """The outputs of a network, and its maps, which are judged with FP16 weights."""
-    request, samples, sides = trial.request, trial.samples, trial.sides
+    request = trial.request
+    samples = trial.samples
+    sides = trial.sides
     palette = trial.target.is_narrow(trial.program)
     outputs = compare_outputs(sides)
     progress("run the program in memory", 0, 1)

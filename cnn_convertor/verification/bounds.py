@@ -149,7 +149,8 @@ def _comparable(
     for name, pair in both(exact.device.layers).items():
         if name in rounded and pair.layer in replaced and pair.layer not in jumping and pair.layer not in ends:
             shape = (len(pair.device), 1, -1, pair.shape.channels)
-            reference, unrounded = pair.reference.reshape(shape), pair.device.reshape(shape)
+            reference = pair.reference.reshape(shape)
+            unrounded = pair.device.reshape(shape)
             results.append(JudgedMap(name, reference, unrounded, rounded[name].device.reshape(shape)))
     if may_move:
         results = [each for each in results if not each.is_moved]
@@ -168,7 +169,9 @@ def _outputs(
     replaced: layers whose maps are the framework's. With a softmax comes what it reads, unless the framework has that map.
     """
     exact, _ = runs
-    program, judged, alone = exact.program, list[JudgedMap](), dict[str, str]()
+    program = exact.program
+    judged = list[JudgedMap]()
+    alone = dict[str, str]()
     ends = zip(exact.graph.output_names, program.outputs, exact.network.shapes, strict=True)
     for position, (name, index, shape) in enumerate(ends):
         if position not in exact.reference.outputs:

@@ -53,7 +53,8 @@ def _doubt(mine: Real, theirs: Real) -> str:
         sides = {"the device": mine, "the framework": theirs}
         which = " and ".join(side for side, values in sides.items() if not np.isfinite(values).all())
         return f"NaN or infinity in the values of {which}"
-    low, high = float(theirs.min(initial=math.inf)), float(theirs.max(initial=-math.inf))
+    low = float(theirs.min(initial=math.inf))
+    high = float(theirs.max(initial=-math.inf))
     if low == high == 0:
         return "all values are 0"
     if theirs.size > 1 and high - low <= _LEAST_SPREAD * max(abs(low), abs(high)):
@@ -150,7 +151,9 @@ def known_logits(logits: Maps, probabilities: Maps) -> tuple[Maps, Maps] | None:
     shown = known.reshape(len(known), -1).mean(axis=1) >= _LEAST_SHARE_KNOWN
     if not shown.any():
         return None
-    logits, probabilities, known = logits[shown], probabilities[shown], known[shown]
+    logits = logits[shown]
+    probabilities = probabilities[shown]
+    known = known[shown]
     logarithms = np.log(np.where(known, probabilities, 1).astype(np.float64))
     return _centered(logits.astype(np.float64), known), _centered(logarithms, known)
 

@@ -57,7 +57,9 @@ def at_jumps(sides: BothSides, other: Outputs, position: int) -> NDArray[np.bool
     graph, program = sides.graph, sides.program
     end, passed = before(graph, graph.outputs[position], Identity | Reshape | TransposeReshape)
     shape = graph.shape(end)
-    marked, waiting, visited = np.zeros((len(other.outputs[position]), *shape), bool), [end], set[str]()
+    marked = np.zeros((len(other.outputs[position]), *shape), bool)
+    waiting = [end]
+    visited = set[str]()
     layers = {layer.name: index for index, layer in enumerate(program.layers)}
 
     while waiting:

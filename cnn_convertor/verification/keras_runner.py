@@ -234,7 +234,8 @@ def _lost(calls: Sequence[Call], before: set[int], prefix: str = "") -> _Lost:
         reason = "it reads the results of a custom layer"
         affected = call.outputs if any(id(tensor) in tensors for tensor in call.inputs) else []
         if is_placeholder(call.layer):
-            reason, affected = "Keras does not have the code of this custom layer", call.outputs
+            reason = "Keras does not have the code of this custom layer"
+            affected = call.outputs
         elif hasattr(call.layer, "layers"):
             arguments = zip(call.layer.inputs, call.inputs, strict=True)
             inside = _lost(_calls(call.layer), {id(own) for own, x in arguments if id(x) in tensors}, f"{name}/")

@@ -35,7 +35,9 @@ def compare_outputs(sides: BothSides) -> tuple[Comparison, ...]:
 
 def _compare_output(sides: BothSides, position: int) -> Iterator[Comparison]:
     graph, program = sides.graph, sides.program
-    output, name, index = graph.outputs[position], graph.output_names[position], program.outputs[position]
+    output = graph.outputs[position]
+    name = graph.output_names[position]
+    index = program.outputs[position]
     if position not in sides.reference.outputs:
         yield from _maps_read_by(sides, index, name)
     elif isinstance(graph[output].op, DetectionOutput):
@@ -43,7 +45,8 @@ def _compare_output(sides: BothSides, position: int) -> Iterator[Comparison]:
     elif (largest := _compare_largest(sides, position)) is not None:
         yield from largest
     else:
-        device, reference = sides.device.outputs[position], sides.reference.outputs[position]
+        device = sides.device.outputs[position]
+        reference = sides.reference.outputs[position]
         result = compare(name, device, reference)
         if program.layers[index].is_softmax and (source := program.layers[index].sources[0]) is not None:
             logits = sides.device_maps(source, program.layers[index].output.shape)
@@ -109,7 +112,9 @@ def unjudged_layers(sides: BothSides, outputs: Sequence[Comparison]) -> tuple[Un
 
     An output of the application's own code is verified if all maps that it reads are.
     """
-    graph, program, reference = sides.graph, sides.program, sides.reference
+    graph = sides.graph
+    program = sides.program
+    reference = sides.reference
     unverified = set()
     outputs_of = zip(graph.outputs, graph.output_names, program.outputs, strict=True)
     for position, (output, name, index) in enumerate(outputs_of):
@@ -125,8 +130,10 @@ def _compare_detections(sides: BothSides, position: int) -> Iterator[Comparison]
     from cnn_convertor.verification.detections import detect  # here, as most networks need no formulas
 
     graph, reference = sides.graph, sides.reference
-    node, layer = graph[graph.outputs[position]], sides.program.layers[sides.program.outputs[position]]
-    name, rows = graph.output_names[position], sides.device.outputs[position]
+    node = graph[graph.outputs[position]]
+    layer = sides.program.layers[sides.program.outputs[position]]
+    name = graph.output_names[position]
+    rows = sides.device.outputs[position]
     if reference.framework == GIVEN or None in layer.sources:
         yield compare(name, *matched_detections(rows, reference.outputs[position]))
         return
@@ -160,11 +167,13 @@ def _compare_largest(sides: BothSides, position: int) -> tuple[Comparison, Compa
     """
     graph, program = sides.graph, sides.program
     end, passed = before(graph, graph.outputs[position], Identity | Reshape | TransposeReshape)
-    op, index = graph[end].op, next((n for n, layer in enumerate(program.layers) if layer.name == end), None)
+    op = graph[end].op
+    index = next((n for n, layer in enumerate(program.layers) if layer.name == end), None)
     if not isinstance(op, ArgMax) or index is None or op.axis is None or op.count > 1 or op.values or op.last_of_equals:
         return None
     (source,), (read,) = program.layers[index].sources, graph[end].inputs
-    known, shape = sides.reference.layers.get(layer_of(graph, read)), graph.shape(read)
+    known = sides.reference.layers.get(layer_of(graph, read))
+    shape = graph.shape(read)
     if source is None or known is None or not known[0].size == program.layers[source].output.shape.size == shape.size:
         return None
     name = graph.output_names[position]
@@ -181,7 +190,8 @@ def _compare_largest(sides: BothSides, position: int) -> tuple[Comparison, Compa
 def accuracies(sides: BothSides, classes: NDArray[np.intp]) -> tuple[Accuracy, ...]:
     """How often each output that is a vector has its largest element at the right class, on both sides."""
     own = replace(sides.reference, outputs=dict(enumerate(sides.device.outputs)))
-    mine, theirs = classes_of(sides.graph, own), classes_of(sides.graph, sides.reference)
+    mine = classes_of(sides.graph, own)
+    theirs = classes_of(sides.graph, sides.reference)
     return tuple(
         Accuracy(name, float(np.mean(mine[name] == classes)), float(np.mean(theirs[name] == classes)))
         for name in theirs
@@ -229,7 +239,8 @@ def sensitivities(
     for number, layer in enumerate(variants.layers):
         progress("sensitivity", number, len(variants.layers))
         outputs = outputs_with(variants.layers.keys() - {layer})
-        more_bytes, levels = variants.saved_bytes[layer], {output.name: output.sqnr for output in outputs}
+        more_bytes = variants.saved_bytes[layer]
+        levels = {output.name: output.sqnr for output in outputs}
         bought = (everywhere - _noise(outputs)) / max(1, more_bytes)
         measured.append((bought, Sensitivity(layer, more_bytes, least_sqnr(outputs), levels)))
     return tuple(each for _, each in sorted(measured, key=lambda pair: -pair[0]))

@@ -65,7 +65,9 @@ class _Pieces(NamedTuple):
 
 def _in_pieces(op: InPieces, inputs: Sequence[str], output: str) -> _Pieces:
     """A result between two steps has the room of one that no later step reads, or another one; the last is the output."""
-    places, steps, rooms = [f"piece.Of({name})" for name in inputs], list[str](), 0
+    places = [f"piece.Of({name})" for name in inputs]
+    steps = list[str]()
+    rooms = 0
     for number, (inner, reads) in enumerate(op.steps, 1):
         read = [places[place] for place in reads]
         later = {place for _, others in op.steps[number:] for place in others}

@@ -38,7 +38,8 @@ def with_board(base: Profile, source: str, board: Mapping[str, Any]) -> Profile:
     parts = {name: board.get(name, {}) for name in ("device", "probed", "forms", "features", "measured")}
     if wrong := [f"{name}: expected an object" for name, part in parts.items() if not isinstance(part, dict)]:
         raise BoardFileError(*wrong)
-    forms, features = _results(parts["forms"], "forms"), _results(parts["features"], "features")
+    forms = _results(parts["forms"], "forms")
+    features = _results(parts["features"], "features")
     figures = _figures(parts["device"], parts["probed"], parts["measured"])
     figures["blocks"] = ["conv", *(block for block in BLOCKS if features.get(block) == PASSED)]
     passed = frozenset(form for form in Form if forms.get(form.name.lower()) == PASSED)
@@ -86,7 +87,8 @@ def _figures(device: Mapping[str, Any], probed: Mapping[str, Any], measured: Map
         figures["driver"] = driver
     if (hardware := device.get("hardware")) is not None:  # no driver knows it: the user writes it
         figures["hardware"] = _date(hardware)
-    clock, speed = device.get("conv_freq") or _clock(device, measured), measured.get("bytes_per_second")
+    clock = device.get("conv_freq") or _clock(device, measured)
+    speed = measured.get("bytes_per_second")
     if clock is not None:
         figures["conv_freq"] = clock
     if speed is not None:

@@ -112,7 +112,8 @@ def estimate_on_cpu(layer: Layer, profile: Profile, threads: int = 1) -> CpuCost
         return None
     nbytes = sum(tensor.nbytes for tensor in (*layer.inputs, layer.output))
     nbytes += sum(array.nbytes for array in layer.constants)
-    name, units = ", ".join(work.function for work in works), sum(work.units for work in works)
+    name = ", ".join(work.function for work in works)
+    units = sum(work.units for work in works)
     compute = total(_compute_usec(work, profile, threads) for work in works)
     if all(work.function in profile.functions for work in works):  # their times have what they wait for memory
         return CpuCost(name, units, nbytes, compute)

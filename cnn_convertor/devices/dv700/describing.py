@@ -80,7 +80,8 @@ def _text(value: object) -> str:
 
 
 def _steps(program: Program, profile: Profile) -> Iterator[Step]:
-    costs, on_cpu = iter(estimates(program, profile)), cpu_estimates(program, profile)
+    costs = iter(estimates(program, profile))
+    on_cpu = cpu_estimates(program, profile)
     numbers = {tensor.offset: number for number, (_, tensor) in enumerate(program.inputs)}
     for layer, cpu_cost in zip(program.layers, on_cpu, strict=True):
         blobs = (run.stored for run in layer.runs if run.stored is not None)

@@ -50,7 +50,8 @@ class Limits(NamedTuple):
     def largest_padding(self) -> Padding:
         from cnn_convertor.ir.ops import Padding
 
-        left_top, right_bottom = self.max_padding_left_top, self.max_padding_right_bottom
+        left_top = self.max_padding_left_top
+        right_bottom = self.max_padding_right_bottom
         return Padding(left_top, right_bottom, left_top, right_bottom)
 
     def holds(self, shape: Shape) -> bool:

@@ -176,7 +176,8 @@ def map_sizes(subject: Subject) -> Iterator[Breach]:
     for nodes, run in subject.step.assignments:
         reported = {flaw for name in nodes[0].inputs for flaw in _flaws_of_writer(subject, name)}
         most = limits.max_field if run.weights is None else limits.max_channels
-        before, after = _too_large(run.input, most, limits), _too_large(run.output, most, limits)
+        before = _too_large(run.input, most, limits)
+        after = _too_large(run.output, most, limits)
         for flaw, text in before.items():
             if flaw not in reported:
                 yield Breach(nodes[0].where, f"the input {text}")
@@ -187,7 +188,9 @@ def map_sizes(subject: Subject) -> Iterator[Breach]:
 
 def _flaws_of_writer(subject: Subject, name: str) -> Iterable[str]:
     """What is too large of the named map, as reported for the command that writes it."""
-    graph, limits, writer = subject.graph, subject.limits, buffer_owner(subject.graph, name)
+    graph = subject.graph
+    limits = subject.limits
+    writer = buffer_owner(subject.graph, name)
     if layer_type(graph, writer) is not LayerType.CONV:
         return ()
     has_kernels = isinstance(writer.op, Conv2d | ConvTranspose2d | Dense | ScaledBy)
@@ -236,7 +239,8 @@ def dilation(subject: Subject) -> Iterator[Breach]:
         convolution = run.convolution
         if convolution is None or convolution.dilation == ONE:
             continue
-        where, text = nodes[0].where, f"a convolution with dilation {_by(convolution.dilation)}"
+        where = nodes[0].where
+        text = f"a convolution with dilation {_by(convolution.dilation)}"
         if any(k % 2 == 0 for k in convolution.kernel):
             yield Breach(where, f"{text} has the even kernel {_by(convolution.kernel)}")
         out, stride = convolution.output, convolution.stride
@@ -265,7 +269,9 @@ def windows_of_padding_alone(subject: NodeSubject) -> Iterator[Breach]:
     if not isinstance(op, MaxPool2d):
         return
     x, y = graph.shape(node.inputs[0]), graph.shape(node.name)
-    (extent, stride, pad) = op.window.extent, op.window.stride, op.window.padding
+    extent = op.window.extent
+    stride = op.window.stride
+    pad = op.window.padding
     last = Pair((y.height - 1) * stride.height - pad.top, (y.width - 1) * stride.width - pad.left)
     if pad.top >= extent.height or pad.left >= extent.width or last.height >= x.height or last.width >= x.width:
         yield Breach(node.where, "a window of the max pool covers only padding, which has no maximum")

@@ -58,7 +58,9 @@ def _stored(storing: Storing, planned: Program, target: Accelerator) -> Quantize
     finish = with_swapped_bytes if storage.swaps_bytes else lambda program: program
     if not storage.calibrates and sqnr is None:
         return Quantized(finish(program), target)
-    samples, calibration, budget = storage.samples(), None, None
+    samples = storage.samples()
+    calibration = None
+    budget = None
     if storage.calibrates:
         # Here, as most conversions do without.
         from cnn_convertor.devices.dv700.fitting.calibration import calibrate, fitting_and_judging

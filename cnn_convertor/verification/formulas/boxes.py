@@ -18,7 +18,8 @@ def _prior_box(layer: FormulaLayer, features: Blob, image: Blob) -> Blob:
     rows, columns = features.shape[2:]
     height, width = image.shape[2:]
     if settings.img_size or settings.img_h:
-        height, width = settings.img_h or settings.img_size, settings.img_w or settings.img_size
+        height = settings.img_h or settings.img_size
+        width = settings.img_w or settings.img_size
     down = (settings.step_h or settings.step) or height / rows
     right = (settings.step_w or settings.step) or width / columns
     sizes = np.array(list(_box_sizes(settings)))  # (n, 2): width, height

@@ -114,13 +114,13 @@ def _bias_of(layer: FormulaLayer, settings: Any) -> Blob | float:
 @computes("Pooling")
 def _pooling(layer: FormulaLayer, x: Blob) -> Tops:
     settings = layer.message.pooling_param
-    kernel, stride, pad = (
-        _sizes(settings, "kernel_size", "kernel", 0),
-        _sizes(settings, "stride", "stride", 1),
-        _sizes(settings, "pad", "pad", 0),
-    )
+    kernel = _sizes(settings, "kernel_size", "kernel", 0)
+    stride = _sizes(settings, "stride", "stride", 1)
+    pad = _sizes(settings, "pad", "pad", 0)
     if settings.global_pooling:
-        kernel, stride, pad = (x.shape[2], x.shape[3]), (1, 1), (0, 0)
+        kernel = (x.shape[2], x.shape[3])
+        stride = (1, 1)
+        pad = (0, 0)
     rounds_up = settings.ceil_mode and settings.round_mode == settings.CEIL
     pooled, mask = pool(x, kernel, stride, pad, averages=settings.pool == settings.AVE, rounds_up=rounds_up)
     return [pooled, mask][: len(layer.tops)]

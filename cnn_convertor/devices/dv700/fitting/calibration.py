@@ -215,7 +215,8 @@ def with_layers(program: Program, layers: Mapping[int, FittedLayer]) -> Program:
 def _with_layer(choice: Choice, layer: FittedLayer, weights: Weights) -> Choice:
     rounded, noise = layer.kernels, 0.0
     for rows in weights.kernels.ranges():
-        kernels, stored = weights.kernels.load(rows), rounded.load(rows).astype(np.float64)
+        kernels = weights.kernels.load(rows)
+        stored = rounded.load(rows).astype(np.float64)
         noise += float(np.square(stored - to_half(kernels)).sum())
     assert choice.quality is not None, "a palette was fitted before"
     bias = Constant.of(_bias(weights) - layer.shifts)
@@ -265,7 +266,8 @@ def compare_outputs(
     plain: with FP16 weights.
     """
     names = [_name(plain.program.layers[index]) for index in plain.program.outputs]
-    signals, noises = np.zeros(len(names)), np.zeros((len(others), len(names)))
+    signals = np.zeros(len(names))
+    noises = np.zeros((len(others), len(names)))
     for signal, noise in each_batch(_compared, (plain, *others), samples, bind(progress, "calibrate: compare"), on):
         signals += signal
         noises += noise

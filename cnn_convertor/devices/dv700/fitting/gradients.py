@@ -185,7 +185,8 @@ def _to_largest(windows: Windows, maps: Real, values: Single) -> Single:
 
 def _through_convolution(convolution: Convolution, shape: tuple[int, ...], values: Single) -> Single:
     """Gradients of a convolution's inputs. shape: of these."""
-    kernels, is_depthwise = convolution.weights.kernels.load(), convolution.kind.is_depthwise
+    kernels = convolution.weights.kernels.load()
+    is_depthwise = convolution.kind.is_depthwise
 
     def from_tap(tap: Tap) -> Single:
         y, x = tap

@@ -31,13 +31,11 @@ class Windows(NamedTuple):
 
     @classmethod
     def of_convolution(cls, convolution: Convolution) -> Windows:
-        kernel, stride, dilation, padding, output = (
-            convolution.kernel,
-            convolution.stride,
-            convolution.dilation,
-            convolution.padding,
-            convolution.output,
-        )
+        kernel = convolution.kernel
+        stride = convolution.stride
+        dilation = convolution.dilation
+        padding = convolution.padding
+        output = convolution.output
         if convolution.kind.is_transposed:
             return cls(kernel, ONE, dilation, padding, output.height, output.width, stride)
         return cls(kernel, stride, dilation, padding, output.height, output.width)
@@ -63,18 +61,20 @@ class Windows(NamedTuple):
     def _padded_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """With room for every window."""
         samples, height, width, channels = shape
-        tall, wide = (height - 1) * self.spread.height + 1, (width - 1) * self.spread.width + 1
+        tall = (height - 1) * self.spread.height + 1
+        wide = (width - 1) * self.spread.width + 1
         bottom = (self.height - 1) * self.stride.height + (self.kernel.height - 1) * self.dilation.height + 1
         right = (self.width - 1) * self.stride.width + (self.kernel.width - 1) * self.dilation.width + 1
         return samples, max(bottom, self.padding.top + tall), max(right, self.padding.left + wide), channels
 
     def _inside(self, padded: Values, shape: tuple[int, ...]) -> Values:
         """The positions of the inputs among the padding."""
-        top, left, down, right = self.padding.top, self.padding.left, self.spread.height, self.spread.width
-        rows, columns = (
-            slice(top, top + (shape[1] - 1) * down + 1, down),
-            slice(left, left + (shape[2] - 1) * right + 1, right),
-        )
+        top = self.padding.top
+        left = self.padding.left
+        down = self.spread.height
+        right = self.spread.width
+        rows = slice(top, top + (shape[1] - 1) * down + 1, down)
+        columns = slice(left, left + (shape[2] - 1) * right + 1, right)
         return padded[:, rows, columns]
 
     def _seen(self, tap: Tap) -> tuple[slice, ...]:

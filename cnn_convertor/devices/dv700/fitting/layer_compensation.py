@@ -54,7 +54,8 @@ def compensate(
     target = _target(weights, hessians, fitting, judge)
     if target is None:
         return layer
-    damped_, counts = damped(hessians, fitting.changed.positions), fitting.changed.rows
+    damped_ = damped(hessians, fitting.changed.positions)
+    counts = fitting.changed.rows
     rounded = nearest_plane(target, factors(damped_), values_of(layer.palette))
     rounded = refit(target, damped_, descend(target, damped_, rounded, sweeps=SWEEPS), counts)
     if judge.power(weights, rounded.weights) >= judge.power(weights, grouping.columns(layer.kernels.load())):
@@ -106,7 +107,9 @@ def _target(weights: Real, hessians: Real, fitting: _Errors, judge: _Errors) -> 
     sizes = sizes + _LEAST * sizes.mean()
     damping = sizes[:, np.newaxis, np.newaxis] * np.eye(hessians.shape[1])
     changes = [np.linalg.solve(hessians + ridge * damping, slopes) for ridge in _RIDGES]
-    before, along, powers = 0.0, np.zeros(len(changes)), np.zeros(len(changes))
+    before = 0.0
+    along = np.zeros(len(changes))
+    powers = np.zeros(len(changes))
     for changed, errors, counts in judge.errors(weights, weights):
         error = _whole(errors, counts)
         before += float((np.square(error) * counts).sum())

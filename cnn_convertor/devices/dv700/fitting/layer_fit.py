@@ -82,7 +82,8 @@ def _fitted(task: LayerTask) -> FittedLayer:
     middle = samples.means.mean(axis=0)
     weights = grouping.columns(kernels)
     inputs = GroupedInputs.of(grouping, samples, middle)
-    hessians, counts = damped(inputs.hessians, inputs.positions), inputs.rows
+    hessians = damped(inputs.hessians, inputs.positions)
+    counts = inputs.rows
     judge = GroupedInputs.of(grouping, read_files(task.judged), middle)
     values = values_of(task.own)
     best = Rounded(values, nearest(values, weights))

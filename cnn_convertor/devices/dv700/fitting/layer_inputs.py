@@ -131,7 +131,9 @@ class Kept(NamedTuple):
 
 def read_files(inputs: KeptFiles) -> Kept:
     """What `measure` kept of a convolution's inputs."""
-    kept, means, counts = [], [], []
+    kept = []
+    means = []
+    counts = []
     for path in inputs.files:
         with np.load(path) as arrays:
             kept.append(arrays["kept"][:, :, inputs.channels])

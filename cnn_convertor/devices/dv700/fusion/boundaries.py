@@ -67,7 +67,8 @@ def _why_not(rules: FusionRules, commands: dict[str, Command], before: Node, aft
     graph = rules.graph
     if alone := rules.why_not([(before, after)]):
         return alone
-    first, second = _path(commands[before.name], before), _path(commands[after.name], after)
+    first = _path(commands[before.name], before)
+    second = _path(commands[after.name], after)
     other = next((node for node in second if node.name != after.name and after.name != second[0].name), None)
     if other is not None:
         return f"it shares a command with {_listed(graph, [other.name])} already"

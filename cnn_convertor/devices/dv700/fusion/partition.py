@@ -265,7 +265,8 @@ def _nested(graph: Graph, groups: Iterable[PathGroup]) -> tuple[Graph, list[Path
     inner: dict[str, list[Node]] = {}  # concatenation -> its inner ones
     for group in groups:
         if group.concat is not None and len(group.branches) < len(group.concat.inputs):
-            outer, parts = nodes[group.concat.name], tuple(path[-1].name for path in group.branches)
+            outer = nodes[group.concat.name]
+            parts = tuple(path[-1].name for path in group.branches)
             concat = Node(graph.fresh(f"{outer.name}/{parts[0]}"), Concat(), parts)
             start = outer.inputs.index(parts[0])
             inputs = (*outer.inputs[:start], concat.name, *outer.inputs[start + len(parts) :])

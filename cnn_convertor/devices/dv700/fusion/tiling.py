@@ -101,7 +101,9 @@ def unified_buffer_need(shape: Shape, runs: Sequence[RunGeometry]) -> int:
     command_input = _whole(_block(shape.height * shape.width * min(shape.channels, 8)), shape.channels)
 
     need = 0
-    size, place, input_size = Pair(shape.height, shape.width), 0, command_input
+    size = Pair(shape.height, shape.width)
+    place = 0
+    input_size = command_input
     for index, run in enumerate(runs):
         convolved, pooled = _run_outputs(size, run)
         convolves = run.convolution is not None or (run.pool is not None and run.pool.kind is PoolKind.AVERAGE)
@@ -112,9 +114,13 @@ def unified_buffer_need(shape: Shape, runs: Sequence[RunGeometry]) -> int:
         output_place = place + (0 if in_place else input_size)
         start = input_size if len(ends) == 1 else output_place
         need = max(need, start + (block if run.external else output))
-        size, place, input_size = Pair(pooled.height & 0xFFFF, pooled.width & 0xFFFF), output_place, output
+        size = Pair(pooled.height & 0xFFFF, pooled.width & 0xFFFF)
+        place = output_place
+        input_size = output
         if run.external:
-            size, place, input_size = Pair(shape.height, shape.width), 0, command_input
+            size = Pair(shape.height, shape.width)
+            place = 0
+            input_size = command_input
     return need * _UNIT
 
 
@@ -153,7 +159,8 @@ def _run_outputs(size: Pair, run: RunGeometry) -> tuple[Pair, Pair]:
 def _slide(size: Pair, window: Window, deconvolution: bool) -> Pair:
     """Output size of a window without dilation, which the driver rounds toward 1 if the padded input is smaller than the kernel."""
     kernel, stride, _, padding = window
-    rows, columns = padding.top + padding.bottom, padding.left + padding.right
+    rows = padding.top + padding.bottom
+    columns = padding.left + padding.right
     if deconvolution:
         spread = Pair((size.height - 1) * stride.height + 1, (size.width - 1) * stride.width + 1)
         return Pair(spread.height + rows - kernel.height + 1, spread.width + columns - kernel.width + 1)

@@ -45,7 +45,9 @@ def _exceeds(graph: Graph, node: Node, window: Window, limits: Limits) -> bool:
     """Whether the sizes of a pool are too large for a command. Copies are left to fit_limits.py."""
     if window == Window(ONE):
         return False
-    x, y, pad = graph.shape(node.inputs[0]), graph.shape(node.name), window.padding
+    x = graph.shape(node.inputs[0])
+    y = graph.shape(node.name)
+    pad = window.padding
     return (
         not (limits.holds(x) and limits.holds(y) and x.channels <= limits.max_field)
         or max(window.stride) > limits.max_stride

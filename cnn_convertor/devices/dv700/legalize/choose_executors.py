@@ -111,7 +111,8 @@ def _times(graph: Graph, node: Node, device: Device) -> _Times | None:
     forms = _forms(graph, node)
     if forms is None:
         return None
-    inputs, output = [graph.shape(name) for name in node.inputs], graph.shape(node.name)
+    inputs = [graph.shape(name) for name in node.inputs]
+    output = graph.shape(node.name)
     cpu = []
     for op in forms:
         cpu.append(usec_on_cpu(op, inputs, output, device))

@@ -114,7 +114,8 @@ def dense_kernels(graph: Graph, node: Node, limits: Limits, *, dilates_depthwise
         (fits and (is_refused or not dilation_runs(op, window, graph.shape(node.inputs[0]))))
         or (not small and isinstance(op, ops.Conv2d))  # large_kernels splits it
     ):
-        weight, window = _with_holes(weight, window), window._replace(kernel=window.extent, dilation=ONE)
+        weight = _with_holes(weight, window)
+        window = window._replace(kernel=window.extent, dilation=ONE)
     if (groups, window) == (op.groups, op.window):
         return None
     return (replace(node, op=replace(op, weight=weight, window=window, groups=groups)),)
@@ -140,7 +141,9 @@ def _padded_for_any_stride(window: Window, x: Shape, out: Shape, limits: Limits)
 
     With its own stride it has the same output: the added rows and columns are less than a stride, and no window reaches them.
     """
-    pad, extent, stride = window.padding, window.extent, window.stride
+    pad = window.padding
+    extent = window.extent
+    stride = window.stride
     if window.dilation == ONE or (out.height * stride.height, out.width * stride.width) != x[:2]:
         return window
     bottom, right = extent.height - 1 - pad.top, extent.width - 1 - pad.left
@@ -194,7 +197,9 @@ def dilations(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | None
         weight = _grown(weight, _behind(op.window.kernel, kernel))
     window = op.window._replace(kernel=kernel, stride=ONE)
     around = Padding(*(e // 2 for e in (window.extent.height,) * 2 + (window.extent.width,) * 2))
-    out, stride, pad = graph.shape(node.name), op.window.stride, op.window.padding
+    out = graph.shape(node.name)
+    stride = op.window.stride
+    pad = op.window.padding
     more = Padding(
         max(0, pad.top - around.top),
         max(0, (out.height - 1) * stride.height - pad.top + around.top + 1 - x.height),
@@ -240,7 +245,9 @@ def strided_kernels(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] 
     op = node.op
     if not isinstance(op, ops.Conv2d) or op.is_depthwise or op.groups != 1 or op.window.dilation != ONE:
         return None
-    kernel, stride, pad = op.window.kernel, op.window.stride, op.window.padding
+    kernel = op.window.kernel
+    stride = op.window.stride
+    pad = op.window.padding
     small = Pair(*(-(-k // s) for k, s in zip(kernel, stride, strict=True)))
     if max(kernel) <= limits.max_kernel_size or small == kernel:
         return None
@@ -273,7 +280,9 @@ def deconvolutions(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] |
     x, out = graph.shape(node.inputs[0]), graph.shape(node.name)
     if _deconvolution_runs(op, x, out, limits):
         return None
-    kernel, stride, pad = op.window.extent, op.window.stride, op.window.padding
+    kernel = op.window.extent
+    stride = op.window.stride
+    pad = op.window.padding
     small = Pair(*(-(-k // s) for k, s in zip(kernel, stride, strict=True)))
     part = ops.Crop(Shape(pad.top, pad.left, 0), Shape(pad.top + out.height, pad.left + out.width, out.channels))
     places = Pair(
@@ -303,7 +312,9 @@ def deconvolutions(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] |
 
 def _deconvolution_runs(op: ops.ConvTranspose2d, x: Shape, out: Shape, limits: Limits) -> bool:
     """Whether a command can have the deconvolution, perhaps with zeros between the taps of its kernel."""
-    window, reach, pad = op.window, op.window.extent, op.input_padding
+    window = op.window
+    reach = op.window.extent
+    pad = op.input_padding
     if not (limits.deconvolves and limits.holds(x) and limits.holds(out) and max(window.stride) <= limits.max_stride):
         return False
     if any(not 0 <= value <= most for value, most in zip(pad, limits.largest_padding, strict=True)):

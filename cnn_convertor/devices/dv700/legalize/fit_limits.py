@@ -61,7 +61,8 @@ def split_channels(graph: Graph, node: Node, limits: Limits, *, transposed: bool
 
 def _channels_together(graph: Graph, node: Node, limits: Limits) -> int:
     """How many input channels a command of a convolution can have, in parts of about equal size."""
-    x, convolution = graph.shape(node.inputs[0]), conv_geometry(run_of(graph, (node,), transposed=True))
+    x = graph.shape(node.inputs[0])
+    convolution = conv_geometry(run_of(graph, (node,), transposed=True))
     assert convolution is not None, "depthwise convolutions have no sums"
     if isinstance(node.op, ops.Conv2d) and is_pointwise(node.op):
         pixels = refolded(convolution.input, limits)
@@ -109,7 +110,9 @@ class _Nodes:
 
 def _by_channel(graph: Graph, node: Node, op: ops.Op, most: int) -> list[Node] | None:
     """Operators that treat each channel by itself."""
-    x, nodes, parts = graph.shape(node.inputs[0]), _Nodes(graph, node), list[str]()
+    x = graph.shape(node.inputs[0])
+    nodes = _Nodes(graph, node)
+    parts = list[str]()
     if x.channels <= most:
         return None
     for index, channels in enumerate(_ranges(x.channels, _part(x.channels, -(-x.channels // most)))):

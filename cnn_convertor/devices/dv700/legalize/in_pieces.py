@@ -130,7 +130,8 @@ def _averages_all(node: Node, shape: Shape) -> bool:
 
 def _joined(graph: Graph, before: Node, node: Node) -> Node:
     """One node for both. Its steps count its inputs first, and then the steps."""
-    shape, names = graph.shape(before.name), dict.fromkeys((*before.inputs, *node.inputs))
+    shape = graph.shape(before.name)
+    names = dict.fromkeys((*before.inputs, *node.inputs))
     inputs = tuple(
         sorted(names.keys() - {before.name}, key=lambda name: (graph.shape(name) != shape, [*names].index(name)))
     )

@@ -25,7 +25,9 @@ def free_reshapes(graph: Graph, *, transposed: bool) -> Graph:
         nodes[node.name] = node
         if not isinstance(node.op, ops.Reshape):
             continue
-        producer, before, after = graph[node.inputs[0]], graph.shape(node.inputs[0]), node.op.shape
+        producer = graph[node.inputs[0]]
+        before = graph.shape(node.inputs[0])
+        after = node.op.shape
         alike = same_memory(before, after, node.op.order, transposed=transposed)
         if alike or reorders_dense(graph, node):
             if not alike:

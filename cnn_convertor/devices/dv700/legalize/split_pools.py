@@ -124,9 +124,12 @@ def _overlapping(axis: AxisWindow, count: int, allowed: tuple[int, ...]) -> list
     for kernels in _choices(count, allowed):
         if sum(kernels) - (count - 1) != axis.kernel:
             continue
-        before, after, chain = axis.before, axis.after, []
+        before = axis.before
+        after = axis.after
+        chain = []
         for kernel in kernels:
-            here_before, here_after = min(before, kernel - 1), min(after, kernel - 1)
+            here_before = min(before, kernel - 1)
+            here_after = min(after, kernel - 1)
             chain.append(AxisWindow(kernel, 1, here_before, here_after))
             before, after = before - here_before, after - here_after
         if before == after == 0:

@@ -68,7 +68,9 @@ def is_pointwise(op: ops.Conv2d) -> bool:
 
 
 def _tiled(graph: Graph, node: Node, op: ops.Conv2d, most: Pair) -> list[Node] | None:
-    x, y, window = graph.shape(node.inputs[0]), graph.shape(node.name), op.window
+    x = graph.shape(node.inputs[0])
+    y = graph.shape(node.name)
+    window = op.window
     pads = (window.padding[:2], window.padding[2:])
     axes = [
         [*_pieces(x[a], y[a], window.extent[a], window.stride[a], pads[a][0], most[a])]
@@ -89,7 +91,8 @@ def _tiled(graph: Graph, node: Node, op: ops.Conv2d, most: Pair) -> list[Node] |
     for i, rows in enumerate(axes[0]):
         line = []
         for j, columns in enumerate(axes[1]):
-            start, stop = Shape(rows.start, columns.start, 0), Shape(rows.stop, columns.stop, x.channels)
+            start = Shape(rows.start, columns.start, 0)
+            stop = Shape(rows.stop, columns.stop, x.channels)
             padding = Padding(rows.before, rows.after, columns.before, columns.after)
             piece = add(f"piece{i}_{j}", ops.Crop(start, stop), *node.inputs)
             line.append(add(f"tile{i}_{j}", replace(op, window=window._replace(padding=padding)), piece))
@@ -132,7 +135,8 @@ def gather_taps(graph: Graph, node: Node, limits: Limits) -> Iterable[Node] | No
     taps = []
     for i, j in product(range(kernel.height), range(kernel.width)):
         top, left = i * dilation.height, j * dilation.width
-        bottom, right = top + (y.height - 1) * stride.height + 1, left + (y.width - 1) * stride.width + 1
+        bottom = top + (y.height - 1) * stride.height + 1
+        right = left + (y.width - 1) * stride.width + 1
         assert bottom <= size.height and right <= size.width
         part = ops.Crop(Shape(top, left, 0), Shape(bottom, right, x.channels), Shape(*stride, 1))
         taps.append(replace(node, name=graph.fresh(f"{node.name}/tap{i}_{j}"), op=part, inputs=source))

@@ -103,9 +103,15 @@ class Tables:
         due = expect_block(command)
         match command:
             case Argmax(name, height, width, classes):
-                feature, block, first, channels = Feature.MAXIMIZER, DeviceBlock.MAXIMIZER, 0, classes
+                feature = Feature.MAXIMIZER
+                block = DeviceBlock.MAXIMIZER
+                first = 0
+                channels = classes
             case Drawing(name, height, width):
-                feature, block, first, channels = Feature.IPU, DeviceBlock.IPU, len(self.images), 0
+                feature = Feature.IPU
+                block = DeviceBlock.IPU
+                first = len(self.images)
+                channels = 0
                 self.images.append(command.registers())
             case _:
                 assert_never(command)

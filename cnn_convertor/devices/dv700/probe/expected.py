@@ -14,7 +14,9 @@ from cnn_convertor.devices.dv700.probe.random_numbers import FRACTIONS, INTEGERS
 from cnn_convertor.emulation.generator import draw_bytes
 
 Elements: TypeAlias = NDArray[np.float16] | NDArray[np.uint8]
-INPUT_SEED, OPERAND_SEED, FACTOR_SEED = 5, 9, 3
+INPUT_SEED = 5
+OPERAND_SEED = 9
+FACTOR_SEED = 3
 _VALUES, _CHANNELS = 256, 3  # of the table of 8-bit input
 
 

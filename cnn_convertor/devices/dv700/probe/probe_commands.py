@@ -215,7 +215,8 @@ def _pair(size: int | tuple[int, int]) -> Pair:
 
 
 def _same(kernel: Pair, dilation: int) -> Padding:
-    rows, columns = (kernel.height - 1) * dilation, (kernel.width - 1) * dilation
+    rows = (kernel.height - 1) * dilation
+    columns = (kernel.width - 1) * dilation
     return Padding(rows // 2, rows - rows // 2, columns // 2, columns - columns // 2)
 
 

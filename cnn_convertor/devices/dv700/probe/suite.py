@@ -27,8 +27,10 @@ from cnn_convertor.devices.dv700.probe.probe_commands import (
 from cnn_convertor.ir.ops import NO_PADDING, Elu, Function, Padding, Relu, Relu6, Shape, Sigmoid, Tanh
 
 # Times of these commands show the clock, the bandwidth, and what a command and a list cost beside their work.
-COMPUTE_BOUND, MEMORY_BOUND = "one tile that fills the buffer", "an addition of large maps"
-IDLE, REPEATED = "a copy of one pixel", "a copy of one pixel, 64 times in a list"
+COMPUTE_BOUND = "one tile that fills the buffer"
+MEMORY_BOUND = "an addition of large maps"
+IDLE = "a copy of one pixel"
+REPEATED = "a copy of one pixel, 64 times in a list"
 _RELU6 = Relu6()  # keeps the integers of a chain small
 _BARE = average_pool(1, factor=1.0)
 _MAP, _SMALL = Shape(13, 18, 16), Shape(9, 11, 16)

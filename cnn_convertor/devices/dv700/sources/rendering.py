@@ -33,7 +33,8 @@ def render(program: Program, options: RenderOptions, frame: FrameInput | None = 
 
     frame: how the device draws a camera's frame.
     """
-    common, texts = _common(program, options.model), _texts(program.generated(), options, frame)
+    common = _common(program, options.model)
+    texts = _texts(program.generated(), options, frame)
     return {name: render_template(template, {**common, **values}) for name, template, values in texts}
 
 

@@ -298,7 +298,8 @@ def unpack(shape: PackedShape, stream: NDArray[np.uint8], *, transposed: bool = 
         swapped = np.concatenate(taps, axis=3).reshape(
             shape.kernels, shape.channels, *shape.kernel[:: 1 - 2 * transposed]
         )
-        codes, header = swapped.swapaxes(2, 3) if transposed else swapped, headers[-1]
+        codes = swapped.swapaxes(2, 3) if transposed else swapped
+        header = headers[-1]
     else:
         codes, header = _unpack_one(shape, _layout(shape.kernel, transposed), shape.kernel, rest)
     vectors = header.reshape(len(header), -1, BLOCK).transpose(1, 0, 2).reshape(-1, len(header) * BLOCK)
