@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.config import Config
-from cnn_convertor.devices.dv700.emulating import install_data
+from cnn_convertor.devices.dv700.accelerator import Dv700
 from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.errors import ConvertorError
@@ -347,8 +347,10 @@ def _fast() -> Iterator[None]:
     known: dict[tuple[Path | None, int], Reference] = {}
     fitted: dict[bytes, Palette] = {}
 
-    def installed(graph: Graph, program: Program, _: object, folder: Path, **options: Any) -> EmulatedNetwork:
-        return install_data(graph, program, folder, **options)
+    def installed(
+        target: Dv700, graph: Graph, program: Program, _: object, folder: Path, **options: Any
+    ) -> EmulatedNetwork:
+        return target.install_data(graph, program, folder, **options)
 
     def run_both(model: Model, network: EmulatedNetwork, samples: Samples, *others: Any) -> BothSides:
         key = model.definition, samples.count
@@ -368,7 +370,8 @@ def _fast() -> Iterator[None]:
 
     with (
         patch("cnn_convertor.devices.dv700.weights.palettes.fit_all", fit_all),
-        patch("cnn_convertor.trials.run.install", installed),
+        patch.object(Dv700, "install", installed),
+        patch("cnn_convertor.trials.verify.require_preparation"),  # data has no header
         patch("cnn_convertor.trials.verify.run_both", run_both),
         patch("cnn_convertor.trials.verify._with_layers", lambda result, *_, **__: result),
     ):

@@ -20,7 +20,7 @@ import numpy as np
 
 from cnn_convertor.config import Config
 from cnn_convertor.conversion.convert import convert
-from cnn_convertor.devices.dv700.emulating import install_data
+from cnn_convertor.devices.dv700.accelerator import Dv700
 from cnn_convertor.devices.program import Program
 from cnn_convertor.emulation import build
 from cnn_convertor.emulation.network import EmulatedNetwork
@@ -46,8 +46,10 @@ def main() -> None:
         runs.append(run_both(*arguments))
         return runs[-1]
 
-    def installed(graph: Graph, program: Program, _: object, folder: Path, **options: Any) -> EmulatedNetwork:
-        return install_data(graph, program, folder, **options)
+    def installed(
+        target: Dv700, graph: Graph, program: Program, _: object, folder: Path, **options: Any
+    ) -> EmulatedNetwork:
+        return target.install_data(graph, program, folder, **options)
 
     flags = ("LOOP_FLAGS", "LIBRARY_FLAGS", "NETWORK_FLAGS", "RUNNER_FLAGS")
     config = replace(Config.of(ini), output_folder=folder)
@@ -56,7 +58,7 @@ def main() -> None:
             patches.enter_context(patch.object(build, name, _FAST))
         patches.enter_context(patch("cnn_convertor.trials.verify.run_both", keeping))
         if "--compiled" not in sys.argv:
-            patches.enter_context(patch("cnn_convertor.trials.run.install", installed))
+            patches.enter_context(patch.object(Dv700, "install", installed))
             patches.enter_context(patch("cnn_convertor.trials.verify.require_preparation"))  # data has no header
         convert(config)
         passed = verify(config).passed
