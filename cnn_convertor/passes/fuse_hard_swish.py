@@ -12,9 +12,10 @@ from cnn_convertor.ir.patterns import Bound, Either, OfKind, first_match
 
 X = Bound("x")
 GATE = OfKind("relu6", (OfKind("+ 3", (X,)),))
+SIXTH = OfKind("/ 6", (GATE,))
 HARD_SWISH = Either(
     (
-        OfKind("*", (X, OfKind("/ 6", (GATE,))), commutes=True),
+        OfKind("*", (X, Either((SIXTH, OfKind("* 1", (SIXTH,))))), commutes=True),
         OfKind("/ 6", (OfKind("*", (X, GATE), commutes=True),)),
     )
 )
@@ -23,7 +24,7 @@ HARD_SWISH = Either(
 def fuse_hard_swish(graph: Graph) -> Graph:
     """x * relu6(x + 3) / 6 becomes one function, in both forms:
 
-    1. x * (relu6(x + 3) / 6), as in Keras's MobileNetV3
+    1. x * (relu6(x + 3) / 6), as in Keras's MobileNetV3, also with a factor of 1 where ONNX rounds to integers
     2. (x * relu6(x + 3)) / 6
     """
     return graph.expand(_fused).without_dead()
@@ -59,6 +60,7 @@ KINDS: tuple[tuple[str, Callable[[Op], bool]], ...] = (
     ("*", lambda op: op == Binary(BinaryOp.MULTIPLY)),
     ("relu6", lambda op: op == Activation(Relu6())),
     ("/ 6", lambda op: _is_scale(op, factor=1 / 6, shift=0.0)),
+    ("* 1", lambda op: _is_scale(op, factor=1.0, shift=0.0)),
     ("+ 3", lambda op: _is_scale(op, factor=1.0, shift=3.0)),
 )
 

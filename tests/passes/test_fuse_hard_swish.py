@@ -16,7 +16,9 @@ from passes.graphs import ALL_SIDES, RANDOM, conv
 from reference import ir_reference
 
 
-def hard_swish(order: str, *, three: float = 3.0, six: float = 6.0, other: str = "x", outputs: str = "") -> Graph:
+def hard_swish(
+    order: str, *, three: float = 3.0, six: float = 6.0, one: float = 1.0, other: str = "x", outputs: str = ""
+) -> Graph:
     """x * relu6(x + 3) / 6 in several orders; other: the other factor."""
 
     def all(value: float) -> Constant:
@@ -33,13 +35,18 @@ def hard_swish(order: str, *, three: float = 3.0, six: float = 6.0, other: str =
     ]
     nodes += {
         "x * (gate / 6)": [Node("gate", sixth, ("relu6",)), Node("y", times, (other, "gate"))],
+        "x * (gate / 6 * 1)": [
+            Node("sixth", sixth, ("relu6",)),
+            Node("gate", ops.Scale(all(one)), ("sixth",)),
+            Node("y", times, (other, "gate")),
+        ],
         "(gate / 6) * x": [Node("gate", sixth, ("relu6",)), Node("y", times, ("gate", other))],
         "(x * gate) / 6": [Node("gate", times, (other, "relu6")), Node("y", sixth, ("gate",))],
     }[order]
     return Graph(tuple(nodes), tuple(outputs.split()) or ("y",))
 
 
-@pytest.mark.parametrize("order", ["x * (gate / 6)", "(gate / 6) * x", "(x * gate) / 6"])
+@pytest.mark.parametrize("order", ["x * (gate / 6)", "x * (gate / 6 * 1)", "(gate / 6) * x", "(x * gate) / 6"])
 def test_a_composed_hard_swish_becomes_one_operator(order: str) -> None:
     before = hard_swish(order)
     after = fuse_hard_swish(before)
@@ -54,7 +61,7 @@ def test_shared_parts_of_a_hard_swish_stay() -> None:
     assert [node.name for node in after.nodes] == ["in", "x", "plus", "relu6", "y"]
 
 
-@pytest.mark.parametrize("changed", [{"three": 2.5}, {"six": 5.0}, {"other": "plus"}], ids=str)
+@pytest.mark.parametrize("changed", [{"three": 2.5}, {"six": 5.0}, {"one": 0.5}, {"other": "plus"}], ids=str)
 def test_lookalikes_of_a_hard_swish_stay(changed: dict[str, Any]) -> None:
-    graph = hard_swish("x * (gate / 6)", **changed)
+    graph = hard_swish("x * (gate / 6 * 1)", **changed)
     assert fuse_hard_swish(graph) == graph

@@ -35,20 +35,30 @@ TAKES_INTEGERS = frozenset(
 
 
 Range: TypeAlias = tuple[int, int]  # the least and the largest
+Bounds: TypeAlias = tuple[float, float]
+
+
+class Gated(NamedTuple):
+    """A node whose numbers are multiplied by a function of them, and the bounds of that product."""
+
+    node: str
+    bounds: Bounds
 
 
 class OnnxTensor(NamedTuple):
     """Numbers that depend on the network's input: the node that computes them, and their length along each axis.
 
     integers: the range of whole numbers, of an integer type. quantized: their scale and zero point, where the file has
-    integers that stand for the numbers of the graph. bounds: that no number is beyond, where they are known.
+    integers that stand for the numbers of the graph. bounds: that no number is beyond, where they are known. gated: the
+    node that these numbers are a function of, and the bounds of their product.
     """
 
     node: str
     dims: Dims
     integers: Range | None = None
     quantized: QuantParams | None = None
-    bounds: tuple[float, float] | None = None
+    bounds: Bounds | None = None
+    gated: Gated | None = None
 
     @property
     def rank(self) -> int:
@@ -58,7 +68,7 @@ class OnnxTensor(NamedTuple):
 Value: TypeAlias = OnnxTensor | Stored
 
 
-def _bounds_of(op: Op, inputs: Sequence[OnnxTensor]) -> tuple[float, float] | None:
+def _bounds_of(op: Op, inputs: Sequence[OnnxTensor]) -> Bounds | None:
     """Those of a result: of numbers that the operator moves or chooses among, and of functions that have bounds."""
     match op:
         case ops.Identity() | ops.Reshape() | ops.TransposeReshape() | ops.Crop() | ops.MaxPool2d(activation=None):

@@ -91,19 +91,48 @@ RANGES: Mapping[str, tuple[Any, float, Any, bool]] = {
 @pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
 @pytest.mark.parametrize("name", RANGES)
 def test_a_range_that_follows_from_the_one_before_it_limits_nothing(name: str, tmp_path: Path) -> None:
-    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime computes the reference")
     node, scale, zero, limits = RANGES[name]
     before, first = through_integers("x", "a", 4 / 255, np.uint8(127))
     behind, second = through_integers("b", "y", scale, zero)
     path = Network([*before, node, *behind], {"x": X * 4}, first | second).write(tmp_path / "net.onnx")
+    check_clips(path, ["a_q/clipped", "y_q/clipped"] if limits else ["a_q/clipped"], (scale + 4 / 255) * 0.51)
+
+
+# The gate, from x of -4 to 4 -> scale and zero of the product, and whether its range says more.
+PRODUCTS: Mapping[str, tuple[Any, float, Any, bool]] = {
+    "hard swish": (make("HardSigmoid", ["a"], ["b"], alpha=1 / 6), 4.375 / 255, np.uint8(22), False),
+    "hard swish of less": (make("HardSigmoid", ["a"], ["b"], alpha=1 / 6), 4.2 / 255, np.uint8(22), True),
+    "hard swish that cannot fall": (make("HardSigmoid", ["a"], ["b"], alpha=1 / 6), 4 / 255, np.uint8(0), True),
+    "another hard sigmoid": (make("HardSigmoid", ["a"], ["b"], alpha=0.2), 4.313 / 255, np.uint8(18), False),
+    "hard sigmoid that falls": (make("HardSigmoid", ["a"], ["b"], alpha=-0.2), 4.313 / 255, np.uint8(18), True),
+    "swish": (make("Sigmoid", ["a"], ["b"]), 4.206 / 255, np.uint8(17), False),
+    "swish of less": (make("Sigmoid", ["a"], ["b"]), 4.1 / 255, np.uint8(17), True),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_the_range_of_a_swish_follows_from_that_of_its_input(name: str, tmp_path: Path) -> None:
+    node, scale, zero, limits = PRODUCTS[name]
+    before, first = through_integers("x", "a", 8 / 255, np.uint8(128))
+    gate, second = through_integers("b", "c", 1 / 255, np.uint8(0))
+    behind, third = through_integers("p", "y", scale, zero)
+    nodes = [*before, node, *gate, make("Mul", ["a", "c"], ["p"]), *behind]
+    path = Network(nodes, {"x": X * 4}, first | second | third).write(tmp_path / "net.onnx")
+    wanted = ["a_q/clipped", "y_q/clipped"] if limits else ["a_q/clipped"]
+    check_clips(path, wanted, (8 / 255 + 4 / 255 + scale) * 0.51)
+
+
+def check_clips(path: Path, wanted_clips: list[str], most: float) -> None:
+    """Compare the clips of the graph, and its results with onnxruntime's. most: the error of the rounding that is left out."""
+    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime computes the reference")
     graph = load(path)
-    clips = [each.name for each in graph.nodes if each.name.endswith("q/clipped")]
-    assert clips == (["a_q/clipped", "y_q/clipped"] if limits else ["a_q/clipped"])
+    assert [each.name for each in graph.nodes if each.name.endswith("q/clipped")] == wanted_clips
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     (wanted,) = session.run(None, {"x": X * 4})
-    np.testing.assert_allclose(results_of(graph, {"x": X * 4})[0], to_map(wanted), atol=(scale + 4 / 255) * 0.51)
+    np.testing.assert_allclose(results_of(graph, {"x": X * 4})[0], to_map(wanted), atol=most)
 
 
 FOUR = np.full(4, 0.1)

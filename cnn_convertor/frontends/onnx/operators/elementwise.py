@@ -76,7 +76,11 @@ def _of_tensors(reading: OnnxReading, operation: BinaryOp, x: OnnxTensor, y: Onn
     inside = f"{part}/" if part else ""
     if x.dims == y.dims:
         op: Op = ops.Add() if operation is BinaryOp.ADD else ops.Binary(operation)
-        return reading.add(op, x, y, part=part, dims=x.dims)
+        result = reading.add(op, x, y, part=part, dims=x.dims)
+        for gate, gated in ((x, y), (y, x)):
+            if operation is BinaryOp.MULTIPLY and gate.gated is not None and gate.gated.node == gated.node:
+                return result._replace(bounds=gate.gated.bounds)
+        return result
     dims = broadcast(reading, x.dims, y.dims)
     x, y = (widened(reading, value, len(dims), f"{inside}widened{at}") for at, value in enumerate((x, y)))
     merged = _merged_axes(x.dims, y.dims)

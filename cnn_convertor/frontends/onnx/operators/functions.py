@@ -5,17 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cnn_convertor.frontends.arithmetic import range_of, scale_and_shift
 from cnn_convertor.frontends.onnx.operators.logic import differ
-from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
+from cnn_convertor.frontends.onnx.reading import Gated, OnnxReading, OnnxTensor, onnx
 from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.frontends.onnx.tensors import BOOL, FLOATS, TYPES
 from cnn_convertor.frontends.onnx.versions import is_known
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Function, Op, ScalarFunction
+
+Ends: TypeAlias = NDArray[np.float64]
 
 PLAIN: Mapping[str, Function | ScalarFunction] = {
     "Relu": ops.Relu(),
@@ -47,7 +51,20 @@ def _add(reading: OnnxReading, function: Function | ScalarFunction) -> OnnxTenso
 
 @onnx.reads(*PLAIN, makes=sorted({type(function) for function in PLAIN.values()}, key=lambda op: op.__name__))
 def read_function(reading: OnnxReading) -> OnnxTensor:
-    return _add(reading, PLAIN[reading.node.type])
+    result = _add(reading, PLAIN[reading.node.type])
+    if reading.node.type != "Sigmoid":
+        return result
+    return _with_product(result, reading.input, lambda x: 1 / (1 + np.exp(np.clip(-x, -500, 500))), -1.2784645)
+
+
+def _with_product(x_gate: OnnxTensor, x: OnnxTensor, gate: Callable[[Ends], Ends], least_at: float) -> OnnxTensor:
+    """x_gate, the gate of x, with the bounds of x * gate(x), which falls until x is least_at, and then rises."""
+    if x.bounds is None:
+        return x_gate
+    low, high = x.bounds
+    ends = np.array([low, np.clip(least_at, low, high), high])
+    products = ends * gate(ends)
+    return x_gate._replace(gated=Gated(x.node, (float(products.min()), float(products.max()))))
 
 
 @onnx.reads("Neg", makes=[ops.Scale])
@@ -123,7 +140,10 @@ def read_hard_sigmoid(reading: OnnxReading) -> OnnxTensor:
     if x.bounds is None:
         return result._replace(bounds=(0.0, 1.0))
     ends = sorted(min(max(alpha * end + beta, 0.0), 1.0) for end in x.bounds)
-    return result._replace(bounds=(ends[0], ends[1]))
+    result = result._replace(bounds=(ends[0], ends[1]))
+    if alpha <= 0 or not 0 <= beta <= 1:
+        return result
+    return _with_product(result, x, lambda x: np.clip(alpha * x + beta, 0, 1), -beta / (2 * alpha))
 
 
 @onnx.reads("Swish", settings="alpha", makes=[ops.Swish])

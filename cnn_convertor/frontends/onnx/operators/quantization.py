@@ -59,7 +59,7 @@ def read_dequantize(reading: OnnxReading) -> OnnxTensor:
         raise reading.unsupported(
             "the scales of QuantizeLinear and DequantizeLinear differ", "multiply by a constant instead"
         )
-    return reading.add(ops.Identity(), x, dims=x.dims)
+    return reading.add(ops.Identity(), x, dims=x.dims)._replace(gated=x.gated)
 
 
 def _type_of_zero(reading: OnnxReading) -> np.dtype[Any]:
@@ -93,7 +93,7 @@ def _clipped(reading: OnnxReading, params: QuantParams) -> OnnxTensor:
     half = params.scale / 2
     if x.bounds is not None and np.all(low - half <= x.bounds[0]) and np.all(x.bounds[1] <= high + half):
         # A factor of 1 joins the layer before it, whose map is then the rounded one that `verify` compares.
-        return scaled(reading, x, np.float32(1), None)._replace(bounds=x.bounds)
+        return scaled(reading, x, np.float32(1), None)._replace(bounds=x.bounds, gated=x.gated)
     if params.type.itemsize > FINE and np.any(low != 0):
         if low.size > 1:
             raise reading.unsupported(f"{low.size} ranges of {params.type} cannot be converted")
