@@ -25,6 +25,8 @@ from development.growth.networks import (
     NETWORKS,
     blocks,
     branches,
+    caffe_deconvolution,
+    caffe_matrix,
     chain,
     compressed_keras_kernels,
     keras_kernels,
@@ -34,6 +36,7 @@ from development.growth.networks import (
     transposed_convolution_weights,
     turned_weights,
 )
+from examples.caffemodel import write
 
 Run = Callable[[int], object]
 
@@ -53,15 +56,20 @@ quantization = 0
 # --- networks through the commands ---------------------------------------------------------------------------------------
 
 
-def _command(make: Callable[[int], bytes], *arguments: str, model: str = "net.onnx") -> Run:
-    """A command on a network. Its outputs are there already. model: the name of its file."""
+def _command(make: Callable[[int], bytes | tuple[str, np.ndarray]], *arguments: str, model: str = "net.onnx") -> Run:
+    """A command on a network. Its outputs are there already. make: a file, called as `model`, or a definition and weights."""
     done: set[int] = set()
 
     def run(count: int) -> None:
         folder = targets.folder() / f"{make.__name__}-{count}"
         if count not in done:
             folder.mkdir(exist_ok=True)
-            (folder / model).write_bytes(make(count))
+            match make(count):
+                case bytes(content):
+                    (folder / model).write_bytes(content)
+                case definition, weights:
+                    (folder / "net.prototxt").write_text(definition)
+                    write(folder / "net.caffemodel", [("y", "", [weights])])
             (folder / "net.ini").write_text(_INI_TEXT.format(model=model))
             done.add(count)
             if arguments[0] in {"audit", "check"}:
@@ -101,6 +109,9 @@ def network_rows() -> Iterator[tuple[str, Run]]:
         yield f"convert {weights.__name__}", _command(weights, *_ANY_NETWORK["convert"])
     for keras in (keras_kernels, compressed_keras_kernels):
         yield f"convert {keras.__name__}", _command(keras, *_ANY_NETWORK["convert"], model="net.h5")
+    for caffe in (caffe_matrix, caffe_deconvolution):
+        model = "net.prototxt\ndata = net.caffemodel"
+        yield f"convert {caffe.__name__}", _command(caffe, *_ANY_NETWORK["convert"], model=model)
     yield "convert normalizations", _command(normalizations, *_ANY_NETWORK["convert"])
     yield "inspect branches", _command(branches, *_ANY_NETWORK["inspect"])
     yield "inspect refusals", _command(refusals, *_ANY_NETWORK["inspect"])

@@ -1,4 +1,4 @@
-"""ONNX networks with a count of something: layers, branches, inputs, outputs, parts, constants."""
+"""Networks, most of them of ONNX, with a count of something: layers, branches, inputs, outputs, parts, constants."""
 
 from __future__ import annotations
 
@@ -155,6 +155,22 @@ def transposed_convolution_weights(count: int) -> bytes:
     """A transposed convolution, whose weights begin with the inputs."""
     node = _node("ConvTranspose", "x", "w", to="y", kernel_shape=[2, 2])
     return _model([node], ["y"], {"w": _numbers(256, 256 * count, 2, 2)}, {"x": (1, 256, 2, 2)})
+
+
+def caffe_matrix(count: int) -> tuple[str, np.ndarray]:
+    """A fully connected layer of Caffe whose matrix has its inputs as rows."""
+    parameters = f"inner_product_param {{ num_output: {256 * count} bias_term: false transpose: true }}"
+    return _caffe("InnerProduct", parameters, "dim: 1 dim: 1024"), _numbers(1024, 256 * count)
+
+
+def caffe_deconvolution(count: int) -> tuple[str, np.ndarray]:
+    """A deconvolution of Caffe, whose weights begin with the inputs."""
+    parameters = f"convolution_param {{ num_output: {256 * count} bias_term: false kernel_size: 2 }}"
+    return _caffe("Deconvolution", parameters, "dim: 1 dim: 256 dim: 2 dim: 2"), _numbers(256, 256 * count, 2, 2)
+
+
+def _caffe(type: str, parameters: str, dims: str) -> str:
+    return f'input: "x" input_shape {{ {dims} }} layer {{ name: "y" type: "{type}" bottom: "x" top: "y" {parameters} }}'
 
 
 def keras_kernels(count: int, compression: str | None = None) -> bytes:
