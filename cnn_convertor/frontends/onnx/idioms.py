@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeAlias, TypeGuard
 
 from cnn_convertor.frontends.onnx.folding import constant_of
 from cnn_convertor.frontends.onnx.model import DOMAINS, Attribute, OnnxModel, OnnxNode
+from cnn_convertor.frontends.onnx.operators import attributes_of
 from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.ir.patterns import Bound, Either, Match, Numeric, OfKind, Pattern, Product, first_match
 
@@ -31,8 +32,11 @@ class _Nodes:
     constants: Mapping[str, Stored]
 
     def kind(self, name: str) -> str:
+        """Of a node that is part of no idiom: none. Its own reader refuses attributes that its type does not have."""
         node = self.sources.get(name)
-        return node.type if node is not None and node.domain in DOMAINS else ""
+        if node is None or node.domain not in DOMAINS or not node.attributes.keys() <= attributes_of(node.type):
+            return ""
+        return node.type
 
     def inputs(self, name: str) -> Sequence[str]:
         return self.sources[name].inputs
@@ -179,7 +183,12 @@ LAST = 1 << 30  # ends of slices above it mean the end of the axis
 def _focus(nodes: _Nodes, node: OnnxNode) -> OnnxNode | None:
     """A Concat on channels of b * b slices with the steps b, from every pixel of a block."""
     block = math.isqrt(len(node.inputs))
-    if node.type != "Concat" or node.attributes.get("axis") != 1 or block < 2 or block * block != len(node.inputs):
+    if (
+        nodes.kind(node.outputs[0]) != "Concat"
+        or node.attributes.get("axis") != 1
+        or block < 2
+        or block * block != len(node.inputs)
+    ):
         return None
     parts = [_strided(nodes, name, block) for name in node.inputs]
     sources = {None if part is None else part[0] for part in parts}

@@ -20,7 +20,7 @@ from cnn_convertor.frontends.onnx.folds import fold
 from cnn_convertor.frontends.onnx.idioms import INVENTED, recognize_idioms
 from cnn_convertor.frontends.onnx.input_layout import TO_CHANNELS_LAST, channels_last, with_channels_first
 from cnn_convertor.frontends.onnx.model import DOMAINS, OLDEST_OPSET, OnnxModel, OnnxNode, ValueInfo, read_model
-from cnn_convertor.frontends.onnx.operators import onnx
+from cnn_convertor.frontends.onnx.operators import attributes_of, onnx
 from cnn_convertor.frontends.onnx.quant_params import QuantParams
 from cnn_convertor.frontends.onnx.quantized_operators import MOVES_QUANTIZED, spell_out
 from cnn_convertor.frontends.onnx.reading import HARMLESS, TAKES_INTEGERS, OnnxReading, OnnxTensor, Value
@@ -317,8 +317,7 @@ class _Importer:
             return [Stored.of(shape_part(node, dims) if node.type == "Shape" else np.array(math.prod(dims), np.int64))]
         if not tensors:
             constants = [value for value in inputs if not isinstance(value, OnnxTensor)]
-            known = OTHERS if reader is None else HARMLESS.union(reader.settings, reader.ignores)
-            return fold(node, constants, self._model.opset, self._budget, known)
+            return fold(node, constants, self._model.opset, self._budget, attributes_of(node.type))
         if reader is None:
             raise self._unknown(node)
         settings = Settings(node.attributes, frozenset(reader.settings), HARMLESS.union(reader.ignores))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -10,11 +11,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from cnn_convertor.errors import UnsupportedError
 from cnn_convertor.frontends.onnx.idioms import IDIOMS, recognize_idioms
 from cnn_convertor.frontends.onnx.model import OnnxModel, OnnxNode, read_model
 from cnn_convertor.frontends.onnx.stored import Stored
 from frontends.onnx import test_networks
-from frontends.onnx.networks import Network, helper
+from frontends.onnx.networks import Network, helper, load
 
 STANDING = {*(idiom.type for idiom in IDIOMS), "Focus"}  # the types that stand for idioms
 
@@ -71,6 +73,7 @@ def near_misses(model: OnnxModel) -> Iterator[NearMiss]:
                 inputs = (*node.inputs[:position], other, *node.inputs[position + 1 :])
                 kind = "another number" if name in model.initializers else "another value than"
                 yield changed(f"{kind} {name}", inputs=inputs)
+        yield changed("an unknown attribute", attributes={**node.attributes, "strange": 1})
         for key, value in attributes(node).items():
             yield changed(f"another {key}", attributes={**node.attributes, key: value})
 
@@ -118,3 +121,15 @@ def test_a_near_miss_is_no_idiom(name: str, tmp_path: Path) -> None:
 def test_every_idiom_has_near_misses(tmp_path: Path) -> None:
     models = [read_model(network.write(tmp_path / f"{name}.onnx")) for name, network in NETWORKS.items()]
     assert set().union(*map(standing, models)) == STANDING
+
+
+@pytest.mark.parametrize("name", test_networks.IDIOMS)
+def test_an_unknown_attribute_is_refused_anywhere_in_an_idiom(name: str, tmp_path: Path) -> None:
+    nodes, constants, _ = test_networks.IDIOMS[name]
+    for at in range(len(nodes)):
+        strange = deepcopy(nodes)
+        strange[at].attribute.append(helper.make_attribute("strange", 1))
+        path = Network(strange, {"x": test_networks.X}, constants, 18).write(tmp_path / f"{at}.onnx")
+        with pytest.raises(UnsupportedError, match="the attribute strange cannot be converted") as caught:
+            load(path)
+        assert [problem.where.type for problem in caught.value.problems] == [nodes[at].op_type]
