@@ -346,6 +346,7 @@ class _Importer:
 
     def _branch(self, node: OnnxNode, condition: Stored) -> list[Value]:
         """The values of the branch that is always taken."""
+        check_attributes(node, ("then_branch", "else_branch"))
         body = node.attributes.get("then_branch" if condition.size == 1 and condition.load().any() else "else_branch")
         if condition.size != 1 or not isinstance(body, OnnxModel):
             problem = "the node has no single condition, or lacks a branch"

@@ -23,6 +23,12 @@ _OF_ARRAYS: Mapping[tuple[str, str], tuple[str, int]] = {
     (_CONTRIBUTED, "QLinearAveragePool"): ("AveragePool", 1),
     (_CONTRIBUTED, "QLinearGlobalAveragePool"): ("GlobalAveragePool", 1),
 }
+# What types have beside the attributes of the operator on numbers.
+_FURTHER: Mapping[str, str] = {
+    "QLinearSoftmax": "opset",
+    "QLinearAveragePool": "channels_last",
+    "QLinearGlobalAveragePool": "channels_last",
+}
 # Types that move numbers or choose among them: what they do to integers, they do to the numbers that these stand for.
 MOVES_QUANTIZED = frozenset(
     ["Concat", "DepthToSpace", "Dropout", "Flatten", "Gather", "Identity", "MaxPool", "Reshape", "Slice", "SpaceToDepth", "Split", "Squeeze", "Transpose", "Unsqueeze"]
@@ -105,7 +111,7 @@ class _Spelling:
 
     def _rounded(self, node: OnnxNode, type: str, values: Sequence[str], result: Sequence[str]) -> Iterator[OnnxNode]:
         """The operator on numbers, and its result as integers; as numbers where the node names no scale for it."""
-        attributes = {name: value for name, value in node.attributes.items() if name not in ("channels_last", "opset")}
+        attributes = {name: value for name, value in node.attributes.items() if name != _FURTHER.get(node.type)}
         if not any(result):
             yield _part(node, type, values, node.outputs[0], **attributes)
             return

@@ -109,6 +109,9 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
     ),
     "no branch": ([make("If", ["c"], ["y"], else_branch=ABS)], "DV206"),
     "a branch that is a number": ([make("If", ["c"], ["y"], then_branch=1, else_branch=ABS)], "DV206"),
+    "an unknown attribute": (
+        [make("If", ["c"], ["y"], then_branch=RELU, else_branch=ABS, strange=1)], "DV302",
+    ),
     "several conditions": ([choice("many", RELU, ABS)], "DV206"),
     "a condition that cannot be computed": (
         [make("Constant", [], ["i"], value_ints=[9]), make("Gather", ["c", "i"], ["b"]), choice("b", RELU, ABS)], "DV206",

@@ -109,6 +109,18 @@ def test_numbers_of_two_scales_are_not_joined(tmp_path: Path) -> None:
         load(Network(nodes, {"x": X}, constants).write(tmp_path / "net.onnx"))
 
 
+@pytest.mark.parametrize("attribute", ["opset", "channels_last", "strange"])
+def test_an_attribute_that_another_type_has_is_refused(attribute: str, tmp_path: Path) -> None:
+    nodes = [
+        make("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        make("QLinearConv", ["q", "s", "z", "w", "s", "z", "s", "z"], ["c"], **{attribute: 1}),
+        make("DequantizeLinear", ["c", "s", "z"], ["y"]),
+    ]
+    constants: dict[str, Any] = {"s": np.float32(0.1), "z": np.uint8(128), "w": np.ones((3, 4, 1, 1), np.uint8)}
+    with pytest.raises(ConvertorError, match=f"the attribute {attribute} cannot be converted"):
+        load(Network(nodes, {"x": X}, constants).write(tmp_path / "net.onnx"))
+
+
 def test_a_product_of_integers_that_stand_for_no_numbers_is_refused(tmp_path: Path) -> None:
     x = RANDOM.integers(0, 9, (1, 4, 6, 6)).astype(np.uint8)
     nodes = [make("ConvInteger", ["x", "w"], ["c"]), make("Cast", ["c"], ["y"], to=onnx.TensorProto.FLOAT)]
