@@ -15,6 +15,7 @@ from cnn_convertor.frontends.builder import Builder, PartialGraph
 from cnn_convertor.frontends.frontend import ReadOptions
 from cnn_convertor.frontends.nchw import letters_of, shape_of
 from cnn_convertor.frontends.onnx.compute_budget import ComputeBudget
+from cnn_convertor.frontends.onnx.dynamic_scales import check_dynamic_scales
 from cnn_convertor.frontends.onnx.folding import OTHERS, check_attributes, shape_part
 from cnn_convertor.frontends.onnx.folds import fold
 from cnn_convertor.frontends.onnx.idioms import INVENTED, recognize_idioms
@@ -110,9 +111,13 @@ class _Importer:
         return self._builder.finish([self._output(info.name) for info in self._model.outputs])
 
     def _read_nodes(self) -> Sequence[OnnxNode]:
+        results = [info.name for info in self._model.outputs]
+        used = _used(self._model.nodes, results)
+        needed = [node for node in self._model.nodes if not used.isdisjoint(node.outputs)]
+        check_dynamic_scales(self._model, needed)
         nodes, constants = spell_out(self._model, recognize_idioms(self._model))
         self._values.update(constants)
-        used = _used(nodes, [info.name for info in self._model.outputs])
+        used = _used(nodes, results)
         for error in (error for node in self._model.nodes for error in self._misplaced(node)):
             self._builder.report(error)
         for node in nodes:
@@ -230,7 +235,7 @@ class _Importer:
         where = Origin(str(self._model.path), name)
         problem = "the output does not depend on the network's input"
         if isinstance(value, OnnxTensor):
-            if value.quantized is None or value.quantized.has_one_scale:
+            if value.quantized is None or value.quantized.scale.size == 1:
                 self._warn_of_numbers(where, value.quantized)
                 return self._named(name, value)
             problem = "an output of integers whose scale is not one constant cannot be converted"
@@ -409,7 +414,7 @@ def _common_quantization(values: Sequence[Value | None]) -> QuantParams | None:
     if first is None or first.scale.size != 1:
         return None
     for value in values:
-        if isinstance(value, Stored) and value.size and not (first.has_one_scale and value.dtype == first.type):
+        if isinstance(value, Stored) and value.size and value.dtype != first.type:
             return None
     return first if all(other is not None and first.is_same(other) for other in params) else None
 

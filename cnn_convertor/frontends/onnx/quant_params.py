@@ -16,15 +16,11 @@ from cnn_convertor.frontends.onnx.tensors import TYPES
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuantParams:
-    """number = (integer - zero) * scale. scale, zero: of shapes that broadcast to the array. type: of the integers.
-
-    is_dynamic: both follow from the numbers themselves, and 1 and 0 stand for them.
-    """
+    """number = (integer - zero) * scale. scale, zero: of shapes that broadcast to the array. type: of the integers."""
 
     scale: Numbers
     zero: Numbers
     type: np.dtype[Any]
-    is_dynamic: bool = False
 
     @property
     def low(self) -> Numbers:
@@ -35,11 +31,6 @@ class QuantParams:
     def high(self) -> Numbers:
         """The largest numbers that the integers represent."""
         return np.asarray((np.iinfo(self.type).max - self.zero) * self.scale)
-
-    @property
-    def has_one_scale(self) -> bool:
-        """Whether it is a constant for the whole array."""
-        return self.scale.size == 1 and not self.is_dynamic
 
     def numbers(self, integers: Numbers) -> Numbers:
         """What the integers stand for, in FP64."""

@@ -132,4 +132,4 @@ def test_an_unknown_attribute_is_refused_anywhere_in_an_idiom(name: str, tmp_pat
         path = Network(strange, {"x": test_networks.X}, constants, 18).write(tmp_path / f"{at}.onnx")
         with pytest.raises(UnsupportedError, match="the attribute strange cannot be converted") as caught:
             load(path)
-        assert [problem.where.type for problem in caught.value.problems] == [nodes[at].op_type]
+        assert [problem.where and problem.where.type for problem in caught.value.problems] == [nodes[at].op_type]

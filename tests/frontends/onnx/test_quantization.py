@@ -11,6 +11,7 @@ import pytest
 
 from cnn_convertor.errors import ConvertorError, ConvertorWarning
 from frontends.onnx.networks import Network, agreeing, helper, load, onnx, results_of, to_map
+from frontends.onnx.test_branches import body, choice
 
 RANDOM = np.random.default_rng(17)
 make = helper.make_node
@@ -245,22 +246,60 @@ def test_integers_that_are_joined_to_quantized_numbers_stand_for_numbers(tmp_pat
     agreeing(Network(nodes, {"x": X / 4}, constants), tmp_path / "net.onnx", tolerance=0.011)
 
 
-# Behind integers whose scale follows from the numbers: a network whose results depend on the scale.
-OF_THE_SCALE: Mapping[str, list[Any]] = {
-    "joined constants": [make("Concat", ["q", "c"], ["j"], axis=1), make("DequantizeLinear", ["j", "s", "z"], ["y"])],
-    "a cast": [make("Cast", ["q"], ["y"], to=1)],
-    "a comparison": [make("Greater", ["q", "c"], ["b"]), make("Cast", ["b"], ["y"], to=1)],
-    "an output": [make("Identity", ["q"], ["y"])],
-}
+SUMS = [make("ConvInteger", ["q", "w", "z"], ["i"]), make("Cast", ["i"], ["f"], to=1)]
+# Behind integers whose scale follows from the numbers: a network whose results depend on the scale, and the layer that reads it.
+OF_THE_SCALE: Mapping[str, tuple[list[Any], str]] = {
+    "joined constants": (
+        [make("Concat", ["q", "c"], ["j"], axis=1), make("DequantizeLinear", ["j", "s", "z"], ["y"])], "j",
+    ),
+    "a cast": ([make("Cast", ["q"], ["y"], to=1)], "y"),
+    "a comparison": ([make("Greater", ["q", "c"], ["b"]), make("Cast", ["b"], ["y"], to=1)], "b"),
+    "an output": ([make("Identity", ["q"], ["y"])], "y"),
+    "the scale as an output": ([make("Reshape", ["s", "one"], ["y"])], "y"),
+    "the scale as a factor": ([make("Mul", ["x", "s"], ["y"])], "y"),
+    "the zero point as data": ([make("Cast", ["z"], ["f"], to=1), make("Add", ["x", "f"], ["y"])], "y"),
+    "a scale of constants": ([make("DequantizeLinear", ["q", "one", "zero"], ["y"])], "y"),
+    "no zero point": ([make("DequantizeLinear", ["q", "s"], ["y"])], "y"),
+    "a constant of the scale": ([make("DequantizeLinear", ["c", "s", "z"], ["k"]), make("Add", ["x", "k"], ["y"])], "k"),
+    "sums without a scale": ([*SUMS, make("Identity", ["f"], ["y"])], "y"),
+    "sums by the scale twice": ([*SUMS, make("Mul", ["f", "s"], ["m"]), make("Mul", ["m", "s"], ["y"])], "y"),
+    "sums by its inverse": ([*SUMS, make("Div", ["f", "s"], ["y"])], "y"),
+    "sums and a constant": ([*SUMS, make("Add", ["f", "half"], ["a"]), make("Mul", ["a", "s"], ["y"])], "a"),
+    "sums of another scale": (
+        [*SUMS, make("Relu", ["x"], ["r"]), make("DynamicQuantizeLinear", ["r"], ["p", "t", "u"]), make("Mul", ["f", "t"], ["y"])],
+        "y",
+    ),
+    "in a branch": (
+        [choice("yes", body([make("Mul", ["x", "s"], ["t"])]), body([make("Relu", ["x"], ["t"])]))], "y",
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
 @pytest.mark.parametrize("name", OF_THE_SCALE)
 def test_integers_without_a_constant_scale_stand_for_no_numbers(name: str, tmp_path: Path) -> None:
-    nodes = [make("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]), *OF_THE_SCALE[name]]
-    path = Network(nodes, {"x": X}, {"c": np.ones(X.shape, np.uint8)}).write(tmp_path / "net.onnx")
-    with pytest.raises(ConvertorError, match=r"DV302.*(quantized numbers|whose scale is not one constant)"):
+    after, layer = OF_THE_SCALE[name]
+    constants: Mapping[str, Any] = {
+        "c": np.ones(X.shape, np.uint8), "w": np.ones((3, X.shape[1], 1, 1), np.uint8), "half": np.float32(0.5),
+        "one": np.float32(1) if name == "a scale of constants" else np.array([1]), "zero": np.uint8(0), "yes": np.array(True),
+    }  # fmt: skip
+    nodes = [make("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]), *after]
+    path = Network(nodes, {"x": X}, constants).write(tmp_path / "net.onnx")
+    with pytest.raises(ConvertorError, match=r'DV302: this use of .* of "[qp]" \(DynamicQuantizeLinear\)') as caught:
         load(path)
+    assert [problem.where and problem.where.layer for problem in caught.value.problems] == [layer]
+
+
+@pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
+def test_uses_of_a_scale_that_change_no_result_are_read(tmp_path: Path) -> None:
+    nodes = [
+        make("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]), *SUMS, make("Reshape", ["s", "one"], ["t"]),
+        make("Mul", ["x", "s"], ["unused"]), make("Mul", ["t", "half"], ["u"]), make("Mul", ["u", "f"], ["y"]),
+    ]  # fmt: skip
+    constants: Mapping[str, Any] = {
+        "w": np.ones((3, X.shape[1], 1, 1), np.uint8), "half": np.float32(0.5), "one": np.array([1]),
+    }  # fmt: skip
+    agreeing(Network(nodes, {"x": X}, constants), tmp_path / "net.onnx", tolerance=0.05)
 
 
 def test_quantized_numbers_without_a_constant_scale_come_back(tmp_path: Path) -> None:

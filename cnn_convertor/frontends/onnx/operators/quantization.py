@@ -37,7 +37,7 @@ def read_quantize(reading: OnnxReading) -> OnnxTensor:
 def read_dynamic_quantize(reading: OnnxReading) -> list[Value]:
     """The scale follows from the numbers, so these stay as they are, as integers of the scale 1 that are not rounded."""
     warn(Problem("DV310", _ROUNDING, reading.node.where, _UNROUNDED))
-    params = QuantParams(np.array(1.0), np.array(0.0), np.dtype(np.uint8), is_dynamic=True)
+    params = QuantParams(np.array(1.0), np.array(0.0), np.dtype(np.uint8))
     x = reading.add(ops.Identity(), reading.input, dims=reading.input.dims)
     quantized = x._replace(integers=range_of(params.type), quantized=params)
     return [quantized, Stored.of(np.array(1, np.float32)), Stored.of(np.array(0, params.type))]
