@@ -23,6 +23,7 @@ _OF_ARRAYS: Mapping[tuple[str, str], tuple[str, int]] = {
     (_CONTRIBUTED, "QLinearAveragePool"): ("AveragePool", 1),
     (_CONTRIBUTED, "QLinearGlobalAveragePool"): ("GlobalAveragePool", 1),
 }
+_OF_ONE_AXIS = 13  # the version from which a softmax is over its axis alone, and not over those behind it, too
 # What types have beside the attributes of the operator on numbers.
 _FURTHER: Mapping[str, str] = {
     "QLinearSoftmax": "opset",
@@ -65,7 +66,13 @@ class _Spelling:
             return
         if (domain, node.type) in _OF_ARRAYS:
             type, count = _OF_ARRAYS[domain, node.type]
-            if len(node.inputs) in (3 * count + 1, 3 * count + 2) and not node.attributes.get("channels_last"):
+            opset = node.attributes.get("opset", self.model.opset)
+            is_alike = isinstance(opset, int) and (opset < _OF_ONE_AXIS) == (self.model.opset < _OF_ONE_AXIS)
+            if (
+                len(node.inputs) in (3 * count + 1, 3 * count + 2)
+                and not node.attributes.get("channels_last")
+                and is_alike
+            ):
                 yield from self._linear(node, type, _triples(node.inputs[: 3 * count]), node.inputs[3 * count :])
                 return
         match domain, node.type:

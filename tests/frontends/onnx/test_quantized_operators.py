@@ -121,6 +121,20 @@ def test_an_attribute_that_another_type_has_is_refused(attribute: str, tmp_path:
         load(Network(nodes, {"x": X}, constants).write(tmp_path / "net.onnx"))
 
 
+@pytest.mark.parametrize("opset", [12, 1.0])
+def test_a_softmax_of_older_operators_is_refused(opset: float, tmp_path: Path) -> None:
+    """It would be over other axes."""
+    inputs = ["q", "s", "z", "s", "z"]
+    nodes = [
+        make("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        make("QLinearSoftmax", inputs, ["r"], domain="com.microsoft", axis=1, opset=opset),
+        make("DequantizeLinear", ["r", "s", "z"], ["y"]),
+    ]
+    constants: dict[str, Any] = {"s": np.float32(0.1), "z": np.uint8(128)}
+    with pytest.raises(ConvertorError, match=r"DV301.*QLinearSoftmax"):
+        load(Network(nodes, {"x": X}, constants, 17).write(tmp_path / "net.onnx"))
+
+
 def test_a_product_of_integers_that_stand_for_no_numbers_is_refused(tmp_path: Path) -> None:
     x = RANDOM.integers(0, 9, (1, 4, 6, 6)).astype(np.uint8)
     nodes = [make("ConvInteger", ["x", "w"], ["c"]), make("Cast", ["c"], ["y"], to=onnx.TensorProto.FLOAT)]
