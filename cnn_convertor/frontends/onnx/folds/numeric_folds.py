@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cnn_convertor.errors import UnsupportedError
-from cnn_convertor.frontends.onnx.folding import Folding, folds
+from cnn_convertor.frontends.onnx.folding import SIMPLIFY, Folding, folds
 from cnn_convertor.frontends.onnx.stored import Numbers
 
 SELU = (1.6732632423543772, 1.0507009873554805)
@@ -73,11 +73,6 @@ def _prelu(folding: Folding) -> Numbers:
 # --- normalizations ------------------------------------------------------------------------------------------------------
 
 
-def _normalized(x: Numbers, axes: tuple[int, ...], epsilon: float) -> Numbers:
-    mean, variance = x.mean(axes, keepdims=True, dtype=np.float64), x.var(axes, keepdims=True, dtype=np.float64)
-    return np.asarray((x - mean) / np.sqrt(variance + epsilon))
-
-
 def _per_channel(values: Numbers, x: Numbers) -> Numbers:
     return values.reshape(-1, *(1,) * (x.ndim - 2))
 
@@ -98,44 +93,17 @@ def _batch_norm(folding: Folding) -> list[Numbers]:
     return [np.asarray(values).astype(x.dtype) for values in results]
 
 
-@folds("InstanceNormalization")
-def _instance_norm(folding: Folding) -> Numbers:
-    x = folding[0]
-    normal = _normalized(x, tuple(range(2, x.ndim)), folding.attribute("epsilon", 1e-5))
-    return (normal * _per_channel(folding[1], x) + _per_channel(folding[2], x)).astype(x.dtype)
-
-
-@folds("GroupNormalization")
-def _group_norm(folding: Folding) -> Numbers:
-    x, groups = folding[0], folding.attribute("num_groups")
-    normal = _normalized(x.reshape(x.shape[0], groups, -1), (2,), folding.attribute("epsilon", 1e-5)).reshape(x.shape)
-    gamma, beta = (np.repeat(folding[at], x.shape[1] // folding[at].size) for at in (1, 2))
-    return (normal * _per_channel(gamma, x) + _per_channel(beta, x)).astype(x.dtype)
-
-
-@folds("LayerNormalization", "RMSNormalization")
+@folds("LayerNormalization")
 def _layer_norm(folding: Folding) -> Numbers:
-    x, axis, epsilon = folding[0], folding.attribute("axis", -1), folding.attribute("epsilon", 1e-5)
-    axes = tuple(range(axis % x.ndim, x.ndim))
-    if folding.node.type == "LayerNormalization":
-        normal = _normalized(x, axes, epsilon)
-    else:
-        normal = x / np.sqrt(np.square(x, dtype=np.float64).mean(axes, keepdims=True) + epsilon)
+    x = folding[0]
+    axes = tuple(range(folding.attribute("axis", -1) % x.ndim, x.ndim))
+    mean = x.mean(axes, keepdims=True, dtype=np.float64)
+    variance = x.var(axes, keepdims=True, dtype=np.float64)
+    result = (x - mean) / np.sqrt(variance + folding.attribute("epsilon", 1e-5)) * folding[1]
     shift = folding.get(2)
-    return np.asarray(normal * folding[1] + (0 if shift is None else shift)).astype(x.dtype)
-
-
-@folds("MeanVarianceNormalization")
-def _standardized(folding: Folding) -> Numbers:
-    return _normalized(folding[0], tuple(folding.attribute("axes", (0, 2, 3))), 1e-9).astype(folding[0].dtype)
-
-
-@folds("LpNormalization")
-def _unit_length(folding: Folding) -> Numbers:
-    x, axis = folding[0], folding.attribute("axis", -1)
-    length = np.linalg.norm(np.moveaxis(x, axis, -1), folding.attribute("p", 2), axis=-1)
-    length = np.expand_dims(length, axis)
-    return np.where(length == 0, 0, x / np.where(length == 0, 1, length)).astype(x.dtype)
+    if shift is not None:
+        result = result + shift
+    return np.asarray(result).astype(x.dtype)
 
 
 @folds("Softmax", "LogSoftmax")
@@ -161,6 +129,24 @@ def _gemm(folding: Folding) -> Numbers:
     c = folding.get(2)
     beta = np.asarray(folding.attribute("beta", 1.0), a.dtype)
     return np.asarray(product if c is None else product + c * beta)
+
+
+@folds("Conv")
+def _pointwise(folding: Folding) -> Numbers:
+    """A convolution with kernels of one element, as XCiT and EdgeNeXt project embeddings of positions."""
+    x, weights, bias = folding[0], folding[1], folding.get(2)
+    steps = folding.attribute("strides", ())
+    is_pointwise = {*weights.shape[2:], *steps, folding.attribute("group", 1)} == {1}
+    if not is_pointwise or any(folding.attribute("pads", ())):
+        problem = "of the convolutions of constants, only those of single elements are computed in advance"
+        raise UnsupportedError.of("DV302", problem, folding.node.where, SIMPLIFY)
+    folding.budget.check([x.shape[0], weights.shape[0], *x.shape[2:]])
+    folding.budget.spend_products(x.size * weights.shape[0], x.dtype)
+    matrix = weights.reshape(weights.shape[:2])
+    result = np.moveaxis(np.tensordot(matrix, x, (1, 1)), 0, 1)
+    if bias is not None:
+        result = result + _per_channel(bias, x)
+    return np.asarray(result)
 
 
 @folds("Einsum")
@@ -201,10 +187,3 @@ def _norm(folding: Folding) -> Numbers:
         axes = [] if folding.attribute("noop_with_empty_axes", 0) else list(range(x.ndim))
     kept = bool(folding.attribute("keepdims", 1))
     return np.asarray(NORMS[folding.node.type](x, tuple(axes), kept)).astype(x.dtype)
-
-
-@folds("GlobalAveragePool", "GlobalMaxPool")
-def _global_pool(folding: Folding) -> Numbers:
-    x = folding[0]
-    axes = tuple(range(2, x.ndim))
-    return np.asarray(x.mean(axes, keepdims=True) if "Average" in folding.node.type else x.max(axes, keepdims=True))
