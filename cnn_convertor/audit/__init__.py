@@ -30,11 +30,7 @@ class Audit:
     listing: str
 
 
-def audit(
-    source: str | Path,
-    weights: str | Path | None = None,
-    device: AuditedDevice = DEFAULT,
-) -> Audit:
+def audit(source: str | Path, weights: str | Path | None = None, device: AuditedDevice = DEFAULT) -> Audit:
     """Check NAME_gen.cpp, of this convertor or another one, and its weights; None: those that lie beside it, if they do.
 
     With a manifest beside the source, its files must have the hashes that it lists.
@@ -46,7 +42,7 @@ def audit(
     try:
         network, findings = read(source)
     except ModelError as error:  # the manifest may say why
-        raise ModelError((*error.problems, *check_manifest(source))) from None
+        raise ModelError(error.problems + tuple(check_manifest(source))) from None
     functions = read_functions(source)
     flow = Flow(network, functions)
     for layer in network.layers:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -61,7 +62,7 @@ class Broken(NamedTuple):
 
 def check_command(layer: SourceLayer, command: SourceCommand, device: AuditedDevice) -> Iterator[Problem]:
     runs = list(meanings(command))
-    broken = [*_command(command, device), *(b for meaning in runs for b in _run(meaning, command, device))]
+    broken = list(chain(_command(command, device), *(_run(meaning, command, device) for meaning in runs)))
     for code, field, message in broken or _buffer(command, runs, device):
         yield layer.problem(code, f"{field}: {message}" if field else message, field)
 
@@ -106,27 +107,24 @@ def _headers(command: SourceCommand) -> Iterator[Broken]:
 
 def _run(meaning: Meaning, command: SourceCommand, device: AuditedDevice) -> Iterator[Broken]:
     """All rules of one run. Those that need its sizes follow when the registers have a meaning."""
-    broken = [*_modes(meaning), *_numbers(meaning), *_convolution(meaning, device), *_pool(meaning, device)]
-    broken = broken or [*_windows(meaning)]
-    broken = broken or [
-        *_channels(meaning, device),
-        *_alone(meaning, command),
-        *_dilation(meaning),
-        *_revision(meaning, device),
-    ]
+    registers = chain(_modes(meaning), _numbers(meaning), _convolution(meaning, device), _pool(meaning, device))
+    broken = list(registers) or list(_windows(meaning))
+    if not broken:
+        sizes = chain(_channels(meaning, device), _alone(meaning, command), _dilation(meaning))
+        broken = list(chain(sizes, _revision(meaning, device)))
     for code, field, message in broken:
         yield Broken(code, f"run[{meaning.index}].{field}", message)
 
 
 def _modes(meaning: Meaning) -> Iterator[Broken]:
     run = meaning.run
-    known = {
+    codes = {
         "conv_enable": {0, 1, 3, 5, 7}, "pool_enable": {0, MAX_POOL, AVERAGE_POOL, UPSAMPLE}, "actfunc": set(range(7)),
         "rectifi_en": {0, 1}, "lrn": {0}, "rsvd": {0},
     }  # fmt: skip
     if run.conv_enable:
-        known["weight_fmt"] = {FP16, PALETTE}
-    for name, values in known.items():
+        codes["weight_fmt"] = {FP16, PALETTE}
+    for name, values in codes.items():
         if getattr(run, name) not in values:
             yield Broken("DV615", name, f"{getattr(run, name)}; known: {', '.join(map(str, sorted(values)))}")
     if not (run.conv_enable or run.pool_enable or run.actfunc or run.rectifi_en):
@@ -146,7 +144,8 @@ def _numbers(meaning: Meaning) -> Iterator[Broken]:
 def factor_notes(layer: SourceLayer) -> Iterator[Problem]:
     """Average pools whose factor is not the reciprocal of the window. A window of 1x1 scales: any factor is right."""
     for meaning in meanings(layer.command) if layer.command is not None and layer.is_on_device else ():
-        run, size = meaning.run, pair(meaning.run.pool_size)
+        run = meaning.run
+        size = pair(meaning.run.pool_size)
         if run.pool_enable != AVERAGE_POOL or size.x * size.y < 2:
             continue
         expected = int(np.float16(1 / (size.x * size.y)).view(np.uint16))
@@ -162,7 +161,9 @@ def half(bits: int) -> float:
 
 
 def _convolution(meaning: Meaning, device: AuditedDevice) -> Iterator[Broken]:
-    run, window, most = meaning.run, meaning.convolution, device.max_kernel_size
+    run = meaning.run
+    window = meaning.convolution
+    most = device.max_kernel_size
     if window is None:
         return
     if not (1 <= window.size.x <= most and 1 <= window.size.y <= most):
@@ -178,7 +179,8 @@ def _convolution(meaning: Meaning, device: AuditedDevice) -> Iterator[Broken]:
 
 
 def _pool(meaning: Meaning, device: AuditedDevice) -> Iterator[Broken]:
-    run, size = meaning.run, pair(meaning.run.pool_size)
+    run = meaning.run
+    size = pair(meaning.run.pool_size)
     widths, heights = device.max_pool_widths, device.max_pool_heights
     if run.actfunc == PRELU and not run.conv_enable:
         yield Broken("DV624", "actfunc", "PReLU needs a convolution, whose weights hold the slopes")
@@ -280,7 +282,8 @@ _TILED_POOL = "which needs a user driver from 7.2.20201106 on and hardware from 
 
 def _revision(meaning: Meaning, device: AuditedDevice) -> Iterator[Broken]:
     """What devices of old revisions and old drivers refuse."""
-    run, size = meaning.run, pair(meaning.run.pool_size)
+    run = meaning.run
+    size = pair(meaning.run.pool_size)
     if meaning.is_deconvolution and not device.deconvolves:
         yield Broken("DV631", "conv_enable", f"{run.conv_enable}, a deconvolution, which this device lacks")
     if run.pool_enable in {MAX_POOL, AVERAGE_POOL} and size.x != size.y and not device.pools_unevenly:

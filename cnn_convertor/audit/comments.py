@@ -73,7 +73,8 @@ def check_comments(source: Path) -> Iterator[Problem]:
         if row is None or row["field"] not in _WORDS or not re.fullmatch(r"\d+|0[xX][0-9A-Fa-f]+", row["value"]):
             continue
         in_words, alone = _WORDS[row["field"]]
-        value, words = int(row["value"], 0), row["words"]
+        value = int(row["value"], 0)
+        words = row["words"]
         if words is None:
             agrees = value == alone
         else:

@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 from cnn_convertor.audit.source_network import Map, SourceCommand, SourceRun
 
-MAX_POOL, AVERAGE_POOL, UPSAMPLE = 1, 2, 4
+MAX_POOL = 1
+AVERAGE_POOL = 2
+UPSAMPLE = 4
 PRELU = 4
 FP16, PALETTE = 1, 3
 

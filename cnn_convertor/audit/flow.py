@@ -11,7 +11,9 @@ from cnn_convertor.audit.source_network import Map, SourceCommand, SourceLayer, 
 from cnn_convertor.errors import Problem
 
 # Who chose the order of a map's elements. Where the application did, either order may be meant.
-DEVICE, CPU, APPLICATION = "device", "CPU", "application"
+DEVICE = "device"
+CPU = "CPU"
+APPLICATION = "application"
 RESIDUE = "residue"  # what an LT_SOFTMAX leaves in the place of its input
 _WRITERS = {"LT_CONV", "LT_FC", "LT_FLATTEN", "LT_COPY_CONCAT", "LT_SOFTMAX", "LT_CUSTOM"}
 
@@ -94,7 +96,8 @@ class Flow:
 
     def _inputs(self) -> None:
         """What the application fills before the network runs."""
-        layers, order = self._network.layers, frozenset({APPLICATION})
+        layers = self._network.layers
+        order = frozenset({APPLICATION})
         inputs = [layer for layer in layers if layer.type == "LT_INPUT"]
         for layer in inputs:
             if layer.output_map is not None:
@@ -194,14 +197,16 @@ class Flow:
 
     def _copies(self, layer: SourceLayer) -> Iterator[Copy]:
         """What an LT_COPY_CONCAT copies. In which order the runtime does so is not known."""
-        sources, output = earlier_sources(self._network, layer), layer.output_map
+        sources = earlier_sources(self._network, layer)
+        output = layer.output_map
         if layer.output_dim_size != 3 or output is None or output.area == 1:
             at = layer.output_offs
             for source in sources:
                 yield Copy(at, source.output_size, source.index, source.output_offs == at)
                 at += source.output_size
             return
-        first, chunk = 0, 16 * output.area  # bytes of 8 channels
+        first = 0
+        chunk = 16 * output.area  # bytes of 8 channels
         for source in sources:
             last = first + (source.output_map.channels if source.output_map else 0)
             start = layer.output_offs + first // 8 * chunk
@@ -213,9 +218,9 @@ class Flow:
     def _wrong_writer(self, layer: SourceLayer, read: Read, contents: list[Written]) -> tuple[str, str] | None:
         """Another layer wrote it than the source names, or a CPU layer in an order that the device does not read."""
         expected = self._parts.get(read.source, set()) if read.source is not None else None
-        others = [w for w in contents if expected is not None and w.layer not in expected]
-        if others:
-            return "DV651", f"{', '.join(map(_named, others))} has overwritten it"
+        foreign = [w for w in contents if expected is not None and w.layer not in expected]
+        if foreign:
+            return "DV651", f"{', '.join(map(_named, foreign))} has overwritten it"
         for written in contents if layer.is_on_device and read.map.area > 1 else ():
             turned = not self._network.transposed and min(read.map[:2]) > 1
             is_wrong = read.map.channels > 8 or (turned and self._type(written) == "LT_FLATTEN")
@@ -278,7 +283,8 @@ class Flow:
     # --- at the end ---
 
     def _outputs(self) -> None:
-        network, last = self._network, len(self._network.layers)
+        network = self._network
+        last = len(self._network.layers)
         if not network.outputs:
             self.findings.append(network.problem("DV670", "the network has no outputs"))
         for position, index in enumerate(network.outputs):
@@ -290,7 +296,8 @@ class Flow:
             if not layer.is_output:
                 self._report(layer, "DV670", f"output_layers_[{position}] names it, is_output is false", "is_output")
             self._intact(layer, last)
-            output, is_plain = layer.output_map, layer.type in {"LT_SOFTMAX", "LT_CUSTOM", "LT_FLATTEN"}
+            output = layer.output_map
+            is_plain = layer.type in {"LT_SOFTMAX", "LT_CUSTOM", "LT_FLATTEN"}
             if output is not None and output.channels > 8 and output.area > 1 and not is_plain:
                 self._report(layer, "DV671", f"the output, {output}, lies in chunks of 8 channels", "type")
         for layer in network.layers:
@@ -400,7 +407,8 @@ def _wrong(read: Read, segments: list[Segment], contents: list[Written]) -> tupl
 
 def _lies_alike(read: Read, layer: SourceLayer) -> bool:
     """Whether elements that a layer reads lie as those that it writes; behind a map that it keeps, averages of channels may follow."""
-    output, kept = layer.output_map, read.map.elements + read.map.channels
+    output = layer.output_map
+    kept = read.map.elements + read.map.channels
     return output is not None and read.element == layer.element and output in (read.map, Map(1, 1, kept))
 
 
@@ -431,7 +439,8 @@ def _fits(read: Read, contents: list[Written]) -> bool:
     if whole and len(contents) == 1 and max(read.map.channels, contents[0].map.channels) <= 8:
         return True  # neither is chunked, so each is the other one in another form
     for written in contents:
-        begins, ends = max(read.start - written.start, 0), min(end, written.end) - written.start
+        begins = max(read.start - written.start, 0)
+        ends = min(end, written.end) - written.start
         # A vector is memory in any form.
         area = read.map.area if 1 in (written.map.area, read.map.area) else written.map.area
         chunk = 8 * area * read.element

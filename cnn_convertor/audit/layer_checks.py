@@ -76,13 +76,13 @@ def _is_incomplete(layer: SourceLayer) -> bool:
 def _union(layer: SourceLayer) -> Iterator[Problem]:
     """A layer holds one of: a command, a softmax axis, a list of inputs, a callback. They share memory."""
     member = _MEMBERS.get(layer.type, "")
-    others = [other for other in layer.members if other not in {member, "a command"}]  # DV665: a command
-    if layer.type == "LT_CUSTOM" and "input_layers" in others:
+    foreign = [other for other in layer.members if other not in {member, "a command"}]  # DV665: a command
+    if layer.type == "LT_CUSTOM" and "input_layers" in foreign:
         message = "input_layer_num overwrites custom_proc_ptr: both have the same address in the SDK"
         yield layer.problem("DV667", message, "input_layer_num")
-    elif others:
+    elif foreign:
         reason = f"and so overwrites {member}" if member in layer.members else "which it does not use"
-        yield layer.problem("DV668", f"{layer.type} sets {', '.join(others)}, {reason}", "type")
+        yield layer.problem("DV668", f"{layer.type} sets {', '.join(foreign)}, {reason}", "type")
     if member == "softmax_axis" and member not in layer.members:
         yield layer.problem("DV668", f"{layer.type} does not set {member}", "type")
 
@@ -145,7 +145,8 @@ def _maps_of_command(layer: SourceLayer, command: SourceCommand, written: Map) -
 
 def _overlaps(layer: SourceLayer, command: SourceCommand, written: Map, operand: Map | None) -> Iterator[Problem]:
     """A command reads its input while it writes. It may write exactly over its operand."""
-    start, size = command.output.offs, 2 * written.elements * command.batch
+    start = command.output.offs
+    size = 2 * written.elements * command.batch
     if overlap(start, size, command.input.offs, 2 * command.map.elements * command.batch):
         message = f"output_buf.offs: {size} bytes at {start} overlap the input at {command.input.offs}"
         yield layer.problem("DV643", message, "output_buf.offs")
@@ -228,7 +229,8 @@ def _concat(network: SourceNetwork, layer: SourceLayer) -> Iterator[Problem]:
         yield layer.problem("DV661", message, "input_layers")
         return
     maps = [source.output_map for source in sources if source.output_map is not None]
-    output, copies = layer.output_map, layer.type == "LT_COPY_CONCAT"
+    output = layer.output_map
+    copies = layer.type == "LT_COPY_CONCAT"
     if output is None or len(maps) != len(sources):
         return
     if copies:
@@ -273,12 +275,15 @@ def _sizes(layer: SourceLayer) -> Iterator[Problem]:
 
 def _ranges(network: SourceNetwork, layer: SourceLayer) -> Iterator[Problem]:
     """All that the layer reads and writes is in the I/O memory."""
-    output, read, element = layer.output_map, layer.input_map, layer.element
+    output = layer.output_map
+    read = layer.input_map
+    element = layer.element
     rows = [("output_offs", layer.output_offs, max(layer.output_size, element * output.elements if output else 0))]
     if read is not None and layer.type != "LT_INPUT":
         rows.append(("input_offs", layer.input_offs, 2 * read.elements))
     if layer.command is not None and layer.is_on_device:
-        command, operand = layer.command, operand_of(layer.command)
+        command = layer.command
+        operand = operand_of(layer.command)
         each = 2 * command.batch
         rows.append(("input_buf.offs", command.input.offs, each * command.map.elements))
         rows.append(("output_buf.offs", command.output.offs, each * max(0, command_output(command).elements)))

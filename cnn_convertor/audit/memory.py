@@ -61,7 +61,9 @@ class Memory:
 
     def read(self, start: int, size: int) -> list[Segment]:
         """The contents of a range, in order; gaps are segments without content."""
-        end, at, segments = start + size, start, []
+        end = start + size
+        at = start
+        segments = []
         first, last = self._touched(start, end)
         for segment in self._segments[first:last]:
             if segment.start > at:

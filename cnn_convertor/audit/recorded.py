@@ -29,9 +29,14 @@ _FLAGS: Final = (
 )  # fmt: skip
 _LARGEST: Final = 64 << 20  # bytes of a source
 # Processor time, address space and files of the compiler: for any source, and for each of its bytes.
-_SECONDS, _SECONDS_PER_MB, _MEMORY, _MEMORY_PER_BYTE = 10, 20, 1 << 30, 1000
-_RUN_SECONDS, _RUN_MEMORY = 5, 2 << 30
-_RECORD_BYTES, _RECORD_BYTES_PER_BYTE = 16 << 20, 4
+_SECONDS = 10
+_SECONDS_PER_MB = 20
+_MEMORY = 1 << 30
+_MEMORY_PER_BYTE = 1000
+_RUN_SECONDS = 5
+_RUN_MEMORY = 2 << 30
+_RECORD_BYTES = 16 << 20
+_RECORD_BYTES_PER_BYTE = 4
 _INCLUDE: Final = re.compile(
     r'^(?:[^\S\n]|/\*[^\n]*?\*/)*#[^\S\n]*include\b[^\S\n]*(?:"([^"\n]*)"|<[^>\n]*>)', re.MULTILINE
 )
@@ -177,7 +182,12 @@ def _run(owner: str, name: str, text: str, headers: tuple[tuple[str, str], ...])
             _SECONDS + _SECONDS_PER_MB * len(source) // 1_000_000, _MEMORY + _MEMORY_PER_BYTE * len(source), 1 << 30
         )
         call = [*compiler.command, *_FLAGS, str(folder / "network.cpp"), "-o", str(folder / "network")]
-        (compiled,) = run_all([[*limits, "", *call]], environment=_environment(folder), in_groups=True)
+        environment = {
+            **os.environ,
+            "TMPDIR": str(folder),
+            "LC_ALL": "C",
+        }  # the compiler keeps its own files in the folder
+        (compiled,) = run_all([[*limits, "", *call]], environment=environment, in_groups=True)
         if compiled.returncode:
             raise _compiler_error(compiled.stderr, [name, *dict(headers)])
         limits = _limits(_RUN_SECONDS, _RUN_MEMORY, _RECORD_BYTES + _RECORD_BYTES_PER_BYTE * len(source))
@@ -190,11 +200,6 @@ def _run(owner: str, name: str, text: str, headers: tuple[tuple[str, str], ...])
 
 def _limits(seconds: int, memory: int, size: int) -> list[str]:
     return [sys.executable, "-I", "-S", confined.__file__, str(seconds), str(memory), str(size)]
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    """With which the compiler keeps its own files in the folder."""
-    return {**os.environ, "TMPDIR": str(folder), "LC_ALL": "C"}
 
 
 def _compiler_error(said: str, names: list[str]) -> ModelError:

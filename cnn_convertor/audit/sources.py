@@ -59,7 +59,8 @@ class _Fields:
     """What a layer assigns: path -> value, line, and whether a part of the value is lost. Fields that are not set are 0."""
 
     def __init__(self, values: dict[str, list[Any]], prefix: str = "") -> None:
-        self._values, self._prefix = values, prefix
+        self._values = values
+        self._prefix = prefix
 
     def inside(self, name: str) -> _Fields:
         return _Fields(self._values, f"{self._prefix}{name}.")
@@ -88,11 +89,14 @@ class _Reader:
     """findings: grow while it reads."""
 
     def __init__(self, recording: Recording, file: str) -> None:
-        self._recording, self._file = recording, file
+        self._recording = recording
+        self._file = file
         self._line = recording.line_of("Initialize")
         self._calls: list[list[Any]] = recording.values["calls"]
         self._layers = {layer["index"]: layer for layer in recording.values["layers"] if layer["fields"]}
-        self._first = {index: _first_line(layer["fields"]) for index, layer in self._layers.items()}
+        self._first = {}  # layer -> the first line that assigns one of its fields
+        for index, layer in self._layers.items():
+            self._first[index] = min((line for _, line, _ in layer["fields"].values() if line), default=0)
         self.findings = list(recording.warnings)
         self._check_calls()
 
@@ -165,7 +169,8 @@ class _Reader:
         if not values:
             self._report("DV603", f"layer {index} is never described", self._line)
         self._check_values(index, values)
-        fields, number = _Fields(values), _Fields(values).number("type")
+        fields = _Fields(values)
+        number = _Fields(values).number("type")
         count = fields.number("input_layer_num")
         return SourceLayer(
             index=index,
@@ -233,10 +238,6 @@ class _Reader:
 
 
 _EMPTY: Final = _Fields({}).run(0)
-
-
-def _first_line(values: dict[str, list[Any]]) -> int:
-    return min((line for _, line, _ in values.values() if line), default=0)
 
 
 def _lines(values: dict[str, list[Any]]) -> dict[str, int]:

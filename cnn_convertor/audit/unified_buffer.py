@@ -51,10 +51,15 @@ def need(command: SourceCommand) -> int:
     whole_input = _whole(_block(command.map.area * min(command.c, 8)), command.c)
     branches = command.topo.bit_count()
     last_branch = max((meaning.index for meaning in runs[:-1] if meaning.is_external), default=-1)
-    most, offset, size, read = 0, 0, whole_input, RegisterPair(command.w, command.h)
+    most = 0
+    offset = 0
+    size = whole_input
+    read = RegisterPair(command.w, command.h)
     for meaning in runs:
         if meaning.index == 0 or runs[meaning.index - 1].is_external:
-            offset, size, read = 0, whole_input, RegisterPair(command.w, command.h)
+            offset = 0
+            size = whole_input
+            read = RegisterPair(command.w, command.h)
         result = _result(meaning, read)
         block = _block(result.held * min(meaning.run.m, 8))
         output = _whole(block, meaning.run.m)
@@ -62,7 +67,9 @@ def need(command: SourceCommand) -> int:
         out_offset = offset + (size if convolves or meaning.index <= last_branch else 0)
         units = (size if branches == 1 else out_offset) + (block if meaning.is_external else output)
         most = max(most, units)
-        offset, size, read = out_offset, output, result.size
+        offset = out_offset
+        size = output
+        read = result.size
     return UNIT * most
 
 
@@ -79,8 +86,13 @@ def _result(meaning: Meaning, read: RegisterPair) -> _Result:
     A square that is higher than its map leaves a negative number of rows, of which the next run reads 16 bits.
     """
     run = meaning.run
-    left, right, top, bottom = 0, 0, 0, 0
-    stride, spread, p = RegisterPair(1, 1), RegisterPair(1, 1), 0
+    left = 0
+    right = 0
+    top = 0
+    bottom = 0
+    stride = RegisterPair(1, 1)
+    spread = RegisterPair(1, 1)
+    p = 0
     if run.pool_enable == AVERAGE_POOL or run.conv_enable:
         pooled = run.pool_enable == AVERAGE_POOL
         size = RegisterPair(run.pool_size & 0xFF, run.pool_size & 0xFF) if pooled else kernel(run.p)
@@ -92,16 +104,20 @@ def _result(meaning: Meaning, read: RegisterPair) -> _Result:
             stride, spread = spread, stride
     if run.pool_enable == MAX_POOL:
         more = sides(run.pool_pad)
-        left, right = left + more.left * stride.x, right + more.right * stride.x
-        top, bottom = top + more.top * stride.y, bottom + more.bottom * stride.y
+        left = left + more.left * stride.x
+        right = right + more.right * stride.x
+        top = top + more.top * stride.y
+        bottom = bottom + more.bottom * stride.y
     width = left + (read.x - 1) * spread.x + 1 + right
     height = top + (read.y - 1) * spread.y + 1 + bottom
     if p:
-        width, height = _steps(width - p, stride.x), _steps(height - p, stride.y)
+        width = _steps(width - p, stride.x)
+        height = _steps(height - p, stride.y)
     held = width * height
     if run.pool_enable == MAX_POOL:
         size, step = pair(run.pool_size), pair(run.pool_stride)
-        width, height = _steps(width - size.x, step.x), _steps(height - size.y, step.y)
+        width = _steps(width - size.x, step.x)
+        height = _steps(height - size.y, step.y)
     if run.pool_enable == UPSAMPLE:
         width, height = 2 * width, 2 * height
     return _Result(held if p else width * height, RegisterPair(width % 65536, height % 65536))

@@ -82,8 +82,11 @@ def stream_of(meaning: Meaning, *, transposed: bool) -> Stream | None:
     columns, rows = window.size[::-1] if transposed else window.size
     taps = 1
     if window.is_dilated:
-        taps, rows, columns = rows * columns, 1, 1
-    palette, prelu = meaning.run.weight_fmt == PALETTE, meaning.run.actfunc == PRELU
+        taps = rows * columns
+        rows = 1
+        columns = 1
+    palette = meaning.run.weight_fmt == PALETTE
+    prelu = meaning.run.actfunc == PRELU
     return Stream(meaning.run.m, meaning.kernel_channels, rows, columns, taps, palette, prelu)
 
 
@@ -91,17 +94,22 @@ def index_in_tile(plane: int, channel: int, y: int, x: int) -> int:
     """The index of a kernel's element in its tile, counted along the rows of 6."""
     match plane:
         case 7 if x < 6:
-            row, column = 5 + y, x
+            row = 5 + y
+            column = x
         case 7:
             row, column = (2, 5) if y == 0 else (y - 1, 3) if y <= 3 else (y - 4, 0)
         case 5:
-            row, column = 7 - 6 * (channel % 2) + y, x
+            row = 7 - 6 * (channel % 2) + y
+            column = x
         case 3:
             t = channel % 8
-            row, column = 9 - 3 * (t // 2) + y, 3 * (t % 2) + x
+            row = 9 - 3 * (t // 2) + y
+            column = 3 * (t % 2) + x
         case _:
-            t, g = channel % 8, channel % 64 // 8
-            row, column = 11 - 3 * (t // 2) - g // 3, 3 * (t % 2) + g % 3
+            t = channel % 8
+            g = channel % 64 // 8
+            row = 11 - 3 * (t // 2) - g // 3
+            column = 3 * (t % 2) + g % 3
     return 6 * row + column
 
 

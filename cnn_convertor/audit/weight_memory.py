@@ -51,7 +51,8 @@ def check_weights(
                 yield from _bytes(layer, meaning, stream, data, path)
     for index, function in functions.items():
         for offset, nbytes in function.arrays:
-            start, end = -(-end // 16) * 16, offset + nbytes
+            start = -(-end // 16) * 16
+            end = offset + nbytes
             if offset != start:
                 message = f"Layer_{index} reads weights at {offset}, where {start} is the next free multiple of 16"
                 yield network.problem("DV682", f"{network.name}_cpu.h: {message}")

@@ -184,12 +184,12 @@ class Config:
 _FIELDS: Final = frozenset(field.name for field in fields(Config))
 
 
-def checked_options(options: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+def checked_options(options: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     """The options that have a value. Raises TypeError for one that does not exist."""
     for name in options:
-        if name not in known:
+        if name not in names:
             raise TypeError(
-                f'there is no option "{name}"{did_you_mean(name, known)}; the options are the fields of Config'
+                f'there is no option "{name}"{did_you_mean(name, names)}; the options are the fields of Config'
             )
     return {name: value for name, value in options.items() if value is not None}
 

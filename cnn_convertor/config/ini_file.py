@@ -68,7 +68,8 @@ def _text(path: Path) -> str:
             "DV101", f"this is not an ini file: {error}", Origin(str(path)), "give the path of a net.ini"
         ) from None
     except OSError as error:
-        reason, hint = f'cannot read "{_shortened(str(path))}": {error.strerror}', "give the path of a net.ini"
+        reason = f'cannot read "{_shortened(str(path))}": {error.strerror}'
+        hint = "give the path of a net.ini"
         if path.is_dir():
             reason = f'"{_shortened(str(path))}" is a folder, not a file'
             if files := sorted(path.glob("*.ini")):
@@ -175,7 +176,8 @@ class IniFile:
             self._wrong("DV107", f"{shown}: {reason}", line, hint)
 
     def _check_data(self, values: Mapping[str, Any]) -> None:
-        frontend, setting = values["origin"], self._settings.get(("INPUT", "data"))
+        frontend = values["origin"]
+        setting = self._settings.get(("INPUT", "data"))
         if setting and frontend and frontend.finds_weights and values["data"] != values["definition"]:
             problem = f"[INPUT] data: expected nothing, since an {frontend.title} model names the files of its weights"
             self._wrong("DV106", problem, setting.line, "remove the line")
@@ -252,7 +254,8 @@ class IniFile:
                     else ""
                 )
                 if match := _SETTING.fullmatch(_NEAR_SIGN.sub("=", content, count=1)):
-                    name, value = match[1].strip(), (match[3] or match[2] or "").strip()
+                    name = match[1].strip()
+                    value = (match[3] or match[2] or "").strip()
                     hint = f"{name} = {value}"
                     self._settings.setdefault((section, name.lower()), _Setting(value, line))
                 self._wrong("DV102", problem, line, hint)

@@ -82,13 +82,7 @@ KEYS = (
     ),
     Key("INPUT", "width_override", PIXELS, "-1", "input width, in place of the model's; needs height_override"),
     Key("INPUT", "height_override", PIXELS, "-1", "input height, in place of the model's; needs width_override"),
-    Key(
-        "INPUT",
-        "mean",
-        NUMBERS,
-        "",
-        "subtracted from pixels by `run`, `verify` and `--calibrate`",
-    ),
+    Key("INPUT", "mean", NUMBERS, "", "subtracted from pixels by `run`, `verify` and `--calibrate`"),
     Key("INPUT", "scale", FACTORS, "", "multiplies pixels after the mean is subtracted"),
     Key("INPUT", "std", FACTORS, "", "divides pixels after the mean is subtracted, in place of scale"),
     Key(
@@ -152,13 +146,7 @@ KEYS = (
     Key("OUTPUT", "selftest", FLAG, "0", "write `name_selftest.cpp`, which tests the network on a board or PC"),
     Key("OUTPUT", "python_module", MODULE_NAME, "", "write the C++ source of a Python module of that name"),
     Key("OPTIONAL", "device", DEVICE, DEFAULT_DEVICE, "the board: see docs/devices.md; `--device` wins"),
-    Key(
-        "OPTIONAL",
-        "fusion",
-        FUSION,
-        Fusion.DOCUMENTED.value,
-        "which forms of commands to use: see docs/fusion.md",
-    ),
+    Key("OPTIONAL", "fusion", FUSION, Fusion.DOCUMENTED.value, "which forms of commands to use: see docs/fusion.md"),
     Key(
         "OPTIONAL",
         "softmax",

@@ -26,7 +26,8 @@ _LARGEST_SCALE: Final = 20  # of pixels from 0 to 1: std = 0.05
 
 def preparation_of(config: Config) -> Preparation:
     order = config.channel_order or config.origin.channel_order
-    is_whole, written = config.input != "fp16", INPUT_TYPES[config.input] or order
+    is_whole = config.input != "fp16"
+    written = INPUT_TYPES[config.input] or order
     is_given = bool(config.mean) or config.scale is not None or config.std is not None or is_whole
     scale = _reciprocal(config.std) if config.scale is None else config.scale
     return Preparation(config.mean or (0.0,), scale, order, is_given, is_whole, written != order)
@@ -90,7 +91,8 @@ class Request:
 
     @staticmethod
     def of(config: Config) -> Request:
-        preparation, sqnr = preparation_of(config), config.output_sqnr
+        preparation = preparation_of(config)
+        sqnr = config.output_sqnr
         _warn_of_figures(config, preparation)
         written = preparation.as_written
         return Request(

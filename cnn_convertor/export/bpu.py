@@ -23,16 +23,21 @@ class Bpu(Target):
     def surfaces_of(self, part: Part) -> Iterator[Surface]:
         stride = None if part.stride is None else list(part.stride)
         groups = part.groups if part.groups > 1 else None
-        values, axes, shape = part.values, "c", part.shape
+        values = part.values
+        axes = "c"
+        shape = part.shape
         if part.role is Role.WEIGHTS:
             assert values is not None
             out, channels, height, width = part.shape
-            axes, shape = "ohwi", (out, height, width, channels)
+            axes = "ohwi"
+            shape = (out, height, width, channels)
             values = values.map_rows(lambda array: array.transpose(0, 2, 3, 1), shape[1:])
         elif part.role.is_map:
-            axes, shape = "nhwc", (1, *part.shape)
+            axes = "nhwc"
+            shape = (1, *part.shape)
             values = values and reshaped(values, shape)
-        properties, is_weights = self._properties(part, shape), part.role is Role.WEIGHTS
+        properties = self._properties(part, shape)
+        is_weights = part.role is Role.WEIGHTS
         quantized = bpu.QuantiType.SCALE if properties.element.kind == "i" else bpu.QuantiType.NONE
         yield surface(
             part,

@@ -155,12 +155,12 @@ def read(path: Path) -> Manifest:
 
 def _with_sparse(entries: Sequence[SurfaceEntry]) -> tuple[SurfaceEntry, ...]:
     """Attach masks and group sizes to compressed weights. Raises TypeError, KeyError or ValueError if missing."""
-    others = {(entry.role, entry.record.get("file")): entry for entry in entries}
+    entry_of = {(entry.role, entry.record.get("file")): entry for entry in entries}
     complete = []
     for entry in entries:
         if "compressed" in entry.record:
             names = entry.record["compressed"]
-            pair = tuple(others[role, names[role]] for role in (Role.MASK.value, Role.GROUP_SIZES.value))
+            pair = tuple(entry_of[role, names[role]] for role in (Role.MASK.value, Role.GROUP_SIZES.value))
             entry = replace(entry, sparse=(pair[0], pair[1]))
         complete.append(entry)
     return tuple(complete)
@@ -169,7 +169,9 @@ def _with_sparse(entries: Sequence[SurfaceEntry]) -> tuple[SurfaceEntry, ...]:
 def _entry(record: Mapping[str, Any], folder: Path) -> SurfaceEntry:
     """Raises KeyError, TypeError, ValueError or ConvertorError for an invalid record."""
     shape = tuple(map(int, record["shape"]))
-    axes, element, size = str(record["axes"]), np.dtype(str(record["element"])), int(record["bytes"])
+    axes = str(record["axes"])
+    element = np.dtype(str(record["element"]))
+    size = int(record["bytes"])
     layout = None if packs(record["layout"]) else parse(str(record["terms"]))
     if min(shape, default=0) < 1 or len(axes) != len(shape):
         raise ValueError(f"a shape of {shape} for the axes {axes}")
@@ -203,14 +205,14 @@ def _fits(record: Mapping[str, Any], layout: Layout, shape: tuple[int, ...], siz
     whole = nbytes(layout, shape)
     if "compressed" not in record:
         return size == whole
-    known = layout.element is not None and layout.element.name in [precision.value for precision in Precision]
-    return known and 0 <= size < whole and size % layout.total_align == 0
+    is_precision = layout.element is not None and layout.element.name in [precision.value for precision in Precision]
+    return is_precision and 0 <= size < whole and size % layout.total_align == 0
 
 
 def _scales(record: Mapping[str, Any], axes: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
     """Raises KeyError, TypeError or ValueError for invalid scales."""
     scales = np.array(record["values"], np.float32)
-    own = str(record["axes"])
-    if not axes.startswith(own) or scales.shape != (math.prod(shape[: len(own)]),) or not (scales > 0).all():
-        raise ValueError(f"{scales.size} scales along {own} for {shape}")
+    scaled = str(record["axes"])
+    if not axes.startswith(scaled) or scales.shape != (math.prod(shape[: len(scaled)]),) or not (scales > 0).all():
+        raise ValueError(f"{scales.size} scales along {scaled} for {shape}")
     return scales

@@ -93,7 +93,8 @@ class Nvdla(Target):
     def _for_winograd(self, part: Part) -> Surface:
         """Kernels of 4x4, quantized after the transform."""
         assert part.values is not None and part.window is not None
-        kernels, stride = ungrouped(part.values, part.groups), part.window.stride.width
+        kernels = ungrouped(part.values, part.groups)
+        stride = part.window.stride.width
         channels = weights.winograd_channels(kernels.shape[1], self.precision, stride=stride)
 
         def transformed(values: Array) -> Array:
@@ -116,7 +117,8 @@ class Nvdla(Target):
         if part.window is not None and part.window.dilation != ONE:
             message = f"NVDLA has no deconvolution with a dilation of {'x'.join(map(str, part.window.dilation))}"
             raise UnsupportedError.of("DV851", message, part.where, "the targets cldnn or bpu")
-        kernels, (down, right) = ungrouped(part.values, part.groups), part.stride
+        kernels = ungrouped(part.values, part.groups)
+        (down, right) = part.stride
         height, width = kernels.shape[2:]
         taps = (-(-height // down), -(-width // right))
         for number in range(down * right):

@@ -100,9 +100,9 @@ def _is_image(graph: Graph, node: Node) -> bool:
 
 def _map(graph: Graph, node: Node, role: Role, values: NDArray[np.float32] | None, *, is_image: bool = False) -> Part:
     shape: Shape = graph.shape(node.name)
-    known = None if values is None else Constant.of(values)
-    assert known is None or known.shape == shape
-    part = _part(node, role, tuple(shape), known, node.origins[-1] if node.origins else None)
+    constant = None if values is None else Constant.of(values)
+    assert constant is None or constant.shape == shape
+    part = _part(node, role, tuple(shape), constant, node.origins[-1] if node.origins else None)
     return replace(part, is_image=is_image)
 
 
@@ -131,9 +131,9 @@ def _of_node(node: Node, *, reads_image: bool) -> Iterator[Part]:
         case Activation():
             pass
         case _:
-            left = [name for name in _constants(op) if name != "activation.slopes"]
-            if left:
-                message = f"there is no known format for the layer's arrays ({', '.join(left)})"
+            unstored = [name for name in _constants(op) if name != "activation.slopes"]
+            if unstored:
+                message = f"there is no known format for the layer's arrays ({', '.join(unstored)})"
                 raise UnsupportedError.of("DV854", message, node.where, "export the network up to this layer")
     function = op.function if isinstance(op, Activation) else getattr(op, "activation", None)
     if isinstance(function, PRelu):

@@ -29,7 +29,8 @@ def maps_of(program: Program, arrays: Mapping[str, NDArray[np.float32]]) -> Iter
         layout = layout_of(layer).of(_NUMPY_TYPES[tensor.type])
         where = layer.origins[-1] if layer.origins else None
         shown, type_ = (name, "") if where is None else (where.layer, where.type)
-        shape, values = tuple(tensor.shape), _known(arrays, name)
+        shape = tuple(tensor.shape)
+        values = _known(arrays, name)
         yield Surface(name, shown, type_, layer.type.value, Role.OUTPUT, layout, shape, values, where), tensor.offset
 
 

@@ -49,7 +49,8 @@ class Sparse(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        mask, sizes = nbytes(weights.MASK, self.mask.shape), nbytes(weights.GROUP_SIZES, self.group_sizes.shape)
+        mask = nbytes(weights.MASK, self.mask.shape)
+        sizes = nbytes(weights.GROUP_SIZES, self.group_sizes.shape)
         return self.stored + mask + sizes
 
 
@@ -87,7 +88,9 @@ class Surface:
 
     def sparse(self) -> Sparse | None:
         """The compressed weights; None if they are not smaller. Raises as `pieces` does."""
-        masks, sizes, stored = [], [], 0
+        masks = []
+        sizes = []
+        stored = 0
         for piece in self._compressed(self._packed([])):
             masks.append(piece.mask)
             sizes.append(piece.group_sizes.view("<u4"))
@@ -104,7 +107,8 @@ class Surface:
 
         Raises UnsupportedError for values the element type cannot represent.
         """
-        size, packed = 0, self._packed(written)
+        size = 0
+        packed = self._packed(written)
         contents = (
             (compact.weights for compact in self._compressed(packed)) if compressed else (piece for _, piece in packed)
         )
@@ -116,7 +120,8 @@ class Surface:
     def _packed(self, written: list[Packed]) -> Iterator[tuple[int, Bytes]]:
         """Some rows at a time: their number, and their unpadded bytes."""
         assert self.values is not None
-        error, all_scales = StorageLoss(), []
+        error = StorageLoss()
+        all_scales = []
         bare = replace(self.layout, total_align=1)
         step = self._rows_at_a_time()
         for start in range(0, self.shape[0], step):
@@ -132,7 +137,8 @@ class Surface:
 
     def _rows_at_a_time(self) -> int:
         """The number of rows packed at a time: all, unless slices of the first axis are consecutive."""
-        first, rows = self.layout.terms[0], self.shape[0]
+        first = self.layout.terms[0]
+        rows = self.shape[0]
         apart = first.axis == self.layout.axes[0] and first.mod is None and not first.flip and first.extent_align == 1
         if not apart or (self.element.kind == "i" and self.symmetric.axes == 0):
             return rows
@@ -153,9 +159,11 @@ class Surface:
         wrong = ~np.isfinite(stored)
         if wrong.any():
             value = values[wrong][0]
-            flaw, hint = "is not finite", "check for negative batch norm variances"
+            flaw = "is not finite"
+            hint = "check for negative batch norm variances"
             if np.isfinite(value):
-                flaw, hint = f"does not fit {self.element}", "use a target with a wider type"
+                flaw = f"does not fit {self.element}"
+                hint = "use a target with a wider type"
             message = f"after folding, {value:g} in the {self.role.value} {flaw}; {int(wrong.sum())} such values"
             raise UnsupportedError.of("DV853", message, self.where, hint)
 

@@ -240,7 +240,8 @@ class _Writer:
         return name
 
     def _hashed(self, name: str, pieces: Iterator[Bytes], entries: Sequence[_Entry]) -> Iterator[Bytes]:
-        digest, size = hashlib.sha256(), 0
+        digest = hashlib.sha256()
+        size = 0
         for piece in pieces:
             digest.update(piece.data)
             size += piece.size

@@ -28,7 +28,8 @@ class FormError(ValueError):
 
     def __init__(self, problem: str, path: str = "") -> None:
         super().__init__(problem, path)
-        self.problem, self.path = problem, path
+        self.problem = problem
+        self.path = path
 
     def __str__(self) -> str:
         return f"{self.path or 'the file'}{self.problem}"
@@ -152,12 +153,12 @@ def _form_of(kind: Any) -> _Form:
 
 def _union(kinds: tuple[Any, ...]) -> _Form:
     """One of several types: None, a tuple for a list, and the first other one for the rest."""
-    others = [each for each in kinds if each is not types.NoneType]
-    plain = _form_of(others[0])
-    several = next((_form_of(each) for each in others if typing.get_origin(each) is tuple), plain)
-    has_none = len(others) < len(kinds)
+    types_but_none = [each for each in kinds if each is not types.NoneType]
+    plain = _form_of(types_but_none[0])
+    several = next((_form_of(each) for each in types_but_none if typing.get_origin(each) is tuple), plain)
+    has_none = len(types_but_none) < len(kinds)
     cases = [_form_of(each) for each in kinds]
-    by_type = {each: _form_of(each) for each in others if each in _PLAIN}
+    by_type = {each: _form_of(each) for each in types_but_none if each in _PLAIN}
 
     def read(value: Any) -> Any:
         if value is None and has_none:

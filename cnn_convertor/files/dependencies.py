@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import source_from_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -71,7 +72,7 @@ def require_kept(written: Iterable[Path], read: Iterable[Path] = ()) -> None:
     read: files that libraries open by themselves, or that are read later.
     """
     inputs = _inputs(read)
-    for path in (*written, *(path for paths in _outputs() for path in paths)):
+    for path in chain(written, *_outputs()):
         name = inputs.get(identity_of(path))
         if name is not None:
             problem = f'this output would replace "{name}", which the command reads'
@@ -159,8 +160,8 @@ def depfile(target: Path, inputs: Iterable[Path], *folders: Path | None) -> str:
     folders: whose files are not inputs: the outputs, which a conversion reads to see what changes, and a cache.
     Raises UsageError for a path that Make or Ninja would read as something else.
     """
-    own = [folder.resolve() for folder in folders if folder is not None]
-    names = {str(path) for path in inputs if not any(path.resolve().is_relative_to(folder) for folder in own)}
+    inside = [folder.resolve() for folder in folders if folder is not None]
+    names = {str(path) for path in inputs if not any(path.resolve().is_relative_to(folder) for folder in inside)}
     needed = [*sorted(names), _VERSION]
     paths = [_escape(path) for path in needed]
     rule = f"{_escape(str(target))}:" + "".join(f" \\\n  {path}" for path in paths) + "\n"

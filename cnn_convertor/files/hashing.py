@@ -42,7 +42,8 @@ def opened(path: Path) -> FileIO:
 
 
 def content_of(name: str, path: Path) -> Content:
-    digest, size = hashlib.sha256(), 0
+    digest = hashlib.sha256()
+    size = 0
     with opened(path) as stream:
         while piece := stream.read(PIECE):
             digest.update(piece)

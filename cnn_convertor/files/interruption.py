@@ -98,7 +98,8 @@ class uninterrupted:  # noqa: N801 (reads as a statement)
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         if self._noted is not None:
-            number, self._noted = signal.Signals(self._noted), None
+            number = signal.Signals(self._noted)
+            self._noted = None
             self._handlers[number](number, None)
 
 

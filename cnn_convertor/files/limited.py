@@ -23,7 +23,8 @@ class TooLargeError(ValueError):
 
 def contents(path: Path, most: int) -> bytes:
     """The bytes of a file. Raises TooLargeError for more than `most`, or OSError, also if it is written meanwhile."""
-    pieces, size = [], 0
+    pieces = []
+    size = 0
     with open_file(path) as file:
         version = Version.of(os.fstat(file.fileno()))
         while size <= most and (piece := file.read(_PIECE)):

@@ -47,7 +47,8 @@ def wait_for_lock(handle: int, path: Path, block: uninterrupted, seconds: float)
 
     Raises TimeoutError when it is still locked after so many seconds: any user who can read a folder can lock it for ever.
     """
-    begin, is_silent = time.monotonic(), True
+    begin = time.monotonic()
+    is_silent = True
     while True:
         try:
             lock(handle)

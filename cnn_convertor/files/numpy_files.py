@@ -49,7 +49,8 @@ def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
     try:
         with open_archive(path) as archive:
             members = archive.infolist()
-        size, packed = sum(m.file_size for m in members), sum(m.compress_size for m in members)
+        size = sum(m.file_size for m in members)
+        packed = sum(m.compress_size for m in members)
         if size > max(_SMALL, _LARGEST_RATIO * packed):
             raise ValueError(f"it is compressed {size // max(packed, 1)} times; samples never compress that much")
         with np.load(path, allow_pickle=False) as arrays:

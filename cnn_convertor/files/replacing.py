@@ -167,17 +167,18 @@ def _pieces(contents: Contents) -> Iterator[memoryview]:
 
 def _write(folder: Path, path: Path, contents: Contents) -> Digest:
     """Write one file. Errors of the pieces themselves are not about the folder, and pass."""
-    size, digest = 0, hashlib.sha256()
+    size = 0
+    digest = hashlib.sha256()
     with _writing(folder):
         path.parent.mkdir(parents=True, exist_ok=True)
         stream = _opened_for_writing(path)
     with stream:
-        for left in _pieces(contents):
-            size += left.nbytes
-            digest.update(left)
+        for rest in _pieces(contents):
+            size += rest.nbytes
+            digest.update(rest)
             with _writing(folder):
-                while left:
-                    left = left[stream.write(left) :]
+                while rest:
+                    rest = rest[stream.write(rest) :]
     return Digest(size, digest.hexdigest())
 
 
@@ -298,8 +299,14 @@ def _replace(folder: Path, staging: Path, files: Iterable[str], removed: Collect
     for file in {PurePosixPath(file).parent: file for file in files}.values():
         if not is_inside(folder, file):
             raise OSError(ELOOP, f"a link leads {file} out of the folder")
-    same = {file for file in files if _is_same(folder / file, new / file)}
-    changed = [file for file in files if file not in same]
+    same: set[str] = set()
+    changed: list[str] = []
+    for file in files:
+        is_same = (folder / file).is_file() and filecmp.cmp(folder / file, new / file, shallow=False)
+        if is_same:
+            same.add(file)
+        else:
+            changed.append(file)
     for file in changed:
         _keep_mode(folder / file, new / file)
     if len(changed) == 1 and not removed:  # one step by itself
@@ -307,7 +314,7 @@ def _replace(folder: Path, staging: Path, files: Iterable[str], removed: Collect
         (new / changed[0]).replace(folder / changed[0])
     elif len(changed) + len(removed) > 1 and staging.parent == folder.parent and not _is_worked_in(folder):
         try:
-            _exchange(folder, staging, same, {*changed, *removed})
+            _exchange(folder, staging, same, set(changed).union(removed))
         except OSError:
             _replace_one_by_one(folder, staging, changed, removed)
         else:
@@ -329,10 +336,6 @@ def _is_worked_in(folder: Path) -> bool:
     with suppress(OSError):
         return Path.cwd().is_relative_to(folder)
     return False
-
-
-def _is_same(earlier: Path, new: Path) -> bool:
-    return earlier.is_file() and filecmp.cmp(earlier, new, shallow=False)
 
 
 def _exchange(folder: Path, staging: Path, same: Iterable[str], replaced: Collection[str]) -> None:
@@ -437,12 +440,12 @@ def _read_journal(folder: Path, staging: Path) -> _Journal:
     journal: _Journal = json_files.load(staging / _JOURNAL)
     if not (isinstance(journal, dict) and all(isinstance(paths, list) for paths in journal.values())):
         raise ValueError("this is not a journal")
-    own = (staging, staging / "new", staging / "old")
+    folders = (staging, staging / "new", staging / "old")
     listed = [file for paths in journal.values() if isinstance(paths, list) for file in paths]
     is_ours = all(isinstance(file, str) and is_relative(file) for file in listed)
     beside = {f"{PurePosixPath(file).parent}/x" for file in listed} if is_ours else set()  # each folder once
-    is_ours = is_ours and all(is_inside(path, file) for file in beside for path in (folder, *own[1:]))
-    if not is_ours or any(path.is_symlink() for path in own):
+    is_ours = is_ours and all(is_inside(path, file) for file in beside for path in (folder, *folders[1:]))
+    if not is_ours or any(path.is_symlink() for path in folders):
         raise ValueError("a path in the journal leaves its folder")
     return journal
 

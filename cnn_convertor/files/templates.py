@@ -57,7 +57,8 @@ class _Compiled(jinja2.BytecodeCache):
     def load_bytecode(self, bucket: Bucket) -> None:
         with suppress(OSError):
             kept = bytes_of(self._folder / bucket.key)
-            digest, code = kept[:_DIGEST], kept[_DIGEST:]
+            digest = kept[:_DIGEST]
+            code = kept[_DIGEST:]
             if sha256(code).digest() == digest:
                 bucket.bytecode_from_string(code)
 

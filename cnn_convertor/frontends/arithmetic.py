@@ -50,15 +50,17 @@ def same_padding(window: Window, shape: Shape) -> Padding:
 
 
 def pooling_reach(
-    size: int, kernel: int, stride: int, padding: int, *, rounds_up: bool, clips: bool
+    size: int, kernel: int, stride: int, padding: tuple[int, int], *, rounds_up: bool, clips: bool
 ) -> tuple[int, int]:
     """The number of pooling windows along an axis, and how far they reach beyond the padded input.
 
-    rounds_up: the last window may be cut by the input's end (ceil mode). clips: no window starts beyond the input.
+    padding: before and after the input. rounds_up: the last window may be cut by the input's end (ceil mode). clips: no window
+    starts beyond the input.
     """
-    room = size + 2 * padding - kernel
+    before, after = padding
+    room = size + before + after - kernel
     count = (-(-room // stride) if rounds_up else room // stride) + 1
-    if clips and (count - 1) * stride >= size + padding:
+    if clips and (count - 1) * stride >= size + before:
         count -= 1
     return count, max((count - 1) * stride - room, 0)
 

@@ -16,6 +16,11 @@ _UNKNOWN_TYPE: Final = "DV301"  # does not depend on sizes
 GUESS = Shape(256, 256, 3)  # for an input of unknown size: large enough for most windows after it
 
 
+def prefix_of(part: str) -> str:
+    """The start of the names of a part's own parts; a layer itself has no name for this."""
+    return f"{part}/" if part else ""
+
+
 @dataclass(frozen=True, slots=True)
 class PartialGraph:
     """The part of a network that can be read.
@@ -36,7 +41,7 @@ class PartialGraph:
 
     def require_complete(self, more: Iterable[Problem] = (), notes: Iterable[Problem] = ()) -> Graph:
         """The graph, if all of it could be read. Raises one error with its problems, more of them, and notes."""
-        problems = in_network_order(self.graph, (*self.problems, *more))
+        problems = in_network_order(self.graph, self.problems + tuple(more))
         if problems:
             raise (ModelError if self.damaged else UnsupportedError)(problems, notes)
         return self.graph
@@ -105,9 +110,9 @@ class Builder:
 
         A node that stands for several outputs keeps the first name. Nodes of other layers keep theirs.
         """
-        own = {node.name for node in takewhile(lambda node: node.origins == (layer,), reversed(self._nodes))}
+        nodes_of_layer = {node.name for node in takewhile(lambda node: node.origins == (layer,), reversed(self._nodes))}
         for node, name in outputs:
-            if name and node in own - self._placeholders:
+            if name and node in nodes_of_layer - self._placeholders:
                 self._own_names.setdefault(node, name)
 
     def is_guessed(self, name: str) -> bool:
@@ -139,7 +144,8 @@ class Builder:
 
         shape: the placeholder's, where the file gives it. channels: else its channels; None for those of the first input.
         """
-        before, origins = len(self._nodes), dict[Origin, None]()
+        before = len(self._nodes)
+        origins = dict[Origin, None]()
         try:
             return read()
         except UnsupportedError as error:

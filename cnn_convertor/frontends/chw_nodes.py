@@ -68,5 +68,6 @@ def permute(shape: Shape, split: Dims, axes: Sequence[int], dims: Dims) -> Op:
     if moved == sorted(moved):
         return reshape(shape, dims)
     kept = sorted(moved)
-    lengths, order = tuple(split[axis] for axis in kept), tuple(map(kept.index, moved))
+    lengths = tuple(split[axis] for axis in kept)
+    order = tuple(map(kept.index, moved))
     return TransposeReshape(lengths, order, shape_of(dims), Order.CHW)

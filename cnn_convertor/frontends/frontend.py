@@ -59,7 +59,7 @@ class Frontend:
 
     @property
     def suffixes(self) -> frozenset[str]:
-        return frozenset((*self.definitions, *self.data))
+        return frozenset(self.definitions + self.data)
 
     def is_without_weights(self, definition: Path) -> bool:
         """Whether files of this kind hold a network and no weights."""

@@ -28,7 +28,8 @@ class ModelFile:
         weakref.finalize(self, self._file.close)
         self.version = self._version()
         self._size = self.version.size
-        self._block, self._start = b"", 0
+        self._block = b""
+        self._start = 0
 
     def __len__(self) -> int:
         return self._size
@@ -38,7 +39,8 @@ class ModelFile:
         if not self._start <= start <= stop <= self._start + len(self._block):
             if stop - start >= _BLOCK:
                 return bytes(self._read(start, stop))
-            self._block, self._start = bytes(self._read(start, min(start + _BLOCK, self._size))), start
+            self._block = bytes(self._read(start, min(start + _BLOCK, self._size)))
+            self._start = start
         return self._block[start - self._start : stop - self._start]
 
     def numbers(self, dtype: np.dtype[Any], count: int, start: int) -> NDArray[Any]:

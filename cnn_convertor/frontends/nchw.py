@@ -37,7 +37,8 @@ def letters_of(dims: Dims) -> str:
 
 def axis_of(dims: Dims, axis: int) -> Axis | None:
     """The map's axis that is an axis of the blob; None for the batch, and for one of several that make the channels."""
-    position, count = axis - _batch_axes(dims), len(dims) - _batch_axes(dims)
+    position = axis - _batch_axes(dims)
+    count = len(dims) - _batch_axes(dims)
     more = max(count - len(COUNTED), 0)
     return COUNTED[position - more] if position >= 0 and (not more or position > more) else None
 
@@ -62,6 +63,11 @@ def is_plain(dims: Dims) -> bool:
 def with_length(dims: Dims, axis: int, length: int) -> Dims:
     """The same dims with another length along one axis."""
     return (*dims[:axis], length, *dims[axis + 1 :])
+
+
+def around(dims: Dims, axis: int) -> tuple[int, int, int]:
+    """How many elements lie before an axis, along it, and behind it."""
+    return math.prod(dims[:axis]), dims[axis], math.prod(dims[axis + 1 :])
 
 
 def is_regrouped(dims: Dims, other: Dims) -> bool:

@@ -101,7 +101,7 @@ class Settings:
         """The settings that have not been taken, in the file's order."""
         if "*" in self._harmless:
             return {}
-        accepted = {*self._taken, *self._harmless}
+        accepted = self._taken.union(self._harmless)
         return {name: value for name, value in self._values.items() if name not in accepted}
 
 

@@ -30,27 +30,23 @@ def part_of(
     """
     whole = partial.graph
     by_layer = outputs_by_name(whole)
-    begin, end = lines.get("inputs", where), lines.get("outputs", where)
-    keys = (("[INPUT] inputs", inputs, begin), ("[OUTPUT] outputs", outputs, end))
-    if problems := [
-        _unknown(name, by_layer, key, origin, where.file)
-        for key, names, origin in keys
-        for name in names
-        if name not in by_layer
-    ]:
+    begin = lines.get("inputs", where)
+    end = lines.get("outputs", where)
+    problems = []
+    for key, names, origin in (("[INPUT] inputs", inputs, begin), ("[OUTPUT] outputs", outputs, end)):
+        problems += [_unknown(name, by_layer, key, origin, where.file) for name in names if name not in by_layer]
+    if problems:
         raise UsageError(problems)
     begins = set(chain.from_iterable(by_layer[name] for name in inputs))
     replaced = begins.difference({node.name for node in whole.inputs} - partial.placeholders)
     ends = tuple(chain.from_iterable(by_layer[name] for name in outputs))
-    if (
-        begins
-        and partial.placeholders <= begins
-        and all(whole.shape(name)[:2] == size for name in partial.placeholders)
-    ):
+    has_size = all(whole.shape(name)[:2] == size for name in partial.placeholders)
+    if begins and partial.placeholders <= begins and has_size:
         partial = replace(partial, guessed=frozenset())
     if inputs:
-        own = tuple(name for name in whole.outputs if name not in partial.cut) or whole.outputs
-        partial, ends = _begun(partial, begins), ends or own
+        outputs_of_whole = tuple(name for name in whole.outputs if name not in partial.cut) or whole.outputs
+        partial = _begun(partial, begins)
+        ends = ends or outputs_of_whole
     part = _ended(partial, ends, replaced) if ends else partial
     for name in inputs:
         if not partial.guessed.isdisjoint(by_layer[name]):
@@ -66,15 +62,15 @@ def part_of(
 def _begun(partial: PartialGraph, begins: Collection[str]) -> PartialGraph:
     """The network with inputs in place of some nodes."""
     graph = partial.graph
-    own = (node.op.axes for node in graph.inputs if isinstance(node.op, Input))
-    axes = next((letters for letters in own if len(letters) == 3), "")  # of maps, in the framework's order
-    nodes = (
-        replace(node, op=Input(graph.shape(node.name), axes), inputs=()) if node.name in begins else node
-        for node in graph.nodes
-    )
-    return replace(
-        partial, graph=Graph(tuple(nodes), graph.outputs), placeholders=partial.placeholders.difference(begins)
-    )
+    axes_of_inputs = (node.op.axes for node in graph.inputs if isinstance(node.op, Input))
+    axes = next((letters for letters in axes_of_inputs if len(letters) == 3), "")  # of maps, in the framework's order
+    nodes = []
+    for node in graph.nodes:
+        if node.name in begins:
+            node = replace(node, op=Input(graph.shape(node.name), axes), inputs=())
+        nodes.append(node)
+    placeholders = partial.placeholders.difference(begins)
+    return replace(partial, graph=Graph(tuple(nodes), graph.outputs), placeholders=placeholders)
 
 
 def _ended(partial: PartialGraph, outputs: tuple[str, ...], replaced: Collection[str]) -> PartialGraph:
@@ -83,10 +79,11 @@ def _ended(partial: PartialGraph, outputs: tuple[str, ...], replaced: Collection
     replaced: layers that are inputs now, whose problems are dropped.
     """
     whole = partial.graph
-    kept, cut = _needed(whole, outputs), frozenset[str]()
+    kept = _needed(whole, outputs)
+    cut = frozenset[str]()
     if any(node.name in partial.placeholders for node in kept):
         cut = partial.cut.difference(outputs)
-        outputs = (*outputs, *sorted(cut))
+        outputs = outputs + tuple(sorted(cut))
         kept = _needed(whole, outputs)
     names = {node.name for node in kept}
     origins = {origin for node in kept for origin in node.origins}
@@ -125,11 +122,11 @@ def outputs_by_name(graph: Graph) -> dict[str, list[str]]:
     A name that a layer shares with its own output means the output; one that it shares with another layer's, the layer.
     """
     layers = outputs_of_layers(graph)
-    own: dict[str, list[str]] = {}
+    named: dict[str, list[str]] = {}
     for node in graph.nodes:
         if node.own_name and (node.own_name not in layers or node.name in layers[node.own_name]):
-            own.setdefault(node.own_name, []).append(node.name)
-    return layers | own
+            named.setdefault(node.own_name, []).append(node.name)
+    return layers | named
 
 
 def layers_apart(partial: PartialGraph, refused: Collection[str]) -> tuple[tuple[str, ...], tuple[Origin, ...]]:
@@ -137,8 +134,10 @@ def layers_apart(partial: PartialGraph, refused: Collection[str]) -> tuple[tuple
 
     A map that only the rest of the network reads is such an end. Inputs are none, since the application has them.
     """
-    graph, apart = partial.graph, set(refused)
-    cut, size = set(partial.placeholders), -1
+    graph = partial.graph
+    apart = set(refused)
+    cut = set(partial.placeholders)
+    size = -1
     while len(apart) != size:  # a layer is left out whole
         size = len(apart)
         for node in graph.nodes:
@@ -146,15 +145,17 @@ def layers_apart(partial: PartialGraph, refused: Collection[str]) -> tuple[tuple
             if node.name in cut or not layers.isdisjoint(apart) or not cut.isdisjoint(node.inputs):
                 cut.add(node.name)
                 apart |= layers
-    last = {*graph.outputs, *partial.cut, *chain.from_iterable(graph[name].inputs for name in cut)} - cut
+    last = partial.cut.union(graph.outputs, *(graph[name].inputs for name in cut)) - cut
     by_name = outputs_by_name(graph)
-    ends = (
-        node.own_name if node.name in by_name.get(node.own_name, ()) else node.origins[-1].layer
-        for node in graph.nodes
-        if node.name in last and not isinstance(node.op, Input)
-    )
-    rest = (origin for node in graph.nodes if node.name in cut for origin in node.origins)
-    return tuple(dict.fromkeys(ends)), tuple(dict.fromkeys(rest))
+    ends: dict[str, None] = {}  # as an ordered set
+    rest: dict[Origin, None] = {}
+    for node in graph.nodes:
+        if node.name in cut:
+            rest.update(dict.fromkeys(node.origins))
+        elif node.name in last and not isinstance(node.op, Input):
+            has_name = node.name in by_name.get(node.own_name, ())
+            ends[node.own_name if has_name else node.origins[-1].layer] = None
+    return tuple(ends), tuple(rest)
 
 
 def _needed(graph: Graph, outputs: Sequence[str]) -> tuple[Node, ...]:

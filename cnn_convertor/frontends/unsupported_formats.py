@@ -137,7 +137,8 @@ def explain(path: Path) -> Problem | None:
         return None
     named = path.parent if path.name in _SAVED else path
     name = json.dumps(str(named), ensure_ascii=False)
-    problem, example = f"this is {format_.what}, which cannot be read", format_.example.replace("FILE", name)
+    problem = f"this is {format_.what}, which cannot be read"
+    example = format_.example.replace("FILE", name)
     return Problem("DV208", problem, Origin(str(path)), format_.way.replace("FILE", name), example)
 
 

@@ -40,7 +40,8 @@ def fields(data: Data, start: int, stop: int) -> Iterator[Field]:
     while start < stop:
         where = start
         tag, start = varint(data, start, stop)
-        number, kind = tag >> 3, tag & 7
+        number = tag >> 3
+        kind = tag & 7
         if number == 0:
             raise WireError("a field has the number 0", where)
         value = 0
@@ -64,7 +65,8 @@ def fields(data: Data, start: int, stop: int) -> Iterator[Field]:
 
 def varint(data: Data, start: int, stop: int) -> tuple[int, int]:
     """An unsigned number and the offset after it."""
-    value, there = 0, data[start : min(start + _LONGEST, stop)]
+    value = 0
+    there = data[start : min(start + _LONGEST, stop)]
     for index, byte in enumerate(there):
         value |= (byte & 0x7F) << 7 * index
         if byte < 0x80:
@@ -76,7 +78,8 @@ def varints(data: Data, field: Field) -> list[int]:
     """The signed numbers of a repeated field's one occurrence, packed or not."""
     if field.type == WireType.VARINT:
         return [_signed(field.value)]
-    numbers, start = [], field.start
+    numbers = []
+    start = field.start
     while start < field.stop:
         number, start = varint(data, start, field.stop)
         numbers.append(_signed(number))

@@ -144,10 +144,12 @@ class Constant:
 
     def _swapped(self, rows: slice, shape: tuple[int, ...]) -> Array:
         """The given rows of the constant of this shape whose first two axes are swapped."""
-        per_group, columns = shape[1], self.shape[1]
+        per_group = shape[1]
+        columns = self.shape[1]
         swapped = np.empty((rows.stop - rows.start, *shape[1:]), np.float32)
         for group in range(rows.start // columns, -(-rows.stop // columns)):
-            first, last = max(rows.start, group * columns), min(rows.stop, (group + 1) * columns)
+            first = max(rows.start, group * columns)
+            last = min(rows.stop, (group + 1) * columns)
             part = slice(first - group * columns, last - group * columns)
             result = swapped[first - rows.start : last - rows.start]
             for at, values in self._columns(group * per_group, (group + 1) * per_group, part):
@@ -227,7 +229,8 @@ class _InPieces:
     at_a_time: int
 
     def __call__(self, rows: slice) -> Array:
-        step, parts = self.at_a_time, []
+        step = self.at_a_time
+        parts = []
         for start in range(rows.start - rows.start % step, max(rows.stop, rows.start + 1), step):
             piece = _PIECES.get(self, start, partial(self._piece, start))
             parts.append(piece[max(rows.start - start, 0) : max(rows.stop - start, 0)])

@@ -119,10 +119,10 @@ class Graph:
         numbers: dict[str, int] = {}  # the last one of equal names
         for output in self.outputs:
             node = self._index[output]
-            name = known = node.own_name or (output if node.where is None else node.where.layer)
+            name = wanted = node.own_name or (output if node.where is None else node.where.layer)
             while name in names:
-                numbers[known] = numbers.get(known, 1) + 1
-                name = f"{known}#{numbers[known]}"
+                numbers[wanted] = numbers.get(wanted, 1) + 1
+                name = f"{wanted}#{numbers[wanted]}"
             names[name] = None
         return tuple(names)
 

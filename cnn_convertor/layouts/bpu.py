@@ -70,7 +70,8 @@ class TensorQuantization:
     def quantize(self, values: npt.NDArray[np.floating[Any]], element: npt.DTypeLike) -> Array:
         """Real values as integers, rounded to nearest even, clipped to the type."""
         self.check(values.shape)
-        dtype, real = element_type(element), values.astype(np.float64)
+        dtype = element_type(element)
+        real = values.astype(np.float64)
         if dtype.kind not in "iu":
             refuse("DV820", f"quantized values are integers, not {dtype}")
         if np.isnan(real).any():
@@ -125,7 +126,9 @@ class TensorProperties:
     def __post_init__(self) -> None:
         if self.type not in TYPES:
             refuse("DV820", f'no element type "{self.type}": {", ".join(TYPES)}')
-        shape, stride, size = self.valid_shape, self.stride, self.aligned_byte_size
+        shape = self.valid_shape
+        stride = self.stride
+        size = self.aligned_byte_size
         numbers = whole_numbers((*shape, *stride, size), "a tensor's shape and stride")
         if not shape or any(n < 1 and n != -1 for n in numbers[: len(shape)]):
             refuse("DV820", f"a tensor of the shape {shape} is empty")
@@ -248,7 +251,8 @@ class NV12:
     @property
     def planes(self) -> tuple[TensorProperties, TensorProperties]:
         """Y (1, H, W, 1) and UV (1, H / 2, W / 2, 2) as two tensors."""
-        luma, chroma = self.stride * self.height, self.stride * self.height // 2
+        luma = self.stride * self.height
+        chroma = self.stride * self.height // 2
         half = (1, self.height // 2, self.width // 2, 2)
         return (
             TensorProperties((1, self.height, self.width, 1), "U8", (luma, self.stride, 1, 1), luma),

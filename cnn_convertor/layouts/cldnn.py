@@ -74,10 +74,7 @@ SPECIAL |= {f"iy_xs_os_xsv2_osv{n}__ao32": f"oiyx: i y x/2# o/{n}^32 x%2 o%{n}" 
 }
 
 # One bit per value, 32-bit words, lowest bit first.
-BITS = {
-    "b_fs_yx_32fp": "bfyx: b f/32 y x f%32",
-    "os_is_yx_osv32_isv32p": "oiyx: o/32 i/32 y x o%32 i%32",
-}
+BITS = {"b_fs_yx_32fp": "bfyx: b f/32 y x f%32", "os_is_yx_osv32_isv32p": "oiyx: o/32 i/32 y x o%32 i%32"}
 
 # Images as passed to the driver, row by row; their layout in device memory is unknown. Texels of one number or four; the row
 # pitch is the distance of the first term.
@@ -144,7 +141,8 @@ def _check_rotation(name: str, rotated: str, angle: str) -> None:
 
 def _check_axes(name: str, outer: Sequence[tuple[str, bool, int]], inner: Sequence[tuple[str, int, int]]) -> None:
     """Each axis appears once, and has blocks if, and only if, it counts slices. Parameters: as from `_parts`."""
-    with_blocks, letters = {axis for axis, _, _ in inner}, ""
+    with_blocks = {axis for axis, _, _ in inner}
+    letters = ""
     for axis, counts_slices, at in outer:
         if duplicate := next((letter for letter in axis if letter in letters), ""):
             wrong_at(name, at, f'duplicate axis "{duplicate}"')

@@ -118,7 +118,10 @@ def _numbers(layout: Layout, shape: Sequence[int], itemsize: int) -> npt.NDArray
 # --- pictures ------------------------------------------------------------------------------------------------------------
 
 _COLORS = ("#cfe3f5", "#fde2b8", "#d5ecc8", "#f6cfd3", "#e2d5f0", "#d3eeea", "#f3ecb5", "#e8d8c9")
-_CELL, _ROW, _LEFT, _TOP = 34, 22, 64, 46  # _CELL: minimum width
+_CELL = 34
+_ROW = 22
+_LEFT = 64
+_TOP = 46  # _CELL: minimum width
 _LETTER = 6  # maximum width of a 10-point lower-case letter
 _FEWEST, _MOST = 8, 32  # elements in a row
 

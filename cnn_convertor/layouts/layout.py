@@ -71,11 +71,18 @@ class Term:
 
     def __str__(self) -> str:
         text = "-" * self.flip + (self.axis if len(self.axis) == 1 else f"({self.axis})")
-        text += (f"/{self.div}" if self.div != 1 else "") + "!" * self.ragged + "#" * self.whole
-        text += "" if self.mod is None else f"%{self.mod}"
-        text += f"^{self.extent_align}" if self.extent_align != 1 else ""
-        text += f"@{self.pitch_align}" if self.pitch_align != 1 else ""
-        return text + ("" if self.pitch is None else f"={self.pitch}")
+        if self.div != 1:
+            text += f"/{self.div}"
+        text += "!" * self.ragged + "#" * self.whole
+        if self.mod is not None:
+            text += f"%{self.mod}"
+        if self.extent_align != 1:
+            text += f"^{self.extent_align}"
+        if self.pitch_align != 1:
+            text += f"@{self.pitch_align}"
+        if self.pitch is not None:
+            text += f"={self.pitch}"
+        return text
 
 
 class AxisPadding(NamedTuple):
@@ -160,7 +167,8 @@ def _check_digits(layout: Layout, group: str) -> None:
         if term.mod is not None:
             _check_block(term, term.mod)
             count = term.div * term.mod
-    first, top = next(term for term in layout.terms if term.axis == group), terms[-1]
+    first = next(term for term in layout.terms if term.axis == group)
+    top = terms[-1]
     if top.ragged and (first is not top or len(terms) == 1):
         refuse("DV801", f'"{top}": "!" needs a lower digit further inside')
     if top.ragged + top.whole + (top.extent_align != 1) > 1:
@@ -168,10 +176,13 @@ def _check_digits(layout: Layout, group: str) -> None:
 
 
 def _check_numbers(term: Term) -> None:
-    numbers = (term.div, term.extent_align, term.pitch_align, *([] if term.pitch is None else [term.pitch]))
-    if not all(isinstance(number, int) for number in (*numbers, *([] if term.mod is None else [term.mod]))):
+    sizes = [term.div, term.extent_align, term.pitch_align]
+    if term.pitch is not None:
+        sizes.append(term.pitch)
+    mod = 1 if term.mod is None else term.mod
+    if not all(isinstance(number, int) for number in [*sizes, mod]):
         refuse("DV801", f'"{term}" has a number that is not an integer')
-    if min(numbers) < 1:
+    if min(sizes) < 1:
         refuse("DV801", f'"{term}" has a number below 1')
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 from cnn_convertor.errors import UsageError, near_names
@@ -48,7 +49,7 @@ def _families() -> Iterator[tuple[str, Iterable[Layout]]]:
     yield "dv700", (dv700.feature_map(transposed=t, depth=d) for d in (False, True) for t in (False, True))
     yield "nvdla", _nvdla()
     yield "bpu", (replace(parse(text), name=name) for name, text in _BPU.items())
-    names = (*cldnn.DATA, *cldnn.WEIGHTS, *cldnn.SPECIAL, *cldnn.BITS, *cldnn.IMAGES)
+    names = chain(cldnn.DATA, cldnn.WEIGHTS, cldnn.SPECIAL, cldnn.BITS, cldnn.IMAGES)
     yield "cldnn", map(cldnn.format_of, names)
 
 

@@ -144,13 +144,13 @@ def check_unique(text: str, axes: str, start: int = 0) -> None:
 
 def blocked(axes: Iterable[str], blocks: Sequence[tuple[str, int]]) -> list[Term]:
     """The terms of axes that are cut into blocks (axis, size), both outermost first."""
-    left = dict.fromkeys(axes, 1)
+    remaining = dict.fromkeys(axes, 1)
     for axis, size in blocks:
-        left[axis] *= size
-    terms = [Term(axis, div) for axis, div in left.items()]
+        remaining[axis] *= size
+    terms = [Term(axis, div) for axis, div in remaining.items()]
     for axis, size in blocks:
-        left[axis] //= size
-        terms.append(Term(axis, left[axis], size))
+        remaining[axis] //= size
+        terms.append(Term(axis, remaining[axis], size))
     return terms
 
 

@@ -37,7 +37,8 @@ Buffer: TypeAlias = Any  # an object with the buffer protocol; collections.abc.B
 
 SMALL = 1 << 14  # bytes; below, numpy copies at once
 PANEL = 1 << 20  # bytes that stay in a cache
-FEW, SOME = 8, 16  # up to FEW lanes are copied one by one, others SOME at a time
+FEW = 8
+SOME = 16  # up to FEW lanes are copied one by one, others SOME at a time
 
 
 class _Segment(NamedTuple):
@@ -198,6 +199,11 @@ def _filled(layout: Layout, padding: Paddings) -> dict[str, AxisPadding]:
     return {letter: padding.get(letter, AxisPadding()) if letter in merged else AxisPadding() for letter in layout.axes}
 
 
+def _flips(layout: Layout) -> tuple[slice, ...]:
+    """Turns the flipped axes around."""
+    return tuple(slice(None, None, -1 if top_term(layout, group).flip else 1) for group in groups(layout))
+
+
 def _merge(array: Array, layout: Layout, padding: Paddings) -> Array:
     """The array with the axes of the terms: reordered, merged, flipped. A view if possible."""
     fill = _filled(layout, padding)
@@ -208,18 +214,21 @@ def _merge(array: Array, layout: Layout, padding: Paddings) -> Array:
     merged = array.transpose(order)
     if len(groups(layout)) != len(layout.axes):
         merged = merged.reshape([math.prod(size[letter] for letter in group) for group in groups(layout)])
-    return merged[tuple(slice(None, None, -1 if top_term(layout, group).flip else 1) for group in groups(layout))]
+    return merged[_flips(layout)]
 
 
 def _split(merged: Array, layout: Layout, shape: Sequence[int], padding: Paddings) -> Array:
     """The inverse of `_merge`."""
-    flipped = merged[tuple(slice(None, None, -1 if top_term(layout, group).flip else 1) for group in groups(layout))]
     fill = _filled(layout, padding)
-    size = {letter: n + sum(fill[letter]) for letter, n in zip(layout.axes, shape, strict=True)}
-    order = [letter for group in groups(layout) for letter in group]
-    array = flipped.reshape([size[letter] for letter in order])
+    size = {}
+    inside = []
+    for letter, length in zip(layout.axes, shape, strict=True):
+        size[letter] = length + sum(fill[letter])
+        inside.append(slice(fill[letter].lower, fill[letter].lower + length))
+    order = "".join(groups(layout))
+    array = merged[_flips(layout)].reshape([size[letter] for letter in order])
     array = array.transpose([order.index(letter) for letter in layout.axes])
-    return array[tuple(slice(fill[a].lower, fill[a].lower + n) for a, n in zip(layout.axes, shape, strict=True))]
+    return array[tuple(inside)]
 
 
 # --- boxes ---------------------------------------------------------------------------------------------------------------
@@ -255,7 +264,8 @@ def _digits(layout: Layout, group: str) -> list[int]:
 
 def _segments(low: int, high: int, divs: Sequence[int]) -> Iterator[_Segment]:
     """Cut [low, high) into boxes of digits: whole blocks, and partial ones at both ends."""
-    div, inner = divs[0], divs[1:]
+    div = divs[0]
+    inner = divs[1:]
     if not inner:
         yield _Segment(low, ((low, high - low),))
         return
@@ -279,14 +289,12 @@ def _partial(digit: int, div: int, low: int, high: int, inner: Sequence[int]) ->
 
 
 def _box(
-    merged: Array,
-    layout: Layout,
-    region: Region,
-    first: dict[str, int],
-    segments: Sequence[_Segment],
-    memory: Bytes,
+    merged: Array, layout: Layout, region: Region, first: dict[str, int], segments: Sequence[_Segment], memory: Bytes
 ) -> tuple[Array, Array]:
-    offset, shape, strides, slices = region.base, [], [], []
+    offset = region.base
+    shape = []
+    strides = []
+    slices = []
     for group, segment in zip(groups(layout), segments, strict=True):
         start = segment.start + region.starts[group] - first[group]
         slices.append(slice(start, start + math.prod(count for _, count in segment.digits)))
@@ -339,7 +347,8 @@ def _view(memory: Bytes, layout: Layout, shape: Sequence[int], dtype: DType, pad
     if len(layout.terms) != len(layout.axes):
         return None
     (region,) = regions(layout, extents(layout, shape, padding), dtype.itemsize)
-    offset, strides = region.base, {}
+    offset = region.base
+    strides = {}
     for distance, term in zip(region.pitches, layout.terms, strict=True):
         lower, upper = padding.get(term.axis, AxisPadding())
         extent = shape[layout.axes.index(term.axis)]

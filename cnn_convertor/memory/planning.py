@@ -121,7 +121,8 @@ def plan(
     peak = find_peak(nesting.pieces)
     budget = budget or Budget(SHARES["memory"] * max(1, nodes // _NODES_OF_WORK))
     offsets = _greedily(blocks, max(peak.size, enough), budget)
-    size, bound = _end(blocks, offsets), peak.size
+    size = _end(blocks, offsets)
+    bound = peak.size
     if size > max(bound, enough):
         offsets, bound = _completely(blocks, offsets, bound, nodes, enough, budget)
         size = _end(blocks, offsets)
@@ -135,7 +136,9 @@ def find_peak(pieces: Sequence[Buffer]) -> Peak:
     for b in pieces:
         changes[b.first] += b.size
         changes[b.last + 1] -= b.size
-    step, size, live = 0, 0, 0
+    step = 0
+    size = 0
+    live = 0
     for when in sorted(changes):
         live += changes[when]
         if live > size:
@@ -184,7 +187,8 @@ class Nesting:
     def _start(self, buffer: Buffer) -> tuple[str, int]:
         """The block that contains the buffer, and its offset there."""
         if buffer.name not in self._starts:
-            root, start = buffer.name, 0
+            root = buffer.name
+            start = 0
             if buffer.inside:
                 whole = self._named[buffer.inside]
                 root, start = self._start(whole)
@@ -203,7 +207,7 @@ class Nesting:
                 starting.setdefault(self._start(b)[1], []).append(b)
         pieces = []
         there: list[Buffer] = []
-        for start, end in pairwise(sorted({*starting, *ends.values()})):
+        for start, end in pairwise(sorted(starting.keys() | ends.values())):
             there = [b for b in there if ends[b.name] > start] + starting.get(start, [])
             there.sort(key=self._depth, reverse=True)
             if len(there) > self._depth(there[0]):
@@ -211,7 +215,8 @@ class Nesting:
             lives = [(b.first, b.last) for b in there if b.lives]
             if not lives:
                 continue
-            first, last = min(first for first, _ in lives), max(last for _, last in lives)
+            first = min(first for first, _ in lives)
+            last = max(last for _, last in lives)
             pieces.append(Buffer(there[0].name, end - start, first, last, family[0].name, start))
         return pieces
 
@@ -241,9 +246,14 @@ def _completely(
 ) -> tuple[dict[str, int], int]:
     """The smallest plan and the highest bound found within `nodes`, starting from the known ones."""
     real = [b for b in blocks if b.pieces]
-    pieces = [[Piece(p.at, p.size, p.first, p.last) for p in b.pieces] for b in real]
-    unit = math.gcd(*(n for those in pieces for p in those for n in (p.at, p.size)))  # divides all ends
-    size, failed = _end(blocks, offsets), bound - unit  # failed: the largest capacity without a plan
+    pieces = []
+    unit = 0  # divides all ends
+    for block in real:
+        pieces.append([Piece(p.at, p.size, p.first, p.last) for p in block.pieces])
+        for piece in block.pieces:
+            unit = math.gcd(unit, piece.at, piece.size)
+    size = _end(blocks, offsets)
+    failed = bound - unit  # failed: the largest capacity without a plan
     capacity = max(bound, enough)  # try the bound first, then repair, then bisect
     repaired = False
     while failed + unit < size > enough and nodes > 0 and not budget.is_spent:
@@ -255,7 +265,8 @@ def _completely(
             case SearchStatus.FOUND:
                 offsets = {b.name: 0 for b in blocks} | dict(zip((b.name for b in real), result.offsets, strict=True))
             case SearchStatus.IMPOSSIBLE:
-                bound, failed = capacity + unit, capacity
+                bound = capacity + unit
+                failed = capacity
             case SearchStatus.GAVE_UP:
                 failed = capacity
         if not repaired and result.status is not SearchStatus.FOUND:
@@ -381,10 +392,10 @@ class _Placed:
         low, high = [_NO_NUMBERS], [_NO_NUMBERS]
         for piece in block.pieces:
             begin, end = self._stretches(piece)
-            known = [*self._going[begin], *chain(*self._begun[begin:end])]
-            self._budget.spend(_LOOK + len(known))
-            if known:
-                taken = self._taken[known]
+            pieces = [*self._going[begin], *chain(*self._begun[begin:end])]
+            self._budget.spend(_LOOK + len(pieces))
+            if pieces:
+                taken = self._taken[pieces]
                 taken = taken[(taken[:, 2] <= piece.last) & (taken[:, 3] >= piece.first)]
                 low.append(taken[:, 0] - (piece.at + piece.size))
                 high.append(taken[:, 1] - piece.at)

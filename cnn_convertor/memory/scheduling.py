@@ -90,19 +90,24 @@ def grouped(
     where the budget is spent.
     """
     needs = _Needs(tasks, sizes, inputs, kept, before, budget or Budget.of("memory"))
-    state, side, order = _State(0, needs.first, needs.start), "", list[int]()
+    state = _State(0, needs.first, needs.start)
+    side = ""
+    order = list[int]()
     while state.done != needs.all:
         needs.budget.spend(_TRY * state.ready.bit_count())
         if needs.budget.is_spent:
             return None
-        does = ((task, *needs.does(task, state.done, state.live)) for task in _members(state.ready))
-        fitting = [(task, after) for task, during, after in does if during <= limit]
+        fitting = {}  # task -> the bytes that are live after it
+        for task in _members(state.ready):
+            during, after = needs.does(task, state.done, state.live)
+            if during <= limit:
+                fitting[task] = after
         if not fitting:
             return None
-        task, after = next(((t, a) for t, a in fitting if sides[t] in ("", side)), fitting[0])
+        task = next((task for task in fitting if sides[task] in ("", side)), next(iter(fitting)))
         side = sides[task] or side
         order.append(task)
-        state = needs.reached(state, task, after)
+        state = needs.reached(state, task, fitting[task])
     return tuple(order)
 
 
@@ -150,9 +155,10 @@ class _Needs:
         self.all: Tasks = (1 << len(tasks)) - 1
         self._sizes = sizes
         self._taken = [sizes[task.takes] if task.takes else 0 for task in tasks]
-        names_of = [{*task.reads, *task.writes} for task in tasks]
-        users = _by_name(names_of)
-        users.update(dict.fromkeys(set(inputs) - users.keys(), 0))
+        buffers = [set(task.reads + task.writes) for task in tasks]
+        users = _by_name(buffers)
+        for name in inputs:
+            users.setdefault(name, 0)
         self.earlier = _earlier(tasks, before)
         kinds = {name: (sizes[name], name in inputs, name in kept) for name in users}
         for first, second in _interchangeable(tasks, users, kinds, self.earlier):
@@ -160,27 +166,25 @@ class _Needs:
         self._later = _turned(self.earlier)
         assert all(earlier < 1 << i for i, earlier in enumerate(self.earlier)), "the given order must be possible"
         self.start = self._bytes(name for name in inputs if users[name] or name in kept)
+        self.least = self._least(buffers, inputs, kept)
+        self._changes = []
+        for task, names in enumerate(buffers):
+            # Tasks that always are earlier are left out, so that the parts of a concatenation count as one.
+            earlier = self.earlier[task]
+            begins = {name: users[name] for name in names if not users[name] & earlier}
+            ends = {name: users[name] & ~(earlier | 1 << task) for name in names}
+            self._changes.append(self._change(task, self._grouped(begins, inputs), self._grouped(ends, kept)))
+
+    def _least(self, buffers: Sequence[set[str]], inputs: Collection[str], kept: Collection[str]) -> int:
+        """Live bytes that no order can avoid. buffers: of each task."""
+        least = self.start
         always = set(inputs) & set(kept)
-        # Each task has its buffers beside those that are live at all times; the last task, all that are kept.
-        ends = [
-            self._bytes(names | {*kept}) - taken
-            for names, taken, later in zip(names_of, self._taken, self._later, strict=True)
-            if not later
-        ]
-        last = min(ends, default=self._bytes(kept))
-        during = (self._bytes(names | always) - taken for names, taken in zip(names_of, self._taken, strict=True))
-        self.least = max(self.start, last, *during)
-        # Per task: bytes that become live unless one of the given tasks was earlier, and that die unless one is later. Tasks
-        # that always are earlier are left out, so that the parts of a concatenation count as one.
-        beginning = [
-            self._grouped({name: users[name] for name in names if not users[name] & earlier}, inputs)
-            for names, earlier in zip(names_of, self.earlier, strict=True)
-        ]
-        ending = [
-            self._grouped({name: users[name] & ~(earlier | 1 << i) for name in names}, kept)
-            for i, (names, earlier) in enumerate(zip(names_of, self.earlier, strict=True))
-        ]
-        self._changes = [self._change(i, beginning[i], ending[i]) for i in range(len(tasks))]
+        last = []  # for each task that may be the last one: its buffers, and all that are kept
+        for names, taken, later in zip(buffers, self._taken, self._later, strict=True):
+            least = max(least, self._bytes(names | always) - taken)
+            if not later:
+                last.append(self._bytes(names.union(kept)) - taken)
+        return max(least, min(last, default=self._bytes(kept)))
 
     def _bytes(self, names: Iterable[str]) -> int:
         return sum(self._sizes[name] for name in set(names))
@@ -188,9 +192,9 @@ class _Needs:
     def _grouped(self, tasks: Mapping[str, Tasks], without: Collection[str]) -> list[_Share]:
         """Sets of tasks, and the bytes of the buffers that have them."""
         sums: Counter[Tasks] = Counter()
-        for name, others in tasks.items():
+        for name, users in tasks.items():
             if name not in without:
-                sums[others] += self._sizes[name]
+                sums[users] += self._sizes[name]
         return list(sums.items())
 
     def _change(self, task: int, begins: Sequence[_Share], ends: Sequence[_Share]) -> _Change:
@@ -198,9 +202,14 @@ class _Needs:
         later = _set_of(self._later[task])  # not done while it is ready
         begins = [(users & ~(later | 1 << task), size) for users, size in begins]
         ends = [(users, size) for users, size in ends if not users & later]
-        begin, end = (sum(size for users, size in shares if not users) for shares in (begins, ends))
-        depending = ([share for share in shares if share[0]] for shares in (begins, ends))
-        return _Change(begin - self._taken[task], begin - end, *depending)
+        always_begins = sum(size for users, size in begins if not users)
+        always_ends = sum(size for users, size in ends if not users)
+        return _Change(
+            during=always_begins - self._taken[task],
+            after=always_begins - always_ends,
+            begins=[share for share in begins if share[0]],
+            ends=[share for share in ends if share[0]],
+        )
 
     def does(self, task: int, done: Tasks, live: int) -> tuple[int, int]:
         """Bytes live during and after a ready task, given `live` bytes before it."""
@@ -231,7 +240,8 @@ class _Needs:
 
     def choices(self, order: Sequence[int]) -> int:
         """How many tasks can run next before each task of an order, in total."""
-        state, total = _State(0, self.first, 0), 0
+        state = _State(0, self.first, 0)
+        total = 0
         for task in order:
             total += state.ready.bit_count()
             state = self.reached(state, task, 0)
@@ -253,7 +263,9 @@ class _Needs:
         return candidates
 
     def peak(self, order: Sequence[int]) -> int:
-        done, live, peak = 0, self.start, self.start
+        done = 0
+        live = self.start
+        peak = self.start
         for task in order:
             during, live = self.does(task, done, live)
             done |= 1 << task
@@ -285,9 +297,9 @@ def _earlier(tasks: Sequence[Task], before: Collection[tuple[int, int]]) -> list
 def _turned(earlier: Sequence[Tasks]) -> list[list[int]]:
     """Per task: those that it must be done before."""
     later: list[list[int]] = [[] for _ in earlier]
-    for task, others in enumerate(earlier):
-        for other in _members(others):
-            later[other].append(task)
+    for task, before in enumerate(earlier):
+        for first in _members(before):
+            later[first].append(task)
     return later
 
 
@@ -301,7 +313,7 @@ def _interchangeable(
 
     They read the same, what each writes has the same other users, size and kind, and the same tasks come before and after them.
     """
-    later = [_set_of(others) for others in _turned(earlier)]
+    later = [_set_of(after) for after in _turned(earlier)]
     alike: dict[Hashable, list[int]] = {}
     for i, task in enumerate(tasks):
         writes = sorted((users[name] & ~(1 << i), kinds[name]) for name in task.writes)
@@ -328,9 +340,11 @@ def _exactly(needs: _Needs, peak: int, nodes: int) -> tuple[tuple[int, ...] | No
         if nodes < 0 or needs.budget.is_spent:
             return None, False
         for task, during, after in needs.next(state, least):
-            now, done = max(least, during), state.done | 1 << task
+            now = max(least, during)
+            done = state.done | 1 << task
             if now < min(peak, best.get(done, peak)):
-                best[done], last[done] = now, task
+                best[done] = now
+                last[done] = task
                 heapq.heappush(queue, (now, (needs.all & ~done).bit_count(), needs.reached(state, task, after)))
     return None, True
 
@@ -368,27 +382,39 @@ class _Ways:
     needs: _Needs
     limit: int
     nodes: int
-    known: dict[Tasks, bool] = field(default_factory=dict)
+    outcomes: dict[Tasks, bool] = field(default_factory=dict)
 
     def exists(self, state: _State) -> bool:
         """Also False if the node limit is reached."""
         stack = [(state, iter(self.needs.next(state, self.limit)))]
         while stack and self.nodes > 0 and not self.needs.budget.is_spent:
             here, choices = stack[-1]
-            if here.done in self.known:
+            if here.done in self.outcomes:
                 stack.pop()
-                if self.known[here.done]:
-                    self.known.update(dict.fromkeys((before.done for before, _ in stack), True))
+                if self.outcomes[here.done]:
+                    self.outcomes.update(dict.fromkeys((before.done for before, _ in stack), True))
                 continue
             self.nodes -= 1
             for task, during, after in choices:
-                if during <= self.limit and self.known.get(here.done | 1 << task, True):
+                if during <= self.limit and self.outcomes.get(here.done | 1 << task, True):
                     there = self.needs.reached(here, task, after)
                     stack.append((there, iter(self.needs.next(there, self.limit))))
                     break
             else:
-                self.known[here.done] = False
-        return self.known.get(state.done, False)
+                self.outcomes[here.done] = False
+        return self.outcomes.get(state.done, False)
+
+
+class _Candidate(NamedTuple):
+    """A way of the beam with one more task. The least is the best, by the fields in this order.
+
+    parent: position of the way in the beam.
+    """
+
+    peak: int
+    live: int
+    parent: int
+    task: int
 
 
 def _by_beam(needs: _Needs, peak: int) -> tuple[int, ...] | None:
@@ -397,15 +423,19 @@ def _by_beam(needs: _Needs, peak: int) -> tuple[int, ...] | None:
     for _ in range(needs.all.bit_count()):
         if needs.budget.is_spent:
             return None
-        reached: dict[Tasks, tuple[int, int, int, int, _Way]] = {}
-        for place, way in enumerate(beam):
+        best: dict[Tasks, _Candidate] = {}
+        for parent, way in enumerate(beam):
             for task, during, after in needs.next(way.state, max(way.peak, needs.least)):
                 done = way.state.done | 1 << task
-                now = (max(way.peak, during), after, place, task, way)
-                if now[0] < peak and (done not in reached or now[:4] < reached[done][:4]):
-                    reached[done] = now
-        best = sorted(reached.values(), key=lambda now: now[:4])[:BEAM]
-        beam = [_Way(now, needs.reached(way.state, task, after), task, way) for now, after, _, task, way in best]
+                candidate = _Candidate(max(way.peak, during), after, parent, task)
+                if candidate.peak < peak and (done not in best or candidate < best[done]):
+                    best[done] = candidate
+        extended = []
+        for candidate in sorted(best.values())[:BEAM]:
+            way = beam[candidate.parent]
+            state = needs.reached(way.state, candidate.task, candidate.live)
+            extended.append(_Way(candidate.peak, state, candidate.task, way))
+        beam = extended
     return beam[0].order() if beam else None
 
 
@@ -418,7 +448,8 @@ class _Way(NamedTuple):
     before: _Way | None = None
 
     def order(self) -> tuple[int, ...]:
-        tasks, way = [], self
+        tasks = []
+        way = self
         while way.before is not None:
             tasks.append(way.task)
             way = way.before

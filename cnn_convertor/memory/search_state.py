@@ -40,7 +40,8 @@ class Table:
         pieces = [piece for block in blocks for piece in block]
         steps = np.array(_sections(pieces), np.int64)
         at, sizes, first, last = np.array(pieces, np.int64).reshape(-1, 4).T
-        start, stop = np.searchsorted(steps, first), np.searchsorted(steps, last, "right")
+        start = np.searchsorted(steps, first)
+        stop = np.searchsorted(steps, last, "right")
         order = np.lexsort((at, sizes, stop, start))
         self.block: Numbers = np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])[order]
         self.at: Numbers = at[order]
@@ -67,7 +68,8 @@ class Table:
 
     def _ranks(self) -> dict[str, list[int]]:
         """Orders of trying buffers: the rank of each buffer, from 0."""
-        length, size = self.stop - self.start, self.sizes
+        length = self.stop - self.start
+        size = self.sizes
         fullest = np.where(self.inside, self.load, 0).max(axis=1, initial=0)
         orders = {"largest": (-length, -size), "fullest": (-size, -length, -fullest)}
         return {name: np.argsort(np.lexsort(keys)).tolist() for name, keys in orders.items()}
@@ -119,7 +121,8 @@ class Crowd:
     """
 
     def __init__(self, table: Table, state: SearchState, sections: Numbers, capacity: int) -> None:
-        self.sections, self._capacity = sections, capacity
+        self.sections = sections
+        self._capacity = capacity
         inside = table.live[sections]
         buffers = np.flatnonzero(inside.any(axis=0) & (state.floors < PLACED))
         ends = state.floors[buffers] + table.sizes[buffers]

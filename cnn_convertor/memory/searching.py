@@ -63,7 +63,8 @@ def search_blocks(
     if budget.is_spent:
         return Result(SearchStatus.GAVE_UP, (), 0)
     table = Table(blocks)
-    nodes, undone = 0, max(count * 5 // 9, 250)  # choices that an attempt may take back; doubles each round
+    nodes = 0
+    undone = max(count * 5 // 9, 250)  # choices that an attempt may take back; doubles each round
     while True:
         for prefer, rank in _STRATEGIES:
             attempt = _Attempt(table, capacity, table.ranks[rank], prefer, budget)
@@ -179,7 +180,8 @@ class _Attempt:
 
     def _go_back(self) -> None:
         """Backjump to the last choice that contributed to the failure of the last frame."""
-        frame, state = self.frames[-1], self.frames[-1].state
+        frame = self.frames[-1]
+        state = self.frames[-1].state
         conflict = frame.conflict | state.reasons(self.table.members[frame.section].tolist())
         if frame.dominates:
             conflict |= state.reasons(self.table.around(frame.chosen).tolist())
@@ -195,7 +197,8 @@ class _Attempt:
         section = self._section(state)
         if section is None:
             return None
-        table, height = self.table, int(state.bottoms[section])
+        table = self.table
+        height = int(state.bottoms[section])
         members = table.members[section]
         lowest = members[state.floors[members] == height].tolist()
         for b in lowest:
@@ -233,7 +236,8 @@ class _Attempt:
             height = state.bottoms[section]
             members = self.table.members[section]
             members = members[state.floors[members] == height]
-            start, stop = self.table.start[members].min(), self.table.stop[members].max()
+            start = self.table.start[members].min()
+            stop = self.table.stop[members].max()
             if (state.tops[start:stop] > height).all():
                 return int(section)
         assert not len(still), "there is always a lowest section"
@@ -248,12 +252,17 @@ class _Attempt:
 
     def _place(self, state: SearchState, frame: _Frame, choice: Choices) -> Choices | None:
         """Place the chosen buffer on its floor, and all unplaced buffers that it meets above it."""
-        table, b, floors = self.table, frame.chosen, state.floors
+        table = self.table
+        b = frame.chosen
+        floors = state.floors
         top = frame.height + int(table.sizes[b])
         for c in table.family.get(b, ()):
             if floors[c] < PLACED and c not in state.pins:
-                state.ceilings[c], state.why[c], state.pins[c] = floors[c], choice, choice
-        floors[b], state.why[b] = PLACED, choice
+                state.ceilings[c] = floors[c]
+                state.why[c] = choice
+                state.pins[c] = choice
+        floors[b] = PLACED
+        state.why[b] = choice
         here = table.inside[b]
         state.rest[here] -= table.sizes[b]
         raised = np.flatnonzero(table.meets[b] & (floors < top)).tolist()
@@ -309,9 +318,11 @@ class _Attempt:
         table = self.table
         if floor > state.ceilings[piece]:
             return because | state.pins.get(piece, 0)
-        state.floors[piece], state.why[piece] = floor, because
+        state.floors[piece] = floor
+        state.why[piece] = because
         for b in table.family.get(piece, ()):
-            state.floors[b], state.why[b] = floor + int(table.at[b] - table.at[piece]), because
+            state.floors[b] = floor + int(table.at[b] - table.at[piece])
+            state.why[b] = because
         return None
 
     def _families(self, pieces: Sequence[int]) -> list[int]:

@@ -83,7 +83,10 @@ def _buffer(row: Sequence[str], columns: Mapping[str, int], width: int) -> Buffe
             return f'{column} is not a whole number: "{cells[column]}"'
         if abs(int(cells[column])) > _LARGEST:
             return f"{column} is more than {_LARGEST:,}"
-    name, lower, upper, size = cells["id"], int(cells["lower"]), int(cells["upper"]), int(cells["size"])
+    name = cells["id"]
+    lower = int(cells["lower"])
+    upper = int(cells["upper"])
+    size = int(cells["size"])
     if not name:
         return "the id is empty"
     if lower >= upper:

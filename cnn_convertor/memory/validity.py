@@ -74,11 +74,12 @@ def _check_apart(claims: Sequence[_Claim]) -> None:
     offset, end, first, last = np.array([claim[:4] for claim in claims], np.int64).reshape(-1, 4).T
     order, stops = min(_meetings(first, last + 1), _meetings(offset, end), key=lambda axis: int(axis[1].sum()))
     for position, stop in enumerate(stops.tolist()):
-        here, others = order[position], order[position + 1 : stop]
-        shared = (offset[others] < end[here]) & (end[others] > offset[here])
-        shared &= (first[others] <= last[here]) & (last[others] >= first[here]) & (homes[others] != homes[here])
+        here = order[position]
+        later = order[position + 1 : stop]
+        shared = (offset[later] < end[here]) & (end[later] > offset[here])
+        shared &= (first[later] <= last[here]) & (last[later] >= first[here]) & (homes[later] != homes[here])
         if shared.any():
-            one, other = sorted((claims[here], claims[others[shared.argmax()]]))
+            one, other = sorted((claims[here], claims[later[shared.argmax()]]))
             raise AssertionError(f"{one.name} and {other.name} share bytes at step {max(one.first, other.first)}")
 
 

@@ -49,12 +49,13 @@ def _join(lookup: Lookup, first: Node, second: Node) -> Op | None:
     if _does_nothing(lookup, second):
         return None if isinstance(first.op, ops.Input) else first.op
     if isinstance(first.op, ops.Crop) and isinstance(second.op, ops.Crop):
-        start, stride = first.op.start, first.op.stride
-        return ops.Crop(
-            ops.Shape(*(a + b * s for a, b, s in zip(start, second.op.start, stride, strict=True))),
-            ops.Shape(*(a + (b - 1) * s + 1 for a, b, s in zip(start, second.op.stop, stride, strict=True))),
-            ops.Shape(*(s * t for s, t in zip(stride, second.op.stride, strict=True))),
-        )
+        start = stop = stride = ops.Shape(0, 0, 0)
+        for axis in ops.Axis:
+            at, step = first.op.start[axis], first.op.stride[axis]
+            start = start.with_length(axis, at + second.op.start[axis] * step)
+            stop = stop.with_length(axis, at + (second.op.stop[axis] - 1) * step + 1)
+            stride = stride.with_length(axis, step * second.op.stride[axis])
+        return ops.Crop(start, stop, stride)
     return None
 
 

@@ -32,8 +32,8 @@ def _known(graph: Graph, name: str) -> Boxes | None:
             return prior_boxes(op)
         case Concat(axis=Axis.HEIGHT):
             parts = [_known(graph, part) for part in graph[name].inputs]
-            known = [part for part in parts if part is not None]
-            return np.concatenate(known) if len(known) == len(parts) else None
+            boxes = [part for part in parts if part is not None]
+            return np.concatenate(boxes) if len(boxes) == len(parts) else None
         case _:
             return None
 
@@ -41,10 +41,12 @@ def _known(graph: Graph, name: str) -> Boxes | None:
 def prior_boxes(op: PriorBox) -> Boxes:
     """The map of a PriorBox. All arithmetic is that of FP32, as in Caffe."""
     sizes = np.array(list(_sizes(op)), np.float32)  # height and width of each box of a pixel
-    steps, image = np.array([op.step_height, op.step_width], np.float32), np.array(op.image_size, np.float32)
+    steps = np.array([op.step_height, op.step_width], np.float32)
+    image = np.array(op.image_size, np.float32)
     places = np.moveaxis(np.indices(op.map_size, np.float32), 0, -1)
     centers = ((places + np.float32(op.offset)) * steps)[:, :, None]
-    near, far = (centers - sizes / 2) / image, (centers + sizes / 2) / image
+    near = (centers - sizes / 2) / image
+    far = (centers + sizes / 2) / image
     corners = np.concatenate([near[..., ::-1], far[..., ::-1]], axis=-1).reshape(-1)  # left, top, right, bottom
     if op.clip:
         corners = corners.clip(0, 1)

@@ -23,7 +23,8 @@ def _fold(lookup: Lookup, first: Node, second: Node) -> Op | None:
         case ops.Conv2d() | ops.AveragePool2d(uncounted=(0, 0, 0, 0)) as after:
             return replace(after, window=after.window._replace(padding=after.window.padding + first.op.padding))
         case ops.MaxPool2d() as after:
-            total, kernel = after.window.padding + first.op.padding, after.window.kernel
+            total = after.window.padding + first.op.padding
+            kernel = after.window.kernel
             # A window entirely inside the padding would have no values.
             fits = max(total[:2]) < kernel.height and max(total[2:]) < kernel.width
             if fits and is_never_negative(lookup, first.inputs[0]):

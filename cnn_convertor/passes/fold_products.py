@@ -62,7 +62,8 @@ def _source(graph: Graph, name: str, matrices: Matrices) -> _Source:
     """The map from which transposes, reshapes and scales make the named one."""
     source = _Source(name, matrices)
     while len(graph[source.name].inputs) == 1:
-        op, (before,) = graph[source.name].op, graph[source.name].inputs
+        op = graph[source.name].op
+        (before,) = graph[source.name].inputs
         if (factor := _factor(op)) is not None:
             source = _Source(before, source.matrices, source.factor * factor)
         elif (movement := movement_of(op, graph.shape(before))) is None or (
@@ -85,13 +86,12 @@ def _moved(
     if math.prod(lengths[run] for run in shared[:count]) != matrices.number:
         return None
     batch = shared[:count]
-    rows, columns = (
-        held[axis][count:] if axis is matrices.batch else held[axis] for axis in (matrices.rows, matrices.columns)
-    )
+    inside = {**held, matrices.batch: shared[count:]}
     for of_batch, of_rows, of_columns in product(Axis, repeat=3):
-        places = ((of_batch, batch), (of_rows, rows), (of_columns, columns))
-        if of_rows is not of_columns and all(
-            other[axis] == sum((runs for place, runs in places if place is axis), ()) for axis in Axis
-        ):
+        held_so: dict[Axis, Runs] = dict.fromkeys(Axis, ())
+        held_so[of_batch] += batch
+        held_so[of_rows] += inside[matrices.rows]
+        held_so[of_columns] += inside[matrices.columns]
+        if of_rows is not of_columns and held_so == other:
             return Matrices(matrices.number, of_batch, of_rows, of_columns)
     return None

@@ -24,11 +24,14 @@ def fold_transposes(graph: Graph) -> Graph:
 
 def _folded(graph: Graph) -> Graph:
     folded = swap(graph, _below_functions).fuse(_fold).expand(_as_reshape)
-    gone = [node for node in folded.nodes if _keeps_shape(folded, node)]
-    shared = {
-        user: folded[node.inputs[0]] for node in gone for user in folded.users(node.name) if _completes(folded, node)
-    }
-    return _with_origins(folded.bypass(node.name for node in gone), shared)
+    same = []  # reshapes that keep the shape
+    shared = {}
+    for node in folded.nodes:
+        if isinstance(node.op, Reshape) and folded.shape(node.inputs[0]) == node.op.shape:
+            same.append(node.name)
+            if _completes(folded, node):
+                shared.update(dict.fromkeys(folded.users(node.name), folded[node.inputs[0]]))
+    return _with_origins(folded.bypass(same), shared)
 
 
 def _completes(graph: Graph, node: Node) -> bool:
@@ -39,12 +42,12 @@ def _completes(graph: Graph, node: Node) -> bool:
 
 def _with_origins(graph: Graph, shared: Mapping[str, Node]) -> Graph:
     """The graph in which each of these nodes also completes the layer of another one, so that no map passes for its output."""
-    nodes = (
-        replace(node, origins=tuple(dict.fromkeys((*shared[node.name].origins, *node.origins))))
-        if node.name in shared
-        else node
-        for node in graph.nodes
-    )
+    nodes = []
+    for node in graph.nodes:
+        if node.name in shared:
+            origins = dict.fromkeys(shared[node.name].origins + node.origins)
+            node = replace(node, origins=tuple(origins))
+        nodes.append(node)
     return Graph(tuple(nodes), graph.outputs)
 
 
@@ -54,10 +57,6 @@ def _below_functions(_: Swapping, first: Node, second: Node) -> tuple[Op, Op] | 
             return None if isinstance(function.function, PRelu) else (function, moves)
         case _:
             return None
-
-
-def _keeps_shape(graph: Graph, node: Node) -> bool:
-    return isinstance(node.op, Reshape) and graph.shape(node.inputs[0]) == node.op.shape
 
 
 def _fold(_: Lookup, first: Node, second: Node) -> Op | None:
@@ -70,7 +69,8 @@ def _fold(_: Lookup, first: Node, second: Node) -> Op | None:
             return after
         case TransposeReshape(order=order) as before, TransposeReshape() as after if after.order is order:
             lengths = tuple(before.dims[axis] for axis in before.axes)
-            pieces, after_pieces = cut(lengths, after.dims), cut(after.dims, lengths)
+            pieces = cut(lengths, after.dims)
+            after_pieces = cut(after.dims, lengths)
             if pieces is None or after_pieces is None:
                 return None
             return _composed(before, after, pieces, after_pieces)

@@ -39,7 +39,8 @@ def _hoist(graph: Editing, name: str, function: Function) -> Search[Function]:
     """The changes that make the named node apply the function; None if impossible."""
     if function == ops.Relu() and is_never_negative(graph, name):
         return NO_CHANGE
-    node, passed = graph[name], list[str]()
+    node = graph[name]
+    passed = list[str]()
     while graph.is_private(node.name) and _keeps(node.op, function):
         passed.append(node.name)
         node = graph[node.inputs[0]]

@@ -35,18 +35,20 @@ def _hoisted(graph: Graph, node: Node) -> Iterable[Node] | None:
 
 def _parts(graph: Graph, node: Node) -> tuple[Crop, TransposeReshape | Reshape] | None:
     """The crop of the map before the transpose, and the transpose of what it leaves."""
-    crop, first = node.op, graph[node.inputs[0]]
+    crop = node.op
+    first = graph[node.inputs[0]]
     if not isinstance(crop, Crop) or not isinstance(first.op, TransposeReshape | Reshape):
         return None
-    source, shape = graph.shape(first.inputs[0]), graph.shape(first.name)
+    source = graph.shape(first.inputs[0])
+    shape = graph.shape(first.name)
     movement = movement_of(first.op, source)
     axes = [axis for axis in Axis if (crop.start[axis], crop.stop[axis]) != (0, shape[axis])]
     if movement is None or len(axes) != 1 or crop.stride != (1, 1, 1):
         return None
     (axis,) = axes
-    run, *others = movement.after[axis]
+    run, *inner = movement.after[axis]
     start, stop = crop.start[axis], crop.stop[axis]
-    step = math.prod(movement.lengths[other] for other in others)
+    step = math.prod(movement.lengths[other] for other in inner)
     of_source = next((at for at in Axis if movement.before[at][:1] == (run,)), None)
     if of_source is None or start % step or stop % step:
         return None

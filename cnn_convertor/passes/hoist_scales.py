@@ -70,7 +70,8 @@ def hoist_scales(graph: Graph) -> Graph:
 
 def _hoist(graph: Editing, name: str, by: _Affine) -> Search[_Affine]:
     """The changes that scale the named node's output; None if impossible."""
-    node, passed = graph[name], list[str]()
+    node = graph[name]
+    passed = list[str]()
     while graph.is_private(node.name) and _commutes(node.op, by):
         passed.append(node.name)
         node = graph[node.inputs[0]]
@@ -88,10 +89,10 @@ def _hoist_into(graph: Editing, node: Node, by: _Affine) -> Search[_Affine]:
         case ops.Add(activation=None):
             first, second = node.inputs
             for one, other in ((by, by.linear), (by.linear, by)):
-                left = yield first, one
-                right = yield second, other
-                if left is not None and right is not None:
-                    return left.plus(right).past(node.name)
+                of_first = yield first, one
+                of_second = yield second, other
+                if of_first is not None and of_second is not None:
+                    return of_first.plus(of_second).past(node.name)
             return None
         case ops.Concat(axis=ops.Axis.CHANNELS):
             return (yield from hoist_into_parts(graph, node, by.part, lambda channels: by.part(channels).op))

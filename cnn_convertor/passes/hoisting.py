@@ -43,21 +43,21 @@ def search(start: Callable[[str, T], Search[T]], name: str, by: T, variant: Call
 
     variant: memoization key of a search state at a node.
     """
-    known: dict[tuple[str, Hashable], Hoisted | None] = {}
-    running = [((name, variant(by)), start(name, by))]
+    answers: dict[tuple[str, Hashable], Hoisted | None] = {}
+    running = [((name, variant(by)), start(name, by))]  # each waits for the answer of the next
     answer: Hoisted | None = None
     while running:
-        key, steps = running[-1]
+        state, steps = running[-1]
         try:
             above, needed = steps.send(answer)
         except StopIteration as end:
-            answer = known[key] = end.value
+            answer = answers[state] = end.value
             running.pop()
             continue
-        state = above, variant(needed)
-        answer = known.get(state)
-        if state not in known:
-            running.append((state, start(above, needed)))
+        asked = (above, variant(needed))
+        answer = answers.get(asked)
+        if asked not in answers:
+            running.append((asked, start(above, needed)))
     return answer
 
 
@@ -65,7 +65,8 @@ def hoist_into_parts(graph: Editing, concat: Node, by: Callable[[slice], T], par
     """Apply by(channels) to each input of a concatenation, or else insert part(channels) before it."""
     ops: dict[str, Op] = {}
     between: dict[tuple[str, int], Op] = {}
-    passed, start = [concat.name], 0
+    passed = [concat.name]
+    start = 0
     for position, name in enumerate(concat.inputs):
         channels = slice(start, start := start + graph.shape(name).channels)
         hoisted = yield name, by(channels)
@@ -147,7 +148,8 @@ class Editing:
 
     def _insert(self, reader: Node, position: int, op: Op, gone: Node) -> None:
         """Insert an operator, made from `gone`, before one input of a node."""
-        source, name = reader.inputs[position], f"{gone.name}/{position}"
+        source = reader.inputs[position]
+        name = f"{gone.name}/{position}"
         while name in self._nodes:
             name += "'"
         self._inserted += 1

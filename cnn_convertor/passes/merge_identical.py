@@ -37,12 +37,12 @@ def _merge(graph: Graph, may: Callable[[Node], bool]) -> Graph:
         if may(node) and first.setdefault(key, node) is not node:
             if key not in alike:
                 alike[key] = {_sample(first[key].op): [first[key]]}
-            others = alike[key].setdefault(_sample(node.op), [])
-            twin = next((other for other in others if _are_equal(other.op, node.op)), None)
+            twins = alike[key].setdefault(_sample(node.op), [])
+            twin = next((other for other in twins if _are_equal(other.op, node.op)), None)
             if twin is not None and not graph.is_output(node.name):
                 same[node.name] = twin.name
                 continue
-            others.append(node)
+            twins.append(node)
         nodes.append(node)
     return Graph(tuple(nodes), graph.outputs) if same else graph
 

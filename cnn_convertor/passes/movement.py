@@ -23,19 +23,20 @@ class Movement(NamedTuple):
     lengths: Mapping[Run, int]
 
 
-def cut(lengths: Sequence[int], others: Sequence[int]) -> list[list[int]] | None:
+def cut(lengths: Sequence[int], other_lengths: Sequence[int]) -> list[list[int]] | None:
     """The lengths, each as a product of lengths that the other axes have as well; None where there are none.
 
     Both are axes of one array: 6x4 and 2x12 give [[2, 3], [4]].
     """
-    ends, other_ends = (list(accumulate(each, mul, initial=1)) for each in (lengths, others))
-    every = sorted({*ends, *other_ends})
+    ends = list(accumulate(lengths, mul, initial=1))
+    every = sorted({*ends, *accumulate(other_lengths, mul, initial=1)})
     if any(end % start for start, end in pairwise(every)):
         return None
-    return [
-        [end // start for start, end in pairwise([n for n in every if first <= n <= last])]
-        for first, last in pairwise(ends)
-    ]
+    pieces = []
+    for first, last in pairwise(ends):
+        inside = [end for end in every if first <= end <= last]
+        pieces.append([end // start for start, end in pairwise(inside)])
+    return pieces
 
 
 def movement_of(op: Op, x: Shape) -> Movement | None:
@@ -44,7 +45,8 @@ def movement_of(op: Op, x: Shape) -> Movement | None:
         case TransposeReshape(dims=dims, axes=axes, shape=shape, order=order):
             pass
         case Reshape(shape=shape, order=order) if order is not Order.MEMORY:
-            dims, axes = (x.size,), (0,)
+            dims = (x.size,)
+            axes = (0,)
         case _:
             return None
     counted = COUNTED[order]
@@ -55,11 +57,10 @@ def movement_of(op: Op, x: Shape) -> Movement | None:
     parts = cut([pieces[axis][place] for axis, place in moved], [shape[axis] for axis in counted])
     if parts is None:
         return None
-    lengths = {
-        (*piece, place): length
-        for piece, of_piece in zip(moved, parts, strict=True)
-        for place, length in enumerate(of_piece)
-    }
+    lengths = {}
+    for (axis, place), part in zip(moved, parts, strict=True):
+        for index, length in enumerate(part):
+            lengths[axis, place, index] = length
     return Movement(_grouped(sorted(lengths), lengths, x, counted), _grouped(lengths, lengths, shape, counted), lengths)
 
 
@@ -67,10 +68,11 @@ def _grouped(
     runs: Iterable[Run], lengths: Mapping[Run, int], shape: Shape, counted: Sequence[Axis]
 ) -> Mapping[Axis, Runs]:
     """The runs that make each axis of a map."""
-    left, groups = iter(runs), {}
+    remaining = iter(runs)
+    groups = {}
     for axis in counted:
         group: list[Run] = []
         while math.prod(lengths[run] for run in group) < shape[axis]:
-            group.append(next(left))
+            group.append(next(remaining))
         groups[axis] = tuple(group)
     return groups

@@ -19,7 +19,8 @@ def nest_concats(graph: Graph) -> Graph:
     nodes: list[Node] = []
     for node in graph.nodes:
         if isinstance(node.op, Concat):
-            sequence, inputs = ~node.op.axis, node.inputs  # negative: the empty sequence of an axis
+            sequence = ~node.op.axis
+            inputs = node.inputs  # negative: the empty sequence of an axis
             for count, name in enumerate(node.inputs, 1):
                 sequence = steps.setdefault((sequence, name), len(steps))
                 if 1 < count < len(node.inputs) and sequence in whole:

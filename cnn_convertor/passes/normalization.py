@@ -41,15 +41,16 @@ def input_normalizations(graph: Graph) -> tuple[Normalization, ...]:
 def _from(graph: Graph, name: str) -> Normalization | None:
     op = graph[name].op
     assert isinstance(op, Input)
-    factor, shift = np.ones(op.shape.channels), np.zeros(op.shape.channels)
+    factor = np.ones(op.shape.channels)
+    shift = np.zeros(op.shape.channels)
     layers: list[str] = []
     last = name
     while len(users := graph.users(last)) == 1 and not graph.is_output(last):
         node = graph[users[0]]
         if not isinstance(node.op, Scale) or node.op.activation is not None:
             break
-        own = node.op.factor.load().astype(np.float64)
-        factor, shift = factor * own, shift * own
+        further = node.op.factor.load().astype(np.float64)
+        factor, shift = factor * further, shift * further
         if node.op.shift is not None:
             shift = shift + node.op.shift.load()
         layers += [node.name if node.where is None else node.where.layer]

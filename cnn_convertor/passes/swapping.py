@@ -47,7 +47,8 @@ def swap(graph: Graph, rule: Rule) -> Graph:
     is_changed = False
     for name in swapping.nodes:
         while (first := _swapped(swapping, name, rule)) is not None:
-            name, is_changed = first, True
+            name = first
+            is_changed = True
     return Graph(tuple(swapping.nodes.values()), graph.outputs) if is_changed else graph
 
 

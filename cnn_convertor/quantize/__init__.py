@@ -126,7 +126,8 @@ def _divide(line: Line) -> Real:
 def measure(palette: Palette, counts: NDArray[np.int64]) -> Quality:
     """The palette's quality for the weights of a histogram."""
     patterns = np.flatnonzero(counts)
-    values, weights = _VALUES[patterns], counts[patterns].astype(np.float64)
+    values = _VALUES[patterns]
+    weights = counts[patterns].astype(np.float64)
     errors = values - palette.centers.astype(np.float64)[palette.index[patterns]]
     return Quality(
         weights=int(counts.sum()),

@@ -267,7 +267,8 @@ def _settle(line: _Line, price: float, before: Positions) -> Positions:
         better = np.flatnonzero(totals[positions] - (lowest + price) > _GAIN * price)
         before = before.copy()
         before[positions[better]] = best[better]
-        earlier, totals = totals, _totals(line, price, before)
+        earlier = totals
+        totals = _totals(line, price, before)
         cheaper = np.flatnonzero(totals[:-1] < earlier[:-1])
     return before
 

@@ -43,29 +43,32 @@ def select(savings: Sequence[int], measure: Measure, bound: float) -> Layers | N
     and saves bytes. The search ends when no step is left that may keep the bound, or no measurement. So the result may save
     less than the best set.
     """
-    known: dict[Layers, Effect] = {}
+    effects: dict[Layers, Effect] = {}
 
     def measured(layers: Layers) -> Effect:
-        if layers not in known:
-            known[layers] = measure(layers)
-        return known[layers]
+        if layers not in effects:
+            effects[layers] = measure(layers)
+        return effects[layers]
 
-    best, everything = Layers(), Layers(range(len(savings)))
+    best = Layers()
+    everything = Layers(range(len(savings)))
     if measured(best).noise > bound:
         return None
     if measured(everything).noise <= bound:
         return everything
     model = _Model.of(savings, measured(best), [measured(Layers([i])) for i in range(len(savings))])
-    steps, allowed = len(savings), bound
-    while len(known) < 2 * len(savings) + _SPARE:
-        failed = {layers for layers, effect in known.items() if effect.noise > bound}
+    steps = len(savings)
+    allowed = bound
+    while len(effects) < 2 * len(savings) + _SPARE:
+        failed = {layers for layers, effect in effects.items() if effect.noise > bound}
         candidate = _walk(model, best, measured(best).errors, allowed, failed, steps)
         if candidate != best and measured(candidate).noise <= bound:
             best = candidate
         elif candidate != best:
             steps = max(1, steps // 2)
         elif allowed == bound:
-            steps, allowed = 1, _DOUBT * bound
+            steps = 1
+            allowed = _DOUBT * bound
         else:
             break
     return best
@@ -106,7 +109,8 @@ def _walk(model: _Model, start: Layers, errors: Real, bound: float, failed: set[
 
 def _nearby(model: _Model, layers: Layers, errors: Real, bound: float) -> Iterator[Layers]:
     """Sets near `layers` that save more and are predicted to keep the bound, the best first. errors: of `layers`."""
-    removals, additions = _choices(layers), _choices(model.layers - layers)
+    removals = _choices(layers)
+    additions = _choices(model.layers - layers)
     out, into = (_indicators(choices, model.savings.size) for choices in (removals, additions))
     saved = (into @ model.savings)[:, np.newaxis] - out @ model.savings
     noise = np.zeros(saved.shape)

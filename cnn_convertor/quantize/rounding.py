@@ -91,7 +91,8 @@ def nearest_plane(weights: Real, factors: Factors, values: Real) -> Rounded:
     """Round one column after the other, with what the errors of the columns before it added to it."""
     order, lower, _ = factors
     wanted = np.take_along_axis(weights, order[:, :, np.newaxis], axis=1)
-    errors, codes = np.zeros_like(wanted), np.empty(wanted.shape, np.intp)
+    errors = np.zeros_like(wanted)
+    codes = np.empty(wanted.shape, np.intp)
     for start, stop in _blocks(wanted.shape[1]):
         before = lower[:, start:stop, :start] @ errors[:, :start]
         for i in range(start, stop):
@@ -105,7 +106,8 @@ def nearest_plane(weights: Real, factors: Factors, values: Real) -> Rounded:
 
 def descend(weights: Real, hessians: Real, rounded: Rounded, *, sweeps: int) -> Rounded:
     """Let each column in turn have the best values for the others, several times."""
-    values, codes = rounded.values, rounded.codes.copy()
+    values = rounded.values
+    codes = rounded.codes.copy()
     gradient = hessians @ (weights - values[codes])
     diagonal = np.diagonal(hessians, axis1=1, axis2=2)[:, :, np.newaxis]
     for _ in range(sweeps):

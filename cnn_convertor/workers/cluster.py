@@ -56,10 +56,12 @@ def spread(
     own = versions(uses)
     with _connected(cluster.address, uses) as client:
         run = os.urandom(8).hex()
-        waiting, blamed = deque(range(len(items))), deque[int]()
+        waiting = deque(range(len(items)))
+        blamed = deque[int]()
         busy: dict[int, Any] = {}
         names_back: dict[int, Callable[[Any], Any]] = {}
-        uploads, workers = _Files(client), _WorkerCount(client, cluster)
+        uploads = _Files(client)
+        workers = _WorkerCount(client, cluster)
         finished: SimpleQueue[int] = SimpleQueue()
 
         def submit(number: int, *, again: bool) -> None:
@@ -162,16 +164,18 @@ def _other_versions(worker: str, reply: object, own: Mapping[str, str]) -> Probl
             "DV135", f"the worker cannot import this version of cnn-convertor: {reply}", Origin(worker), hint
         )
     its = {name: reply.get(name, "") for name in own}
-    others = [f"{name} {its[name] or 'none'} (here {own[name] or 'none'})" for name in own if its[name] != own[name]]
-    return Problem("DV135", f"the worker has {', '.join(others)}", Origin(worker), hint)
+    differing = [f"{name} {its[name] or 'none'} (here {own[name] or 'none'})" for name in own if its[name] != own[name]]
+    return Problem("DV135", f"the worker has {', '.join(differing)}", Origin(worker), hint)
 
 
 class _WorkerCount:
     """How many workers there are, by an answer that is at most a second old."""
 
     def __init__(self, client: Any, cluster: Cluster) -> None:
-        self._client, self._cluster = client, cluster
-        self._asked, self._count = -math.inf, 0
+        self._client = client
+        self._cluster = cluster
+        self._asked = -math.inf
+        self._count = 0
 
     def count(self) -> int:
         """At least 1: work can wait for a worker."""

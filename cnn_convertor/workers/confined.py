@@ -18,9 +18,13 @@ MACHINES = {
     "x86_64": (0xC000003E, (1, 231, 59, 9, 11, 12, 15)),
     "aarch64": (0xC00000B7, (64, 94, 221, 222, 215, 214, 139)),
 }
-_LOAD, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x15, 0x06  # of the kernel's packet filters
+_LOAD = 0x20
+_JUMP_IF_EQUAL = 0x15
+_RETURN = 0x06  # of the kernel's packet filters
 _ALLOW, _KILL = 0x7FFF0000, 0x80000000
-_NO_NEW_PRIVILEGES, _FILTER_CALLS, _FILTER = 38, 22, 2  # of prctl
+_NO_NEW_PRIVILEGES = 38
+_FILTER_CALLS = 22
+_FILTER = 2  # of prctl
 
 
 class _Program(ctypes.Structure):

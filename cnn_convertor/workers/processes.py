@@ -56,7 +56,8 @@ def spread(
                 started(number)
                 yield number, work(item.value)
         case Processes():
-            values, count = (item.value for item in items), min(on.jobs, len(items))
+            values = (item.value for item in items)
+            count = min(on.jobs, len(items))
             for number, _, result in divided(work, values, count, processes_each=on.jobs // count, started=started):
                 yield number, _lost(items[number], result) if isinstance(result, Lost) else result
         case Cluster():

@@ -31,9 +31,9 @@ def mapped(value: T, leaf: Callable[[Any], Any]) -> T:
         case tuple():
             result = tuple(mapped(item, leaf) for item in result)
         case _ if dataclasses.is_dataclass(result) and not isinstance(result, type):
-            own = {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
-            new = {name: mapped(item, leaf) for name, item in own.items()}
-            changed = {name: item for name, item in new.items() if item is not own[name] and item != own[name]}
+            values = {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
+            new = {name: mapped(item, leaf) for name, item in values.items()}
+            changed = {name: item for name, item in new.items() if item is not values[name] and item != values[name]}
             result = dataclasses.replace(result, **changed) if changed else result
     return result  # type: ignore[no-any-return]
 
@@ -49,7 +49,8 @@ def packed(value: object) -> tuple[Pickled, Callable[[Any], Any]]:
     """A value with absolute paths, and a leaf for `mapped` that restores the original paths, also inside strings."""
     import numpy as np  # here, as it takes long
 
-    stream, buffers = io.BytesIO(), list[pickle.PickleBuffer]()
+    stream = io.BytesIO()
+    buffers = list[pickle.PickleBuffer]()
     pickler = _Pickler(stream, buffers.append)
     pickler.dump(value)
     return Pickled(stream.getvalue(), tuple(np.asarray(each.raw()) for each in buffers)), _renamed(pickler.names)
@@ -93,7 +94,8 @@ def _renamed(names: Mapping[str, str]) -> Callable[[Any], Any]:
     pattern = re.compile(r"(?<![\w.])(" + "|".join(map(re.escape, longest_first)) + r")(?![\w.-])(/(?=\w)|)")
 
     def new(match: re.Match[str]) -> str:
-        name, slash = names[match[1]], match[2]
+        name = names[match[1]]
+        slash = match[2]
         return "" if name == "." and slash else name + slash
 
     def leaf(each: Any) -> Any:

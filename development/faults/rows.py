@@ -83,7 +83,7 @@ _ROWS: Final[Mapping[str, tuple[tuple[str, str, str, str], ...]]] = {
         ("importer.py", "pairs", "return self._builder.finish([self._output(info.name) for info in self._model.outputs])", "return self._builder.finish([self._output(info.name) for info in self._model.outputs[:-1]])"),
         ("operators/conv_pool.py", "windows", "Padding(top, bottom, left, right)", "Padding(bottom, top, left, right)"),
         ("operators/conv_pool.py", "windows", "return Padding(upper.bottom, upper.top, upper.right, upper.left)", "return upper"),
-        ("operators/conv_pool.py", "windows", "count = -(-room // stride) + 1", "count = room // stride + 1"),
+        ("operators/conv_pool.py", "windows", "pooling_reach(*rows, rounds_up=True, clips=True)", "pooling_reach(*rows, rounds_up=False, clips=True)"),
         ("operators/conv_pool.py", "windows", 'reading.integer("count_include_pad", 0):', 'reading.integer("count_include_pad", 0) < 0:'),
         ("operators/elementwise.py", "moves", "return scaled(reading, x, 1 / numbers, None, part)", "return scaled(reading, x, numbers, None, part)"),
         ("operators/functions.py", "functions", "ops.Gelu(by_tanh=True)", "ops.Gelu()"),

@@ -56,7 +56,8 @@ def connect(layers: Sequence[CaffeLayer], definition: Origin) -> BlobGraph:
         if top not in read
     )
     if not outputs:
-        where, hint = layers[-1].origin if layers else definition, "check the phase rules"
+        where = layers[-1].origin if layers else definition
+        hint = "check the phase rules"
         raise ModelError.of("DV212", "the network computes nothing at test time", where, hint)
     for index in evaluating:
         layer = layers[index]

@@ -87,8 +87,8 @@ def _warn_of_unknown(content: text.ParsedText, path: Path) -> None:
     for unknown in content.unknown:
         if unknown.message in RULES:
             problem = f'the field "{unknown.name}" of {unknown.message}, which chooses layers, is unknown'
-            known = message_type(unknown.message).DESCRIPTOR.fields_by_name
-            hint = suggestion(unknown.name, known) or "remove it if the layers stay the same"
+            fields = message_type(unknown.message).DESCRIPTOR.fields_by_name
+            hint = suggestion(unknown.name, fields) or "remove it if the layers stay the same"
             raise ModelError.of("DV212", problem, Origin(str(path), line=unknown.line), hint)
         key = (unknown.message, unknown.name)
         if is_ignored(unknown):
@@ -134,7 +134,8 @@ def _read_text(path: Path) -> str:
 
 
 def _no_layers(path: Path, unknown: set[str]) -> ModelError:
-    problem, hint = "the definition holds no layer", "name the network's .prototxt"
+    problem = "the definition holds no layer"
+    hint = "name the network's .prototxt"
     if unknown & SOLVER_FIELDS:
         problem = "this is the definition of a training run (a solver), not of a network"
         hint = "name the network's own .prototxt, preferably its deploy form"
@@ -165,7 +166,9 @@ def _new_layers(content: text.ParsedText, path: Path) -> Iterator[CaffeLayer]:
         name = message.name or (message.top[0] if message.top else "")
         origin = Origin(str(path), name, message.type, content.lines["layer", index])
         shared = tuple(spec.name for spec in message.param)
-        bottoms, tops, fields = tuple(message.bottom), tuple(message.top), unknown.get(("layer", index), ())
+        bottoms = tuple(message.bottom)
+        tops = tuple(message.top)
+        fields = unknown.get(("layer", index), ())
         yield CaffeLayer(name, message.type, bottoms, tops, shared, message, origin, fields)
 
 
@@ -179,7 +182,9 @@ def _old_layers(content: text.ParsedText, path: Path) -> Iterator[CaffeLayer]:
         name = message.name or (message.top[0] if message.top else "")
         origin = Origin(str(path), name, type, content.lines["layers", index])
         shared = tuple(message.param)
-        bottoms, tops, fields = tuple(message.bottom), tuple(message.top), unknown.get(("layers", index), ())
+        bottoms = tuple(message.bottom)
+        tops = tuple(message.top)
+        fields = unknown.get(("layers", index), ())
         yield CaffeLayer(name, type, bottoms, tops, shared, _as_new(message), origin, fields)
 
 

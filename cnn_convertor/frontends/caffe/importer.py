@@ -64,10 +64,12 @@ def _assemble(graph: BlobGraph, weights: SharedWeights | None, size: Pair | None
     batch = _batch(graph)
     for connected in graph.layers:
         reader = caffe.get(connected.layer.type)
-        group, settings = "", Parameters(None)
+        group = ""
+        settings = Parameters(None)
         if reader is not None and reader.group:
             message = getattr(connected.layer.message, reader.group)
-            group, settings = reader.group, Parameters(message, reader.settings, reader.ignores)
+            group = reader.group
+            settings = Parameters(message, reader.settings, reader.ignores)
         inputs = tuple(blobs[source] for source in connected.sources)
         reading = CaffeReading(
             connected.layer, group, settings, inputs, connected.needed, size, batch, builder, weights

@@ -22,7 +22,11 @@ Numbers: TypeAlias = NDArray[Any]
 OCTET = np.dtype(np.uint8)
 PIECE = 1 << 18  # numbers that are looked at together
 LAYERS = {100: (1, 7), 2: (4, 6)}  # field of the network -> fields of a layer's name and blobs; 2 is the old form
-DATA, SHAPE, DOUBLE_DATA, RAW_TYPE, RAW_DATA = 5, 7, 8, 10, 12
+DATA = 5
+SHAPE = 7
+DOUBLE_DATA = 8
+RAW_TYPE = 10
+RAW_DATA = 12
 MOST_AXES = 32  # kMaxBlobAxes
 LEGACY_SHAPE = (1, 2, 3, 4)  # num, channels, height, width
 FIELD_TYPES: Mapping[int, np.dtype[Any]] = {DATA: np.dtype("<f4"), DOUBLE_DATA: np.dtype("<f8")}
@@ -56,7 +60,8 @@ class Blob:
 
     def numbers(self, start: int, stop: int) -> Array:
         """The numbers from start to stop, in the file's order."""
-        pieces, offset = [], 0
+        pieces = []
+        offset = 0
         for piece in self.pieces:
             first, last = (min(max(position - offset, 0), piece.length) for position in (start, stop))
             if first < last:
@@ -117,7 +122,8 @@ def _index(data: wire.Data) -> dict[str, tuple[Field, ...]]:
         if field.number not in LAYERS or field.type != WireType.BYTES:
             continue
         name_field, blobs_field = LAYERS[field.number]
-        name, blobs = "", []
+        name = ""
+        blobs = []
         for inner in wire.fields(data, field.start, field.stop):
             if inner.type == WireType.BYTES and inner.number == name_field:
                 name = data[inner.start : inner.stop].decode("utf-8", errors="replace")
@@ -141,7 +147,8 @@ def _read_blob(data: ModelFile, message: Field) -> tuple[tuple[int, ...], tuple[
             runs[field.number].append(_packed(field, FIELD_TYPES[field.number]))
         elif field.type == WireType.BYTES and field.number in texts:
             texts[field.number].append(field)
-    raw, raw_type = texts[RAW_DATA], values.get(RAW_TYPE, 0)
+    raw = texts[RAW_DATA]
+    raw_type = values.get(RAW_TYPE, 0)
     if raw and raw_type not in RAW_TYPES:
         raise WireError(f"the blob holds raw data of the unknown type {raw_type}", raw[0].start)
     pieces = runs[DATA] or runs[DOUBLE_DATA] or [_packed(field, RAW_TYPES[raw_type]) for field in raw]
@@ -176,7 +183,8 @@ def _blob_fields(data: ModelFile, message: Field, runs: dict[int, list[NumberSpa
         ):
             yield field
             continue
-        first, stride = field.start - 1, 1 + dtype.itemsize  # fields below 16 have tags of one byte
+        first = field.start - 1
+        stride = 1 + dtype.itemsize  # fields below 16 have tags of one byte
         count = _alike(data, first, (message.stop - first) // stride, stride)
         runs[field.number].append(NumberSpan(field.start, count, dtype, stride))
         start = first + count * stride
@@ -191,7 +199,8 @@ def _alike(data: ModelFile, first: int, most: int, stride: int) -> int:
         different = np.flatnonzero(octets != data[first : first + 1][0])
         if len(different):
             return count + int(different[0])
-        count, piece = count + looked, min(2 * piece, PIECE)
+        count = count + looked
+        piece = min(2 * piece, PIECE)
     return count
 
 

@@ -99,13 +99,13 @@ class CaffeReading:
 
     def check_all_is_used(self) -> None:
         """Refuse the layer when it has settings that the reader does not take."""
-        left = [f"{self.group}.{name}" for name in self.settings.left()]
+        unread = [f"{self.group}.{name}" for name in self.settings.left()]
         if values(self.layer.message).get("phase") == "TRAIN":
-            left.append("phase: TRAIN")
-        if left:
-            plural = "s" * (len(left) > 1)
+            unread.append("phase: TRAIN")
+        if unread:
+            plural = "s" * (len(unread) > 1)
             raise self.unsupported(
-                f"the setting{plural} {', '.join(left)} cannot be converted", "remove it if the results stay the same"
+                f"the setting{plural} {', '.join(unread)} cannot be converted", "remove it if the results stay the same"
             )
         for unknown in self.layer.unknown:
             self._check_known(unknown)
@@ -121,8 +121,8 @@ class CaffeReading:
             return
         where = replace(self.layer.origin, line=unknown.line)
         if unknown.group == self.group and not is_ignored(unknown):
-            known = getattr(self.layer.message, self.group).DESCRIPTOR.fields_by_name
-            near = suggestion(unknown.name, known)
+            fields = getattr(self.layer.message, self.group).DESCRIPTOR.fields_by_name
+            near = suggestion(unknown.name, fields)
             hint = f"remove it if the results stay the same{near and f', or correct its name: {near}'}"
             name = f"{self.group}.{unknown.name}"
             raise UnsupportedError.of("DV302", f"the setting {name} is not one of Caffe's", where, hint)
@@ -168,7 +168,8 @@ class CaffeReading:
 
     def axis(self, name: str = "axis") -> int:
         """The setting `name`: an axis of the first input, counted from the front."""
-        axis, rank = int(self.take(name)), self.inputs[0].rank
+        axis = int(self.take(name))
+        rank = self.inputs[0].rank
         if not -rank <= axis < rank:
             raise self.wrong(f"{name} is {axis}, but the input has {rank} axes")
         return axis % rank

@@ -37,18 +37,19 @@ class SharedWeights:
 
     def blobs(self, layer: CaffeLayer, count: int) -> list[Blob]:
         """The layer's blobs. Raises ModelError unless there are as many as the layer has."""
-        where, name = layer.origin, self.file.path.name
+        where = layer.origin
+        name = self.file.path.name
         if not self.file.named:
             raise _nothing_named(self.file.path)
         if layer.name in self.ambiguous:
             problem = f'several layers have the name "{layer.name}", so their weights cannot be told apart'
             raise ModelError.of("DV212", problem, where, "give each its own name, in the definition and in the weights")
-        own = self.file.blobs(layer.name)
-        if len(own) > count:
-            problem = f"{name} holds {len(own)} blobs for the layer, but its definition has only {count}"
+        blobs = self.file.blobs(layer.name)
+        if len(blobs) > count:
+            problem = f"{name} holds {len(blobs)} blobs for the layer, but its definition has only {count}"
             hint = "check settings such as bias_term; the two files may not belong together"
             raise ModelError.of("DV204", problem, where, hint)
-        own_blobs = [self._blob(layer, index, own) for index in range(count)]
+        own_blobs = [self._blob(layer, index, blobs) for index in range(count)]
         if missing := own_blobs.count(None):
             many = "no weights" if missing == count else f"only {count - missing} of {count} blobs"
             raise ModelError.of("DV204", f"{name} holds {many} for the layer", where, self._hint())

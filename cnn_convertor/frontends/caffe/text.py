@@ -279,11 +279,11 @@ class _TextReader:
             number = _whole(token.text)
             if number is not None and number in described.enum_type.values_by_number:
                 return number
-        known = [value.name for value in described.enum_type.values]
+        names = [value.name for value in described.enum_type.values]
         hint = (
-            f"Caffe's own values are {', '.join(known)}; this may be a value of a fork, which computes something else"
+            f"Caffe's own values are {', '.join(names)}; this may be a value of a fork, which computes something else"
         )
-        hint = suggestion(token.text, known, strict=True) or hint
+        hint = suggestion(token.text, names, strict=True) or hint
         raise self.error(f'"{name.text}" is {"-" * minus}{token.shown}, which is not one of its values', hint, token)
 
     # --- unknown fields

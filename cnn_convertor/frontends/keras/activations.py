@@ -95,7 +95,8 @@ def _sparse_plus(reading: KerasReading, value: Value) -> str:
 
 def _gated_linear(reading: KerasReading, value: Value) -> str:
     """The first half of the last axis, times the sigmoid of the second."""
-    shape, axis = reading.builder.shape(value.node), softmax_axis(reading, value.axes)
+    shape = reading.builder.shape(value.node)
+    axis = softmax_axis(reading, value.axes)
     if shape[axis] % 2:
         reading.misfit(f"glu halves {shape[axis]} values")
     size = shape[axis] // 2
@@ -280,7 +281,8 @@ def activation(reading: KerasReading) -> Value:
 @keras.reads("PReLU", settings="shared_axes", makes=[ops.PRelu])
 def prelu(reading: KerasReading) -> Value:
     """Its array has the input's axes, with 1 for the shared ones."""
-    axes, shape = reading.input.axes, reading.shape
+    axes = reading.input.axes
+    shape = reading.shape
     shared = reading.take("shared_axes") or []
     if not isinstance(shared, list):
         shared = [shared]

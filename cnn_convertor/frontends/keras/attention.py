@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from cnn_convertor.frontends.builder import prefix_of
 from cnn_convertor.frontends.keras.axes import Axes, Value
 from cnn_convertor.frontends.keras.model import TensorIndex
 from cnn_convertor.frontends.keras.normalizations import smallest_sum
@@ -22,20 +23,23 @@ def multiplied(
     part: str = "",
 ) -> Value:  # fmt: skip
     """The products of the matrices in the last two axes, times a factor. turned: which of the two are transposed."""
-    sizes, others = reading.sizes(x), reading.sizes(y)
-    if len(sizes) != len(others) or len(sizes) < 2:
-        reading.misfit(f"tensors of {len(sizes) + 1} and {len(others) + 1} axes cannot be multiplied as matrices")
-    rows, inner = sizes[-1:-3:-1] if turned[0] else sizes[-2:]
-    inputs, columns = others[-1:-3:-1] if turned[1] else others[-2:]
-    counts = {math.prod(sizes[:-2]), math.prod(others[:-2])}
-    if inner != inputs or (sizes[:-2] != others[:-2] and 1 not in counts):
-        reading.misfit(f"matrices of {_text(sizes)} and {_text(others)} cannot be multiplied")
-    batch = max(sizes[:-2], others[:-2], key=math.prod)
-    inside = f"{part}/" if part else ""
-    x, y = (stacked(reading, value, f"{inside}stacked{at}") for at, value in enumerate((x, y)))
-    left, right = (_matrices(reading, value, turn) for value, turn in zip((x, y), turned, strict=True))
+    x_sizes = reading.sizes(x)
+    y_sizes = reading.sizes(y)
+    if len(x_sizes) != len(y_sizes) or len(x_sizes) < 2:
+        reading.misfit(f"tensors of {len(x_sizes) + 1} and {len(y_sizes) + 1} axes cannot be multiplied as matrices")
+    rows, inner = x_sizes[-1:-3:-1] if turned[0] else x_sizes[-2:]
+    inputs, columns = y_sizes[-1:-3:-1] if turned[1] else y_sizes[-2:]
+    counts = {math.prod(x_sizes[:-2]), math.prod(y_sizes[:-2])}
+    if inner != inputs or (x_sizes[:-2] != y_sizes[:-2] and 1 not in counts):
+        reading.misfit(f"matrices of {_text(x_sizes)} and {_text(y_sizes)} cannot be multiplied")
+    batch = max(x_sizes[:-2], y_sizes[:-2], key=math.prod)
+    inside = prefix_of(part)
+    x = stacked(reading, x, f"{inside}stacked0")
+    y = stacked(reading, y, f"{inside}stacked1")
+    left = _matrices(reading, x, turned[0])
+    right = _matrices(reading, y, turned[1])
     result = _matrices(reading, x, False)._replace(number=max(counts))
-    is_stack = len(sizes) > 3
+    is_stack = len(x_sizes) > 3
     op = ops.MatMul(left, right, result, factor)
     product = Value(reading.add(op, x.node, y.node, part=f"{inside}product" if is_stack else part), x.axes)
     if not is_stack:
@@ -58,7 +62,9 @@ def _matrices(reading: KerasReading, value: Value, turned: bool) -> Matrices:
     *_, rows, columns = (Axis("HWC".index(letter)) for letter in value.axes.value)
     (batch,) = {*Axis} - {rows, columns}
     number = reading.builder.shape(value.node)[batch]
-    return Matrices(number, batch, *((columns, rows) if turned else (rows, columns)))
+    if turned:
+        return Matrices(number, batch, columns, rows)
+    return Matrices(number, batch, rows, columns)
 
 
 def _text(sizes: Sequence[int]) -> str:
@@ -77,8 +83,8 @@ def _listed(reading: KerasReading, least: int, most: int) -> list[Value]:
     return [reading.inputs[item.input] for item in listed]
 
 
-def _refuse_masks(reading: KerasReading, known: int) -> None:
-    if known != len(reading.inputs):
+def _refuse_masks(reading: KerasReading, tensors: int) -> None:
+    if tensors != len(reading.inputs):
         reading.refuse("the layer is called with a mask", "call it without masks")
 
 
@@ -87,27 +93,32 @@ def _refuse_masks(reading: KerasReading, known: int) -> None:
 )
 def dot(reading: KerasReading) -> Value:
     """Sums the products along an axis of each tensor; the other axes of the first come before those of the second."""
-    values, axes = _listed(reading, 2, 2), reading.take("axes")
-    pair = axes if isinstance(axes, list) and len(axes) == 2 else [axes, axes]
-    along = [_position(reading, value, axis) for value, axis in zip(values, pair, strict=True)]
-    sizes = [reading.sizes(value) for value in values]
-    lengths = [own[axis] for own, axis in zip(sizes, along, strict=True)]
-    if len({*lengths}) > 1:
-        reading.misfit(f"the layer sums along axes of different lengths: {lengths[0]} and {lengths[1]}")
-    if reading.flag("normalize", False):
-        values = [
-            _normalized(reading, value, axis, at) for at, (value, axis) in enumerate(zip(values, along, strict=True))
-        ]
-    rest = [[axis for axis in range(len(own)) if axis != summed] for own, summed in zip(sizes, along, strict=True)]
-    orders = ((*rest[0], along[0]), (along[1], *rest[1]))
-    kept = [tuple(own[axis] for axis in axes) for own, axes in zip(sizes, rest, strict=True)]
-    shapes = ((math.prod(kept[0]), lengths[0]), (lengths[1], math.prod(kept[1])))
-    left, right = (
-        reading.lay_out(value, own, order, shape, Axes.WC, part=f"matrix{at}")
-        for at, (value, own, order, shape) in enumerate(zip(values, sizes, orders, shapes, strict=True))
-    )
-    product = multiplied(reading, left, right, part="product")
-    result = (*kept[0], *kept[1]) or (1,)
+    values = _listed(reading, 2, 2)
+    axes = reading.take("axes")
+    if not (isinstance(axes, list) and len(axes) == 2):
+        axes = [axes, axes]
+    summed = [_position(reading, value, axis) for value, axis in zip(values, axes, strict=True)]
+    length, other_length = (reading.sizes(value)[axis] for value, axis in zip(values, summed, strict=True))
+    if length != other_length:
+        reading.misfit(f"the layer sums along axes of different lengths: {length} and {other_length}")
+    normalizes = reading.flag("normalize", False)
+    matrices = []
+    kept: tuple[int, ...] = ()  # sizes of the other axes of both
+    for at, (value, axis) in enumerate(zip(values, summed, strict=True)):
+        sizes = reading.sizes(value)
+        if normalizes:
+            value = _normalized(reading, value, axis, at)
+        rest = tuple(other for other in range(len(sizes)) if other != axis)
+        rest_sizes = tuple(sizes[other] for other in rest)
+        kept += rest_sizes
+        order = (axis, *rest)
+        shape = (length, math.prod(rest_sizes))
+        if at == 0:  # its columns are summed, and the rows of the second
+            order = (*rest, axis)
+            shape = shape[::-1]
+        matrices.append(reading.lay_out(value, sizes, order, shape, Axes.WC, part=f"matrix{at}"))
+    product = multiplied(reading, matrices[0], matrices[1], part="product")
+    result = kept or (1,)
     axes = reading.map_axes(len(result) + 1)
     return reading.lay_out(product, reading.sizes(product), (0, 1), result, Axes.WC if axes is Axes.HW else axes)
 
@@ -134,13 +145,13 @@ def _normalized(reading: KerasReading, value: Value, position: int, at: int) -> 
 )  # fmt: skip
 def attention(reading: KerasReading) -> Value:
     """softmax(scale * Q K') V, of [query, value] or [query, value, key]."""
-    query, value, *others = _listed(reading, 2, 3)
+    query, value, *keys = _listed(reading, 2, 3)
     if (mode := reading.take("score_mode", "dot")) != "dot":
         reading.refuse(f"scores of the mode {mode!r} are not supported", "use score_mode='dot'")
     if reading.flag("causal", False):
         reading.refuse("causal attention is not supported")
     scale = float(reading.whole("scale", ())) if reading.flag("use_scale", False) else 1.0
-    key = others[0] if others else value
+    key = keys[0] if keys else value
     scores = multiplied(reading, query, key, turned=(False, True), factor=scale, part="scores")
     if (along := scores.axes.at(len(reading.sizes(scores)))) is None:
         reading.misfit("attention on more than four axes is not supported", "reshape the tensors before it")
@@ -160,17 +171,17 @@ def multi_head_attention(reading: KerasReading) -> Value:
     for name in ("use_gate", "sliding_window"):
         if setting := reading.take(name):
             reading.refuse(f"{name}={setting!r} is not supported", f"leave {name} out")
-    heads, depth = reading.integer("num_heads"), reading.integer("key_dim")
+    heads = reading.integer("num_heads")
+    depth = reading.integer("key_dim")
     value_depth = depth if reading.take("value_dim") is None else reading.integer("value_dim")
     sizes = reading.sizes(query)
     _check_axes(reading, len(sizes))
     outputs = _outputs(reading, sizes[-1])
     if reading.sizes(key)[:-1] != reading.sizes(value)[:-1]:
         reading.misfit("the layer is given different numbers of keys and values")
-    queries, keys, values = (
-        _projected(reading, _rows(reading, source, part), part, (heads, each))
-        for source, part, each in ((query, "query", depth), (key, "key", depth), (value, "value", value_depth))
-    )
+    queries = _projected(reading, _rows(reading, query, "query"), "query", (heads, depth))
+    keys = _projected(reading, _rows(reading, key, "key"), "key", (heads, depth))
+    values = _projected(reading, _rows(reading, value, "value"), "value", (heads, value_depth))
     inside = Matrices(heads, Axis.CHANNELS, Axis.WIDTH, Axis.CHANNELS)
     turned = Matrices(heads, Axis.CHANNELS, Axis.CHANNELS, Axis.WIDTH)
     apart = Matrices(heads, Axis.CHANNELS, Axis.HEIGHT, Axis.WIDTH)
@@ -184,7 +195,8 @@ def multi_head_attention(reading: KerasReading) -> Value:
 
 def _roles(reading: KerasReading) -> tuple[Value, Value, Value]:
     """Query, key and value; without a key, the values are the keys."""
-    names, arguments = ("query", "value", "key"), reading.arguments
+    names = ("query", "value", "key")
+    arguments = reading.arguments
     named = {**dict(zip(names, arguments.positional, strict=False)), **arguments.keywords}
     tensors = {name: named[name] for name in names if isinstance(named.get(name), TensorIndex)}
     _refuse_masks(reading, len(tensors))
@@ -228,8 +240,9 @@ def _projected(
 
     split: the axes of the inputs, where there are several.
     """
-    channels, count = reading.builder.shape(rows.node).channels, math.prod(outputs)
-    kernel = reading.variable(f"{part}/kernel", (*(split or (channels,)), *outputs))
+    channels = reading.builder.shape(rows.node).channels
+    count = math.prod(outputs)
+    kernel = reading.variable(f"{part}/kernel", (split or (channels,)) + outputs)
 
     def read(selected: slice) -> Array:
         matrix: Array = kernel.read((slice(None),) * len(kernel.shape)).reshape(channels, count)

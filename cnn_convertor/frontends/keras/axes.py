@@ -131,5 +131,5 @@ def _expected(call: LayerCall, rank: int) -> bool | None:
 def _from_axis(axis: Any, rank: int) -> bool | None:
     if isinstance(axis, list) and len(axis) == 1:
         (axis,) = axis
-    known = {1: True, rank - 1: False, -1: False, 1 - rank: True}
-    return known.get(axis) if isinstance(axis, int) and not isinstance(axis, bool) else None
+    is_first = {1: True, rank - 1: False, -1: False, 1 - rank: True}
+    return is_first.get(axis) if isinstance(axis, int) and not isinstance(axis, bool) else None

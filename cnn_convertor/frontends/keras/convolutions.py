@@ -27,7 +27,8 @@ def convolution(reading: KerasReading) -> Value:
     source = reading.map_input()
     shape = reading.builder.shape(source.node)
     window = padded(reading, read_window(reading), shape)
-    groups, filters = reading.integer("groups"), reading.integer("filters")
+    groups = reading.integer("groups")
+    filters = reading.integer("filters")
     if shape.channels % groups or filters % groups:
         reading.misfit(f"{shape.channels} channels and {filters} filters cannot be cut into {groups} groups")
     kernel = read_kernel(reading, "kernel", (*window.kernel, shape.channels // groups, filters))
@@ -56,7 +57,8 @@ def depthwise_convolution(reading: KerasReading) -> Value:
 def separable_convolution(reading: KerasReading) -> Value:
     activation = take_activation(reading)
     source = reading.map_input()
-    depthwise, filters = _depthwise(reading, source), reading.integer("filters")
+    depthwise = _depthwise(reading, source)
+    filters = reading.integer("filters")
     pointwise = read_kernel(reading, "pointwise_kernel", (1, 1, depthwise.weight.shape[0], filters))
     op = ops.Conv2d(convolution_kernel(pointwise), bias(reading, filters), Window(ONE))
     name = reading.add(depthwise, source.node, part="depthwise")
@@ -82,13 +84,15 @@ def transposed_convolution(reading: KerasReading) -> Value:
     activation = take_activation(reading)
     source = reading.map_input()
     shape = reading.builder.shape(source.node)
-    window, filters = read_window(reading), reading.integer("filters")
+    window = read_window(reading)
+    filters = reading.integer("filters")
     if window.dilation != ONE:
         rate = tuple(window.dilation)
         reading.refuse(f"a dilation_rate of {rate} in a transposed convolution is not supported", "use 1")
     if reading.integer("groups") != 1:
         reading.refuse("a transposed convolution in groups is not supported", "use groups=1")
-    same, extra = reading.same(), _output_padding(reading)
+    same = reading.same()
+    extra = _output_padding(reading)
     if same:
         warn_of_theano(reading, window)
     height, width = (
@@ -112,7 +116,8 @@ def transposed_convolution(reading: KerasReading) -> Value:
 def dense(reading: KerasReading) -> Value:
     """Works on the last axis: a fully connected layer on a vector, a 1x1 convolution on a map."""
     activation = take_activation(reading)
-    units, source = reading.integer("units"), reading.input
+    units = reading.integer("units")
+    source = reading.input
     last_channels = {4: Axes.HWC, 3: Axes.WC, 2: Axes.C}.get(source.axes.rank)
     if source.axes is Axes.MANY or last_channels is None:
         reading.misfit("a Dense layer on more than three axes is not supported", "reshape the tensor before it")

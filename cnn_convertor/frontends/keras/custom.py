@@ -21,7 +21,8 @@ EXPECTED = "custom_layer = {'TypeName': (('parameter', ...), lambda config, inpu
 
 def load_custom_layers(path: Path) -> dict[str, CustomLayer]:
     """Run the user's file and take its `custom_layer`. Raises UsageError."""
-    where, write = Origin(str(path)), f"write {EXPECTED}"
+    where = Origin(str(path))
+    write = f"write {EXPECTED}"
     if not path.is_file():
         problem = "there is no such file of custom layers"
         raise UsageError.of("DV115", problem, where, "check custom_layer in the ini file")
@@ -37,7 +38,7 @@ def load_custom_layers(path: Path) -> dict[str, CustomLayer]:
         raise UsageError.of("DV115", "the file defines no dictionary `custom_layer`", where, write)
     for name, entry in layers.items():
         match entry:
-            case (params, function) if callable(function) and _are_names(params) and isinstance(name, str):
+            case ([*params], function) if callable(function) and all(isinstance(p, str) for p in (name, *params)):
                 pass
             case _:
                 problem = f"the custom layer {name!r} is not (parameter names, function)"
@@ -55,10 +56,6 @@ def _refuse_twins(what: str, names: Iterable[str], in_cpp: Callable[[str], str],
         if twin != name:
             problem = f"the {what} {twin!r} and {name!r} have the same name in C++, {in_cpp(name)!r}"
             raise UsageError.of("DV115", problem, where, "rename one of them")
-
-
-def _are_names(params: object) -> bool:
-    return isinstance(params, (list, tuple)) and all(isinstance(p, str) for p in params)
 
 
 def read_custom(reading: KerasReading, layer: CustomLayer) -> Value:

@@ -52,7 +52,9 @@ class _Section(io.RawIOBase):
 
     def __init__(self, path: Path, start: int, size: int) -> None:
         self._file = open_file(path)
-        self._start, self._size, self._position = start, size, 0
+        self._start = start
+        self._size = size
+        self._position = 0
 
     def readable(self) -> bool:
         return True
@@ -105,7 +107,8 @@ class Hdf5Data:
         nbytes: of the answer. Damage may make libhdf5 loop or crash, so it works in a process of its own.
         Raises ModelError when the file is damaged or missing.
         """
-        seconds, memory = _SECONDS + nbytes // _SLOWEST, _MEMORY + 3 * max(nbytes, self.size)
+        seconds = _SECONDS + nbytes // _SLOWEST
+        memory = _MEMORY + 3 * max(nbytes, self.size)
         try:
             answer = isolated(partial(self._answer, question), seconds=seconds, memory=memory)
         except IsolationError as error:
@@ -133,7 +136,9 @@ class Hdf5Data:
         cut = max((axis for axis, (start, stop, _) in enumerate(parts) if stop - start < shape[axis]), default=0)
         start, stop, _ = parts[cut] if parts else (0, shape[0], 1)
         inner = math.prod(shape[cut + 1 :])
-        width, first, count = shape[cut] * inner, start * inner, max(stop - start, 0) * inner
+        width = shape[cut] * inner
+        first = start * inner
+        count = max(stop - start, 0) * inner
         outer = math.prod(shape[:cut])
         assert all(part[:2] == (0, size) for part, size in zip(parts[:cut], shape, strict=False)), "one axis is cut"
         values = np.empty((outer, count), dtype)
@@ -315,7 +320,9 @@ def _strings(value: Any) -> list[str]:
 
 
 def _dataset(dataset: Any) -> _Dataset:
-    shape, dtype, stored = tuple(dataset.shape or ()), dataset.dtype, dataset.id.get_storage_size()
+    shape = tuple(dataset.shape or ())
+    dtype = dataset.dtype
+    stored = dataset.id.get_storage_size()
     flaw = ""
     if dtype.kind != "f" and dtype != "V2":
         flaw = f"holds {dtype} numbers, not floating-point ones"

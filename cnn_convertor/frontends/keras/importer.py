@@ -83,8 +83,12 @@ class _Assembly:
         custom: Mapping[str, CustomLayer],
         shapes: Mapping[str, Sizes],
     ) -> None:
-        self._opened, self._network, self._weights = opened, network, weights
-        self._size, self._custom, self._shapes = size, custom, shapes
+        self._opened = opened
+        self._network = network
+        self._weights = weights
+        self._size = size
+        self._custom = custom
+        self._shapes = shapes
         self._builder = Builder()
         self._values: dict[int, Sequence[Value]] = {}
 
@@ -155,7 +159,8 @@ class _Assembly:
 
     def _read_layer(self, call: LayerCall, inputs: Sequence[Value]) -> Value | Sequence[Value]:
         """The call's values. Raises when the layer cannot be read."""
-        layer, origin = call.layer, self._origin(call)
+        layer = call.layer
+        origin = self._origin(call)
         is_operation = layer.is_operation or layer.type in LAMBDAS
         _check_arguments(call, origin, self._opened.version)
         reader = operations.get(operation_name(layer.type, layer.config)) if is_operation else keras.get(layer.type)
@@ -200,17 +205,16 @@ def read_axes(opened: OpenedModel, data: Path, options: ReadOptions) -> dict[str
 
 def _assembly(opened: OpenedModel, data: Path | None, options: ReadOptions) -> _Assembly:
     custom = {} if options.custom_layers is None else load_custom_layers(options.custom_layers)
-    definition, config = opened.path, opened.definition()
+    definition = opened.path
+    config = opened.definition()
     model = parse(config, str(definition))
     same_file = data is None or data == definition
     if opened.is_json and data is None:
         weights = LayerArrays(str(definition), "", None)
     else:
         if opened.is_json and same_file and has_weights(model):
-            problem, hint = (
-                "the file holds the network, not its weights",
-                "name the file of the weights: data = FILE.h5",
-            )
+            problem = "the file holds the network, not its weights"
+            hint = "name the file of the weights: data = FILE.h5"
             raise ModelError.of("DV204", problem, Origin(str(definition)), hint)
         contents = opened.contents if data is None or same_file else open_model(data).contents
         weights = match_weights(model, contents, same_file=same_file)

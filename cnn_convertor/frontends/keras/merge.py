@@ -57,7 +57,9 @@ def aligned(reading: KerasReading, inputs: Sequence[Value], *, widen: bool = Tru
     ranks = [len(reading.sizes(value)) for value in inputs]
     longest = max(ranks)
     if longest > 3:
-        return _of_many_axes(reading, inputs)
+        if len({reading.sizes(value) for value in inputs}) > 1:
+            reading.misfit("tensors of more than four axes must have the same sizes", "reshape them before the layer")
+        return [Value(value.node, Axes.MANY, value.sizes) for value in inputs]
     if not widen and len(set(ranks)) > 1:
         reading.misfit(f"tensors of {' and '.join(str(rank + 1) for rank in ranks)} axes do not go together")
     axes = next(value.axes for value, rank in zip(inputs, ranks, strict=True) if rank == longest)
@@ -76,12 +78,6 @@ def aligned(reading: KerasReading, inputs: Sequence[Value], *, widen: bool = Tru
             straight = tuple(range(len(wider)))
             joined.append(reading.lay_out(value, wider, straight, wider, axes, part=f"turned{count}"))
     return joined
-
-
-def _of_many_axes(reading: KerasReading, inputs: Sequence[Value]) -> list[Value]:
-    if len({reading.sizes(value) for value in inputs}) > 1:
-        reading.misfit("tensors of more than four axes must have the same sizes", "reshape them before the layer")
-    return [Value(value.node, Axes.MANY, value.sizes) for value in inputs]
 
 
 @keras.reads("Concatenate", settings="axis", makes=[ops.Concat], limits=ALIKE)

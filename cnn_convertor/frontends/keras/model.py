@@ -140,7 +140,8 @@ class KerasNetwork:
     def behind(self, number: int, passes: Callable[[LayerCall], bool]) -> Iterator[LayerCall]:
         """The calls that read a call, and those that read one that `passes`: the nearest, of which
         there are LOOKED_AT at most."""
-        queue, visited = deque([number]), {number}
+        queue = deque([number])
+        visited = {number}
         behind = _users_in_turn(self.users, queue)
         for call in islice(behind, LOOKED_AT):
             yield call
@@ -393,16 +394,16 @@ class _Flattener:
     ) -> Sequence[LayerOutput]:
         if len(tensors) != len(model.inputs):
             self._fail(f"the model {model.name!r} takes {len(model.inputs)} inputs and is given {len(tensors)}")
-        known: dict[tuple[str, int], Sequence[LayerOutput]] = {
+        outputs: dict[tuple[str, int], Sequence[LayerOutput]] = {
             (ref.layer, ref.call): [tensor] for ref, tensor in zip(model.inputs, tensors, strict=True)
         }
         waiting = [
             (layer, i, node)
             for layer in model.layers
             for i, node in enumerate(layer.nodes)
-            if (layer.own_name, i) not in known
+            if (layer.own_name, i) not in outputs
         ]
-        missing = [{ref[:2] for ref in node.inputs} - known.keys() for _, _, node in waiting]
+        missing = [{ref[:2] for ref in node.inputs} - outputs.keys() for _, _, node in waiting]
         readers: dict[tuple[str, int], list[int]] = {}
         for position, needs in enumerate(missing):
             for key in needs:
@@ -412,10 +413,10 @@ class _Flattener:
         while ready:
             times, position = heappop(ready)
             layer, i, node = waiting[position]
-            inputs = [self._take(known, ref) for ref in node.inputs]
-            own = node.arguments
-            inherited = Arguments(own.positional, {**arguments.extras, **own.keywords})
-            known[layer.own_name, i] = self.call(layer, inputs, inherited)
+            inputs = [self._take(outputs, ref) for ref in node.inputs]
+            called_with = node.arguments
+            inherited = Arguments(called_with.positional, {**arguments.extras, **called_with.keywords})
+            outputs[layer.own_name, i] = self.call(layer, inputs, inherited)
             for reader in readers.pop((layer.own_name, i), ()):
                 missing[reader].discard((layer.own_name, i))
                 if not missing[reader]:
@@ -423,9 +424,9 @@ class _Flattener:
         if absent := sorted({name for needs in missing for name, _ in needs}):
             self._fail(f"nothing computes the outputs of {', '.join(map(repr, absent))}")
         for ref in model.outputs:
-            if ref[:2] not in known:
+            if ref[:2] not in outputs:
                 self._fail(f"the output {ref.layer!r} is not a layer of the model {model.own_name!r}")
-        return [self._take(known, ref) for ref in model.outputs]
+        return [self._take(outputs, ref) for ref in model.outputs]
 
     def _take(self, known: Mapping[tuple[str, int], Sequence[LayerOutput]], ref: TensorRef) -> LayerOutput:
         outputs = known[ref[:2]]

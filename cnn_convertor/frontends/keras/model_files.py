@@ -18,7 +18,9 @@ from cnn_convertor.frontends.keras.parameters import WeightsForm, form_of_weight
 from cnn_convertor.frontends.unsupported_formats import explain
 
 LARGEST_TEXT = 32 << 20  # bytes; configurations of large networks have less than 1 MB
-CONFIG, METADATA, WEIGHTS = "config.json", "metadata.json", "model.weights.h5"
+CONFIG = "config.json"
+METADATA = "metadata.json"
+WEIGHTS = "model.weights.h5"
 SAVE = "save the whole model from Python: keras.models.load_model(...).save('model.keras')"
 SAVE_WHOLE = "save the whole model, not only its weights: model.save('model.keras') instead of model.save_weights(...)"
 DAMAGED = "the file may be cut short, or a text (a failed download, a Git LFS pointer): get or save it again"
@@ -43,13 +45,15 @@ class OpenedModel:
         """The configuration. Raises ModelError for a file of weights."""
         if self.config is not None:
             return self.config
-        reason, hint = "the file is HDF5, but holds no Keras model (no model_config)", SAVE
+        reason = "the file is HDF5, but holds no Keras model (no model_config)"
+        hint = SAVE
         match form_of_weights(self.contents):
             case WeightsForm.GROUPS | WeightsForm.TREE:
                 reason = "the file holds only weights, not the network"
                 hint = f"{SAVE_WHOLE}; or name this file as `data` beside a whole model"
             case WeightsForm.ATTRIBUTES:
-                reason, hint = "the file holds only weights, of a model that is a class of your own", MAKE_FUNCTIONAL
+                reason = "the file holds only weights, of a model that is a class of your own"
+                hint = MAKE_FUNCTIONAL
             case None:
                 pass
         raise ModelError.of("DV207", reason, Origin(str(self.path)), hint)
@@ -149,7 +153,8 @@ def _unknown(path: Path) -> ModelError:
         return ModelError(problem)
     if path.is_dir():
         return _error(path, "this is a folder, not a Keras file", "name a file")
-    suffix, frontend = path.suffix.lower(), recognize(path)
+    suffix = path.suffix.lower()
+    frontend = recognize(path)
     if frontend is KERAS and suffix in KERAS.suffixes:
         return _error(path, f"the file is called {suffix}, but its content is not a Keras model", DAMAGED)
     if frontend not in (KERAS, None):

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.errors import Problem, warn
 from cnn_convertor.frontends import arithmetic
+from cnn_convertor.frontends.builder import prefix_of
 from cnn_convertor.frontends.keras.axes import Axes, Value
 from cnn_convertor.frontends.keras.merge import ALIKE, combined
 from cnn_convertor.frontends.keras.reading import EPSILON, KerasReading, keras
@@ -67,14 +68,15 @@ def _along(reading: KerasReading, op: Op, axis: Axis) -> Value:
 
 def scale_and_shift(reading: KerasReading, node: str, factor: Numbers, shift: Numbers, part: str = "") -> Value:
     """node * factor + shift, with arrays that fit the axes of the input, without the batch."""
-    value, sizes = reading.input, reading.sizes(reading.input)
+    value = reading.input
+    sizes = reading.sizes(reading.input)
     arrays = [_widened(1.0 if factor is None else factor, len(sizes))]
     arrays += [] if shift is None else [_widened(shift, len(sizes))]
     longer = {axis for array in arrays for axis, size in enumerate(array.shape) if size > 1}
     if value.axes is not Axes.MANY and longer <= {value.axes.value.find("C")}:
         op = arithmetic.scale_and_shift(reading.shape.channels, *(array.reshape(-1) for array in arrays))
         return value.computed_by(reading.add(op, node, part=part))
-    inside = f"{part}/" if part else ""
+    inside = prefix_of(part)
     counted = reading.counted(value.computed_by(node), part=f"{inside}counted")
     every = (np.broadcast_to(array, sizes).reshape(-1) for array in arrays)
     counted = reading.add(arithmetic.scale_and_shift(math.prod(sizes), *every), counted, part=f"{inside}scaled")
@@ -112,8 +114,8 @@ def _parameters(reading: KerasReading, positions: list[int], roles: dict[str, bo
     """
     sizes = reading.sizes(reading.input)
     wide = tuple(size if position in positions else 1 for position, size in enumerate(sizes))
-    own = tuple(sizes[position] for position in positions)
-    return [reading.whole(role, own).reshape(wide) if present else None for role, present in roles.items()]
+    lengths = tuple(sizes[position] for position in positions)
+    return [reading.whole(role, lengths).reshape(wide) if present else None for role, present in roles.items()]
 
 
 @keras.reads(
@@ -172,8 +174,10 @@ def group_normalization(reading: KerasReading) -> Value:
 )  # fmt: skip
 def instance_normalization(reading: KerasReading) -> Value:
     """Of keras_contrib: each channel, or for axis None each map, by its mean and its deviation + epsilon."""
-    axis, rank = reading.take("axis"), len(reading.sizes(reading.input))
-    along, size = tuple(Axis), 1
+    axis = reading.take("axis")
+    rank = len(reading.sizes(reading.input))
+    along = tuple(Axis)
+    size = 1
     positions: list[int] = []
     if axis is not None:
         along = (Axis.HEIGHT, Axis.WIDTH)
@@ -254,16 +258,16 @@ def normalization(reading: KerasReading) -> Value:
 def _statistics(reading: KerasReading, role: str, positions: list[int]) -> Array:
     sizes = reading.sizes(reading.input)
     wide = tuple(size if position in positions else 1 for position, size in enumerate(sizes))
-    own = tuple(sizes[position] for position in positions if 0 <= position < len(sizes))
+    lengths = tuple(sizes[position] for position in positions if 0 <= position < len(sizes))
     if len({*positions} & {*range(len(sizes))}) < len(positions):
         reading.misfit("the layer normalizes axes that its input does not have")
     setting = reading.take(role)
     if setting is None:
-        return reading.whole(role, own).reshape(wide)
+        return reading.whole(role, lengths).reshape(wide)
     values = reading.numbers(role, setting)
-    if math.prod(values.shape) not in (1, math.prod(own)):
-        reading.misfit(f"{role} holds {values.size} numbers; the input needs {math.prod(own)}")
-    return np.broadcast_to(values.reshape(-1), (math.prod(own),)).reshape(wide).astype(np.float32)
+    if math.prod(values.shape) not in (1, math.prod(lengths)):
+        reading.misfit(f"{role} holds {values.size} numbers; the input needs {math.prod(lengths)}")
+    return np.broadcast_to(values.reshape(-1), (math.prod(lengths),)).reshape(wide).astype(np.float32)
 
 
 # --- of keras.applications -----------------------------------------------------------------------------------------------

@@ -77,7 +77,8 @@ def match_weights(model: KerasLayer, contents: Contents, *, same_file: bool) -> 
         return LayerArrays(contents.file, backend, _match_tree(model, contents, "", same_file))
     if not has_weights(model):
         return LayerArrays(contents.file, backend, {})
-    reason, hint = "the file holds no Keras weights", "save the whole model: model.save('model.keras')"
+    reason = "the file holds no Keras weights"
+    hint = "save the whole model: model.save('model.keras')"
     if form is WeightsForm.ATTRIBUTES:
         reason = "the file holds the weights of a class of your own, whose attributes do not show the layers"
         hint = MAKE_FUNCTIONAL
@@ -95,7 +96,9 @@ def _list_groups(contents: Contents, root: str, names: Sequence[str]) -> dict[st
         listed = [f"{path}/{array}" for array in contents.texts(path, "weight_names") or ()]
         for array in listed:
             if array not in contents.variables:
-                raise _missing(contents.file, f"the array {array!r} is listed in the file, but it is missing")
+                reason = f"the array {array!r} is listed in the file, but it is missing"
+                hint = "save the model again; the file is not complete"
+                raise ModelError.of("DV204", reason, Origin(contents.file), hint)
         groups[name] = tuple(contents.variables[array] for array in listed)
     return groups
 
@@ -231,7 +234,3 @@ def _numbered(contents: Contents, group: str) -> tuple[Variable, ...]:
     while (array := contents.variables.get(f"{group}/{len(arrays)}")) is not None:
         arrays.append(array)
     return tuple(arrays)
-
-
-def _missing(file: str, reason: str) -> ModelError:
-    return ModelError.of("DV204", reason, Origin(file), "save the model again; the file is not complete")

@@ -243,7 +243,8 @@ class KerasReading:
         permuted = axes.sizes(target) == tuple(dims[axis] for axis in permutation) and axes is not Axes.MANY
         if permuted and dims == source.axes.sizes(shape) and source.axes is not Axes.MANY:
             return self._turned(source, permutation, target, axes, part)
-        node, orders = source.node, {source.axes.order, axes.order}
+        node = source.node
+        orders = {source.axes.order, axes.order}
         if shape.is_vector:
             orders = {axes.order}
         elif target.is_vector:
@@ -341,10 +342,10 @@ def check_dtype(reading: KerasReading) -> None:
 
 def check_leftovers(reading: KerasReading) -> None:
     """Refuse settings that the reader does not take; None means that a feature is off."""
-    left = [f"{name} = {value!r}" for name, value in reading.settings.left().items() if value is not None]
-    if left:
+    unread = [f"{name} = {value!r}" for name, value in reading.settings.left().items() if value is not None]
+    if unread:
         hint = "set it to its default"
-        problems = [Problem("DV302", f"the setting {text} is not supported", reading.origin, hint) for text in left]
+        problems = [Problem("DV302", f"the setting {text} is not supported", reading.origin, hint) for text in unread]
         raise UnsupportedError(problems)
 
 

@@ -46,7 +46,8 @@ def _laid_out(reading: KerasReading, source: Value, sizes: tuple[int, ...]) -> t
 
 @keras.reads("Permute", settings="dims", makes=MOVES)
 def permute(reading: KerasReading) -> Value:
-    order, sizes = reading.take("dims"), reading.sizes(reading.input)
+    order = reading.take("dims")
+    sizes = reading.sizes(reading.input)
     if not is_order(order, range(1, len(sizes) + 1)):
         reading.misfit(f"dims is {order!r}, not an order of the axes 1 to {len(sizes)}")
     return permuted(reading, reading.input, tuple(axis - 1 for axis in order))
@@ -77,9 +78,9 @@ def _target(reading: KerasReading, target: Any, size: int) -> tuple[int, ...]:
     if not isinstance(target, list) or not all(isinstance(n, int) or n is None for n in target):
         reading.refuse(f"target_shape is {target!r}, not a list of sizes")
     sizes = [-1 if n is None else n for n in target]
-    known = math.prod(n for n in sizes if n != -1)
+    product = math.prod(n for n in sizes if n != -1)
     if not sizes or sizes.count(-1) > 1 or any(n < 1 and n != -1 for n in sizes):
         reading.refuse(f"target_shape is {tuple(target)}, which has several open sizes, or a size below 1")
-    if size % known or (-1 not in sizes and size != known):
+    if size % product or (-1 not in sizes and size != product):
         reading.misfit(f"{size} elements cannot be reshaped to {tuple(target)}")
-    return tuple(size // known if n == -1 else n for n in sizes)
+    return tuple(size // product if n == -1 else n for n in sizes)

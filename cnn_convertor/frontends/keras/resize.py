@@ -53,7 +53,8 @@ def global_pooling(reading: KerasReading) -> Value:
 )  # fmt: skip
 def adaptive_pooling(reading: KerasReading) -> Value:
     source = reading.map_input()
-    shape, size = reading.builder.shape(source.node), reading.pair("output_size")
+    shape = reading.builder.shape(source.node)
+    size = reading.pair("output_size")
     if shape.height % size.height or shape.width % size.width:
         sizes = f"{shape.height}x{shape.width} to {size.height}x{size.width}"
         hint = "use an output size that divides the input's, or a plain pooling layer"
@@ -116,7 +117,8 @@ def center_crop(reading: KerasReading) -> Value:
     if size.height > shape.height or size.width > shape.width:
         part = f"{size.height}x{size.width}"
         reading.misfit(f"the input {shape} is smaller than the part {part} to cut out", "use Resizing")
-    top, left = (shape.height - size.height) // 2, (shape.width - size.width) // 2
+    top = (shape.height - size.height) // 2
+    left = (shape.width - size.width) // 2
     return cropped(reading, source, top, top + size.height, left, left + size.width)
 
 

@@ -43,7 +43,8 @@ def wanted_channels(
 ) -> int | None:
     """The number of channels that later layers have weights for. number: the call's; arrays: by KerasLayer.key."""
     for call in network.behind(number, lambda call: call.layer.type in _KEEPING):
-        axis, held = _FROM_THE_END.get(call.layer.type), arrays.get(call.layer.key)
+        axis = _FROM_THE_END.get(call.layer.type)
+        held = arrays.get(call.layer.key)
         if axis is not None and held and len(held[0].shape) >= -axis:
             groups = call.layer.config.get("groups", 1) if call.layer.type in {"Conv1D", "Conv2D"} else 1
             return int(held[0].shape[axis]) * (groups if isinstance(groups, int) else 1)

@@ -22,12 +22,12 @@ def _with_bias(*roles: str) -> Callable[[Mapping[str, Any]], tuple[Slot, ...]]:
 def _scale_and_center(config: Mapping[str, Any]) -> tuple[Slot, ...]:
     gamma = (Slot("gamma"),) if config.get("scale", True) else ()
     beta = (Slot("beta"),) if config.get("center", True) else ()
-    return (*gamma, *beta)
+    return gamma + beta
 
 
 def _batch_normalization(config: Mapping[str, Any]) -> tuple[Slot, ...]:
     moving = (Slot("moving_mean", trained=False), Slot("moving_variance", trained=False))
-    return (*_scale_and_center(config), *moving)
+    return _scale_and_center(config) + moving
 
 
 def _normalization(config: Mapping[str, Any]) -> tuple[Slot, ...]:

@@ -19,7 +19,8 @@ def bilinear_sampling(writer: str) -> Sampling | None:
     numbers = re.match(r"(\d+)\.(\d+)", writer)
     if numbers is None:
         return None
-    version, in_tensorflow = (int(numbers[1]), int(numbers[2])), "tf" in writer
+    version = (int(numbers[1]), int(numbers[2]))
+    in_tensorflow = "tf" in writer
     if version >= (2, 4) or (version >= (2, 3) and in_tensorflow):
         return Sampling.HALF_PIXEL
     return None if in_tensorflow else Sampling.ASYMMETRIC

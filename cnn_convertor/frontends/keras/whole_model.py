@@ -35,7 +35,8 @@ def write_whole_model(opened: OpenedModel, data: Path, folder: Path) -> Path:
         file.attrs["model_config"] = json.dumps(opened.config)
         file.attrs["keras_version"] = opened.writer or "3.0.0"
         file.attrs["backend"] = opened.contents.text("", "backend") or "tensorflow"
-        group, root = file.create_group("model_weights"), source_archive.get("model_weights", source_archive)
+        group = file.create_group("model_weights")
+        root = source_archive.get("model_weights", source_archive)
         for name, value in root.attrs.items():
             group.attrs[name] = value
         for name in root:

@@ -34,7 +34,7 @@ def time_distributed(reading: KerasReading) -> Value:
         raise UnsupportedError.of("DV301", problem, reading.origin, hint)
     if len(reading.sizes(reading.input)) < 2:
         reading.misfit("the layer takes steps, not a vector")
-    settings = Settings(config, {"dtype", *reader.settings}, {*HARMLESS, *reader.ignores})
+    settings = Settings(config, {"dtype", *reader.settings}, HARMLESS | reader.ignores)
     called = replace(reading, layer=inner, settings=settings)
     check_dtype(called)
     value = reader.read(called)

@@ -76,18 +76,22 @@ def folds(*types: str) -> Callable[[Fold], Fold]:
 OTHERS = frozenset(["end", "noop_with_empty_axes", "round_mode", "saturate", "start", "stash_type"])
 
 
-def check_attributes(node: OnnxNode, known: Collection[str]) -> None:
+def check_attributes(node: OnnxNode, attributes: Collection[str]) -> None:
     """Raises UnsupportedError if the node has other attributes than these."""
-    if unknown := [name for name in node.attributes if name not in known]:
+    if unknown := [name for name in node.attributes if name not in attributes]:
         plural = "s" * (len(unknown) > 1)
         problem = f"the attribute{plural} {', '.join(unknown)} cannot be converted"
         raise UnsupportedError.of("DV302", problem, node.where, "remove it if the results stay the same")
 
 
 def fold(
-    node: OnnxNode, inputs: Sequence[Stored | None], opset: int, budget: ComputeBudget, known: Collection[str] = OTHERS
+    node: OnnxNode,
+    inputs: Sequence[Stored | None],
+    opset: int,
+    budget: ComputeBudget,
+    attributes: Collection[str] = OTHERS,
 ) -> list[Stored]:
-    """The outputs of a node whose inputs are all constants. known: attributes that the node may have.
+    """The outputs of a node whose inputs are all constants. attributes: those that the node may have.
 
     Raises UnsupportedError for a type or an attribute that is not computed here, or for what takes too long, ModelError for
     inputs that do not fit.
@@ -124,7 +128,7 @@ def fold(
     try:
         budget.spend(sum(x.cost for x in different.values()))
         results = computed(budget)
-        check_attributes(node, taken.union(known))
+        check_attributes(node, taken.union(attributes))
         budget.spend_elements(DEAR.get(node.type, 1) * sum(values.size for values in results))
     except TooMuchError:
         problem = "the constants up to this node take too long to compute"
@@ -241,7 +245,8 @@ def _modulo(folding: Folding) -> Numbers:
 
 @folds("Clip")
 def _clip(folding: Folding) -> Numbers:
-    low, high = folding.attribute("min", folding.get(1)), folding.attribute("max", folding.get(2))
+    low = folding.attribute("min", folding.get(1))
+    high = folding.attribute("max", folding.get(2))
     folding.budget.check(np.broadcast_shapes(*(np.shape(x) for x in (folding[0], low, high) if x is not None)))
     return np.asarray(np.clip(folding[0], low, high))
 
@@ -324,7 +329,8 @@ def _shape(folding: Folding) -> Numbers:
 
 def shape_part(node: OnnxNode, dims: Sequence[int]) -> Numbers:
     """What a Shape node gives for an input of these dims."""
-    start, end = node.attributes.get("start", 0), node.attributes.get("end", len(dims))
+    start = node.attributes.get("start", 0)
+    end = node.attributes.get("end", len(dims))
     if not isinstance(start, int) or not isinstance(end, int):
         raise ModelError.of("DV206", "start or end is not an integer", node.where, "export it again")
     return np.array(dims[start:end], np.int64)
@@ -337,7 +343,9 @@ def _size(folding: Folding) -> Numbers:
 
 @folds("Gather")
 def _gather(folding: Folding) -> Numbers:
-    x, indices, axis = folding[0], folding.indices(1), folding.attribute("axis", 0)
+    x = folding[0]
+    indices = folding.indices(1)
+    axis = folding.attribute("axis", 0)
     folding.budget.check([math.prod(x.shape) // max(x.shape[axis], 1), indices.size])
     return np.asarray(np.take(x, indices.astype(np.intp), axis=axis))
 
@@ -345,7 +353,8 @@ def _gather(folding: Folding) -> Numbers:
 @folds("Slice")
 def _slice(folding: Folding) -> Numbers:
     x = folding[0]
-    starts, ends = folding.integers("starts", 1), folding.integers("ends", 2)
+    starts = folding.integers("starts", 1)
+    ends = folding.integers("ends", 2)
     if starts is None or ends is None:
         raise ValueError("the bounds are missing")
     axes = folding.integers("axes", 3) or range(len(starts))
@@ -368,7 +377,8 @@ def slice_of(start: int, end: int, step: int, size: int) -> slice:
 
 @folds("Split")
 def _split(folding: Folding) -> list[Numbers]:
-    x, axis = folding[0], folding.attribute("axis", 0)
+    x = folding[0]
+    axis = folding.attribute("axis", 0)
     sizes = split_sizes(folding.integers("split", 1), x.shape[axis], len(folding.node.outputs))
     return np.split(x, np.cumsum(sizes)[:-1], axis)
 
@@ -413,9 +423,9 @@ def _reshape(folding: Folding) -> Numbers:
 def reshaped(dims: Sequence[int], shape: Sequence[int], *, zero_is_zero: bool = False) -> tuple[int, ...]:
     """The dims after a Reshape. Raises ValueError when the numbers of elements differ."""
     new = [dims[at] if n == 0 and not zero_is_zero else n for at, n in enumerate(shape)]
-    known = math.prod(n for n in new if n != -1)
-    if new.count(-1) == 1 and known:
-        new[new.index(-1)] = math.prod(dims) // known
+    product = math.prod(n for n in new if n != -1)
+    if new.count(-1) == 1 and product:
+        new[new.index(-1)] = math.prod(dims) // product
     if min(new, default=1) < 0 or math.prod(new) != math.prod(dims):
         raise ValueError(f"{'x'.join(map(str, dims))} cannot become {'x'.join(map(str, shape))}")
     return tuple(new)
@@ -462,7 +472,8 @@ REDUCTIONS: Mapping[str, Callable[..., Any]] = {
 
 @folds(*REDUCTIONS)
 def _reduce(folding: Folding) -> Numbers:
-    x, axes = folding[0], folding.integers("axes", 1)
+    x = folding[0]
+    axes = folding.integers("axes", 1)
     if not axes and folding.attribute("noop_with_empty_axes", 0):
         return x
     kept = bool(folding.attribute("keepdims", 1))

@@ -93,7 +93,8 @@ def _of_hard_swish(nodes: _Nodes, match: Match) -> Mapping[str, Attribute] | Non
 
 def _of_layer_norm(nodes: _Nodes, match: Match) -> Mapping[str, Attribute] | None:
     """None unless mean and variance are of the same axes, which they keep."""
-    axes, epsilon = _mean_axes(nodes, match.values["mean"]), nodes.number(match.values["epsilon"])
+    axes = _mean_axes(nodes, match.values["mean"])
+    epsilon = nodes.number(match.values["epsilon"])
     if axes is None or epsilon is None or _mean_axes(nodes, match.values["variance"]) != axes:
         return None
     return {"axes": axes, "epsilon": epsilon}
@@ -141,8 +142,7 @@ X, CENTER = Bound("x"), Bound("center")
 ROOT = math.sqrt(2 / math.pi)
 ERF = OfKind("Erf", (Product((X,), math.sqrt(0.5)),))
 TANH = OfKind(
-    "Tanh",
-    (Either((Product((_sum(X, _power(3)),), ROOT), Product((X, _sum(_power(2), Numeric(1.0))), ROOT))),),
+    "Tanh", (Either((Product((_sum(X, _power(3)),), ROOT), Product((X, _sum(_power(2), Numeric(1.0))), ROOT))),)
 )
 VARIANCE = _mean("variance", Either((OfKind("Pow", (CENTER, Numeric(2.0))), OfKind("Mul", (CENTER, CENTER)))))
 

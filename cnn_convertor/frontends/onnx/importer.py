@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,11 +24,11 @@ from cnn_convertor.frontends.onnx.model import DOMAINS, OLDEST_OPSET, OnnxModel,
 from cnn_convertor.frontends.onnx.operators import attributes_of, onnx
 from cnn_convertor.frontends.onnx.quant_params import QuantParams
 from cnn_convertor.frontends.onnx.quantized_operators import MOVES_QUANTIZED, spell_out
-from cnn_convertor.frontends.onnx.reading import HARMLESS, TAKES_INTEGERS, OnnxReading, OnnxTensor, Value
+from cnn_convertor.frontends.onnx.reading import HARMLESS, TAKES_INTEGERS, OnnxReading, OnnxTensor, Reader, Value
 from cnn_convertor.frontends.onnx.stored import Stored
 from cnn_convertor.frontends.onnx.tensors import FLOATS, TYPES
 from cnn_convertor.frontends.onnx.versions import NEWEST_OPSET, misplaced
-from cnn_convertor.frontends.readers import Settings
+from cnn_convertor.frontends.readers import LayerReader, Settings
 from cnn_convertor.ir.ops import Identity, Input
 
 HINT = "let the network end before it"
@@ -63,7 +63,7 @@ MAP_AXES = 4  # batch, channels, height, width
 AXES = (1, 2, 3, 4)  # how many an input may have
 # Types whose first axis is the batch. Others do the same to any axis, or have an input without a batch.
 _OF_BATCHES = frozenset(
-    ["AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "Gemm", "GlobalAveragePool", "GlobalMaxPool", "InstanceNormalization", "MatMul", "MaxPool"]
+    ["AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "GlobalAveragePool", "GlobalMaxPool", "InstanceNormalization", "MaxPool"]
 )  # fmt: skip
 
 
@@ -118,15 +118,15 @@ class _Importer:
         nodes, constants = spell_out(self._model, recognize_idioms(self._model))
         self._values.update(constants)
         used = _used(nodes, results)
-        for error in (error for node in self._model.nodes for error in self._misplaced(node)):
-            self._builder.report(error)
+        for node in self._model.nodes:
+            if node.domain in DOMAINS:
+                for error in misplaced(node, self._model.opset):
+                    self._builder.report(error)
         for node in nodes:
-            if not used.isdisjoint(node.outputs):
-                self._node(node, tuple(bool(name) and name in used for name in node.outputs))
+            is_used = tuple(name in used for name in node.outputs)
+            if any(is_used):
+                self._node(node, is_used)
         return nodes
-
-    def _misplaced(self, node: OnnxNode) -> Iterator[ModelError]:
-        return misplaced(node, self._model.opset) if node.domain in DOMAINS else iter(())
 
     def _check_names(self, outside: Collection[str]) -> None:
         """outside: the values around a body."""
@@ -134,19 +134,20 @@ class _Importer:
         origin = Origin(str(model.path))
         if not model.outputs:
             raise ModelError.of("DV212", "the network has no output", origin, "export it again")
-        known = {*model.initializers, *(info.name for info in model.inputs), *outside}
+        defined = {*model.initializers, *outside}
+        defined.update(info.name for info in model.inputs)
         for node in model.nodes:
-            for name in node.inputs:
-                if name and name not in known:
+            for name in filter(None, node.inputs):
+                if name not in defined:
                     problem = f'the node reads "{name}", which no node before it makes'
                     raise ModelError.of("DV212", problem, node.where, "the file is damaged; export it again")
-            for name in node.outputs:
-                if name and name in known:
+            for name in filter(None, node.outputs):
+                if name in defined:
                     problem = f'the node redefines "{name}"'
                     raise ModelError.of("DV212", problem, node.where, "the file is damaged; export it again")
-                known.update([name] if name else [])
+                defined.add(name)
         for info in model.outputs:
-            if info.name not in known:
+            if info.name not in defined:
                 raise ModelError.of("DV212", f'no node makes the output "{info.name}"', origin, "export it again")
 
     # --- inputs and outputs
@@ -186,23 +187,20 @@ class _Importer:
 
     def _check_batch(self, nodes: Sequence[OnnxNode]) -> None:
         """Raises UnsupportedError if the first axis of an input is a batch: nodes take it for one, and all results keep it."""
-        tensors = {name: value for name, value in self._values.items() if isinstance(value, OnnxTensor)}
-        lengths = {value.dims[:1] for value in tensors.values()}
+        lengths = {value.dims[:1] for value in self._values.values() if isinstance(value, OnnxTensor)}
+        if not any(self._has_batch(node) for node in nodes):
+            return
         for info in self._model.inputs:
-            dims = tensors[info.name].dims if info.name in tensors else ()
-            if (
-                1 < len(dims) < MAP_AXES
-                and lengths == {dims[:1]} != {(1,)}
-                and any(self._has_batch(node) for node in nodes)
-            ):
+            value = self._values.get(info.name)
+            dims = value.dims if isinstance(value, OnnxTensor) else ()
+            if 1 < len(dims) < MAP_AXES and dims[0] != 1 and lengths == {dims[:1]}:
                 raise self._batch(info.name, dims)
 
     def _has_batch(self, node: OnnxNode) -> bool:
         """Whether the type of a node implies that its first axis is a batch. A product does so if its weights are constants."""
-        is_product = node.type in ("Gemm", "MatMul")
-        return node.type in _OF_BATCHES and not (
-            is_product and any(isinstance(self._values.get(name), OnnxTensor) for name in node.inputs[1:])
-        )
+        if node.type in ("Gemm", "MatMul"):
+            return not any(isinstance(self._values.get(name), OnnxTensor) for name in node.inputs[1:])
+        return node.type in _OF_BATCHES
 
     def _batch(self, name: str, dims: Sequence[int]) -> UnsupportedError:
         one = (1, *dims[1:])
@@ -220,11 +218,13 @@ class _Importer:
 
     def _check_size(self) -> None:
         """Report an override that conflicts with fixed sizes in the file."""
-        sizes = {info.name: info.dims[2:] for info in self._model.inputs if info.dims and len(info.dims) > 2}
         size = self._size
-        fits = (all(n in (0, m) for n, m in zip(fixed_size, size or (), strict=False)) for fixed_size in sizes.values())
-        if size is None or any(fits):
+        if size is None:
             return
+        sizes = {info.name: info.dims[2:] for info in self._model.inputs if info.dims and len(info.dims) > 2}
+        for fixed in sizes.values():
+            if all(n in (0, wanted) for n, wanted in zip(fixed, size, strict=False)):
+                return
         name, fixed = next(iter(sizes.items()), ("", ()))
         problem = f"the file fixes the size of the input: {_text(fixed)}, not {_text(size)}"
         hint = "export the model with open sizes (PyTorch: dynamic_shapes), or leave out width_override"
@@ -245,7 +245,8 @@ class _Importer:
     def _warn_of_numbers(self, where: Origin, quantized: QuantParams | None) -> None:
         """Tell what the application does where the file ends in integers, and the graph in the numbers that these stand for."""
         if quantized is not None:
-            scale, zero = np.float32(quantized.scale.flat[0]), int(quantized.zero.flat[0])
+            scale = np.float32(quantized.scale.flat[0])
+            zero = int(quantized.zero.flat[0])
             problem = "the output holds numbers, where the model gives the integers that stand for them"
             hint = f"to get the integers, let the application calculate round(number / {scale!s}) + {zero}"
             warn(Problem("DV310", problem, where, hint))
@@ -263,91 +264,112 @@ class _Importer:
         raise UnsupportedError.of("DV302", problem, where, "leave the output out")
 
     def _placeholder(self, node: str, like: OnnxTensor | None = None) -> OnnxTensor:
-        height, width, channels = self._builder.shape(node)
-        dims = (
-            (1, channels, height, width)
-            if like is None or shape_of(like.dims) != (height, width, channels)
-            else like.dims
-        )
-        return OnnxTensor(node, dims)
+        shape = self._builder.shape(node)
+        if like is not None and shape_of(like.dims) == shape:
+            return OnnxTensor(node, like.dims)
+        return OnnxTensor(node, (1, shape.channels, shape.height, shape.width))
 
     # --- nodes
 
     def _node(self, node: OnnxNode, needed: tuple[bool, ...]) -> None:
         inputs = tuple(self._values.get(name) if name else None for name in node.inputs)
-        tensors = [value for value in inputs if isinstance(value, OnnxTensor)]
-        reason = next((self._uncomputed[name] for name in node.inputs if name in self._uncomputed), None)
+        if any(isinstance(value, OnnxTensor) for value in inputs):
+            results = self._layer(node, inputs, needed)
+        else:
+            results = self._constants(node, inputs, needed)
+        self._values.update(zip(node.outputs, results, strict=False))
+
+    def _constants(self, node: OnnxNode, inputs: tuple[Value | None, ...], needed: tuple[bool, ...]) -> Sequence[Value]:
+        """The outputs of a node that reads no tensor; none where it is refused."""
+        try:
+            return self._results(node, inputs, needed)
+        except ConvertorError as error:
+            self._builder.report(error)
+            self._uncomputed.update(dict.fromkeys(node.outputs, error))
+            return []
+
+    def _layer(self, node: OnnxNode, inputs: tuple[Value | None, ...], needed: tuple[bool, ...]) -> Sequence[Value]:
+        """The outputs of a node that reads tensors: placeholders where it is refused."""
+        tensors = _tensors(inputs)
         results: list[Value] = []
 
         def read_node() -> list[str]:
-            if reason is not None:
-                raise reason  # it is reported once
-            values = self._results(node, inputs, tensors, needed)
-            if any(needed[len(values) :]):
-                problem = f"output {len(values)} of a node of this type cannot be converted"
-                raise UnsupportedError.of("DV302", problem, node.where)
-            results.extend(values)
-            return [value.node for value in results if isinstance(value, OnnxTensor)]
+            results.extend(self._results(node, inputs, needed))
+            return [tensor.node for tensor in _tensors(results)]
 
-        if not tensors:
-            try:
-                read_node()
-            except ConvertorError as error:
-                self._builder.report(error)
-                self._uncomputed.update(dict.fromkeys(node.outputs, error))
-            self._values.update(zip(node.outputs, results, strict=False))
-            return
         placeholder = (node.where.layer or node.type, node.where)
-        nodes = self._builder.read([value.node for value in tensors], read_node, placeholder)
-        if [value.node for value in results if isinstance(value, OnnxTensor)] != list(nodes) or not results:
-            results = [self._placeholder(nodes[0], tensors[0] if tensors else None)] * len(node.outputs)
-        self._values.update(zip(node.outputs, results, strict=False))
-        pairs = zip(results, node.outputs, strict=False)
-        names = [(value.node, name) for value, name in pairs if isinstance(value, OnnxTensor)]
+        nodes = self._builder.read([tensor.node for tensor in tensors], read_node, placeholder)
+        if not results or [tensor.node for tensor in _tensors(results)] != list(nodes):
+            results = [self._placeholder(nodes[0], tensors[0])] * len(node.outputs)
         if len(node.outputs) > 1:
+            outputs = zip(results, node.outputs, strict=False)
+            names = [(value.node, name) for value, name in outputs if isinstance(value, OnnxTensor)]
             self._builder.name_outputs(node.where, names)
+        return results
 
-    def _results(
-        self, node: OnnxNode, inputs: tuple[Value | None, ...], tensors: list[OnnxTensor], needed: tuple[bool, ...]
-    ) -> Sequence[Value]:
-        """The values of a node's outputs."""
+    def _results(self, node: OnnxNode, inputs: tuple[Value | None, ...], needed: tuple[bool, ...]) -> Sequence[Value]:
+        """The values of a node's outputs. Raises ConvertorError for a node that cannot be converted."""
+        for name in node.inputs:
+            if name in self._uncomputed:
+                raise self._uncomputed[name]  # it is reported once
+        results = self._read(node, inputs, needed)
+        if any(needed[len(results) :]):
+            problem = f"output {len(results)} of a node of this type cannot be converted"
+            raise UnsupportedError.of("DV302", problem, node.where)
+        return results
+
+    def _read(self, node: OnnxNode, inputs: tuple[Value | None, ...], needed: tuple[bool, ...]) -> Sequence[Value]:
         if node.domain not in DOMAINS or (node.type in INVENTED and node in self._model.nodes):
             raise self._unknown(node)
-        if node.type == "If" and isinstance(condition := inputs[0] if inputs else None, Stored):
-            return self._branch(node, condition)
+        if node.type == "If" and inputs and isinstance(inputs[0], Stored):
+            return self._branch(node, inputs[0])
+        tensors = _tensors(inputs)
         reader = onnx.get(node.type)
-        if node.type in ("Shape", "Size") and tensors:
-            check_attributes(node, OTHERS)
-            dims = tensors[0].dims
-            return [Stored.of(shape_part(node, dims) if node.type == "Shape" else np.array(math.prod(dims), np.int64))]
         if not tensors:
             constants = [value for value in inputs if not isinstance(value, OnnxTensor)]
             return fold(node, constants, self._model.opset, self._budget, attributes_of(node.type))
+        if node.type in ("Shape", "Size"):
+            check_attributes(node, OTHERS)
+            dims = tensors[0].dims
+            return [Stored.of(shape_part(node, dims) if node.type == "Shape" else np.array(math.prod(dims), np.int64))]
         if reader is None:
             raise self._unknown(node)
+        if node.type in MOVES_QUANTIZED:
+            return self._moved(reader, node, inputs, needed)
+        return self._operator(reader, node, inputs, needed)
+
+    def _moved(
+        self, reader: LayerReader[Reader], node: OnnxNode, inputs: tuple[Value | None, ...], needed: tuple[bool, ...]
+    ) -> Sequence[Value]:
+        """The outputs of a node that may move integers: the graph moves the numbers that these stand for."""
+        count = len(inputs) if node.type == "Concat" else 1  # what follows in other types are positions and sizes
+        quantized = _common_quantization(inputs[:count])
+        if quantized is None:
+            return self._operator(reader, node, inputs, needed)
+        numbers = tuple(_as_numbers(value, quantized) for value in inputs[:count])
+        results = list(self._operator(reader, node, numbers + inputs[count:], needed))
+        integers = range_of(quantized.type)
+        for at, value in enumerate(results):
+            if isinstance(value, OnnxTensor):
+                results[at] = value._replace(integers=integers, quantized=quantized)
+        return results
+
+    def _operator(
+        self, reader: LayerReader[Reader], node: OnnxNode, inputs: tuple[Value | None, ...], needed: tuple[bool, ...]
+    ) -> Sequence[Value]:
         settings = Settings(node.attributes, frozenset(reader.settings), HARMLESS.union(reader.ignores))
-        data = inputs if node.type == "Concat" else inputs[:1]  # what follows in other types are positions and sizes
-        quantized = _common_quantization(data) if node.type in MOVES_QUANTIZED else None
-        if quantized is not None:
-            inputs = (*(_as_numbers(value, quantized) for value in data), *inputs[len(data) :])
-            tensors = [value for value in inputs if isinstance(value, OnnxTensor)]
         axes = self._softmax_axes.get(node.outputs[0], ())
         reading = OnnxReading(node, settings, inputs, needed, self._model.opset, self._builder, self._names, axes)
-        if any(tensor.quantized for tensor in tensors) and node.type not in ("Cast", "DequantizeLinear"):
-            raise reading.unsupported("arithmetic of quantized numbers cannot be converted", HINTS["QLinearConv"])
-        if any(tensor.integers is not None for tensor in tensors) and node.type not in TAKES_INTEGERS:
-            raise reading.unsupported(
-                "arithmetic of integers cannot be converted", "cast the input to floating point first"
-            )
+        for tensor in _tensors(inputs):
+            if tensor.quantized and node.type not in ("Cast", "DequantizeLinear"):
+                raise reading.unsupported("arithmetic of quantized numbers cannot be converted", HINTS["QLinearConv"])
+        for tensor in _tensors(inputs):
+            if tensor.integers is not None and node.type not in TAKES_INTEGERS:
+                hint = "cast the input to floating point first"
+                raise reading.unsupported("arithmetic of integers cannot be converted", hint)
         result = reader.read(reading)
-        results = [result] if isinstance(result, OnnxTensor | Stored) else list(result)
         reading.check_all_is_used()
-        if quantized is not None:
-            integers = range_of(quantized.type)
-            for at, value in enumerate(results):
-                if isinstance(value, OnnxTensor):
-                    results[at] = value._replace(integers=integers, quantized=quantized)
-        return results
+        return [result] if isinstance(result, OnnxTensor | Stored) else list(result)
 
     def _branch(self, node: OnnxNode, condition: Stored) -> list[Value]:
         """The values of the branch that is always taken."""
@@ -356,21 +378,21 @@ class _Importer:
         if condition.size != 1 or not isinstance(body, OnnxModel):
             problem = "the node has no single condition, or lacks a branch"
             raise ModelError.of("DV206", problem, node.where, "the file is damaged; export it again")
-        outside = self._model, self._values, self._names, self._softmax_axes
+        around = (self._model, self._values, self._names, self._softmax_axes)
         constants = {name: value for name, value in self._values.items() if isinstance(value, Stored)}
         self._model = replace(body, initializers={**constants, **body.initializers})
         self._values = {**self._values, **body.initializers}
         self._names = self._names.union(name for inner in body.nodes for name in inner.outputs)
         self._softmax_axes = _softmax_axes(body)
         try:
-            self._check_names(outside[1])
+            self._check_names(around[1])
             self._read_nodes()
             for info in body.outputs:
                 if info.name in self._uncomputed:
                     raise self._uncomputed[info.name]
             return [self._values[info.name] for info in body.outputs]
         finally:
-            self._model, self._values, self._names, self._softmax_axes = outside
+            self._model, self._values, self._names, self._softmax_axes = around
 
     def _unknown(self, node: OnnxNode) -> UnsupportedError:
         type = node.type if node.domain in DOMAINS else f"{node.domain}.{node.type}"
@@ -397,26 +419,31 @@ def _is_optimized(node: OnnxNode) -> bool:
 def _softmax_axes(model: OnnxModel) -> Mapping[str, tuple[int, ...]]:
     """The values that only Softmax nodes read, and the axes of these."""
     axes: dict[str, list[int]] = {}
-    others = {info.name for info in model.outputs}
+    read_otherwise = {info.name for info in model.outputs}
     for node in model.nodes:
         axis = node.attributes.get("axis", -1 if model.opset >= 13 else 1)
         if node.type == "Softmax" and isinstance(axis, int):
             axes.setdefault(node.inputs[0] if node.inputs else "", []).append(axis)
         else:
-            others.update(node.inputs)
-    return {name: tuple(listed) for name, listed in axes.items() if name not in others}
+            read_otherwise.update(node.inputs)
+    return {name: tuple(listed) for name, listed in axes.items() if name not in read_otherwise}
+
+
+def _tensors(values: Iterable[Value | None]) -> list[OnnxTensor]:
+    return [value for value in values if isinstance(value, OnnxTensor)]
 
 
 def _common_quantization(values: Sequence[Value | None]) -> QuantParams | None:
     """The one scale and zero point of all integers of the values, where they have one that constants can share."""
-    params = [value.quantized for value in values if isinstance(value, OnnxTensor)]
+    params = [tensor.quantized for tensor in _tensors(values)]
     first = params[0] if params else None
     if first is None or first.scale.size != 1:
         return None
     for value in values:
         if isinstance(value, Stored) and value.size and value.dtype != first.type:
             return None
-    return first if all(other is not None and first.is_same(other) for other in params) else None
+    are_same = all(each is not None and first.is_same(each) for each in params)
+    return first if are_same else None
 
 
 def _as_numbers(value: Value | None, quantized: QuantParams) -> Value | None:

@@ -77,13 +77,14 @@ class OnnxModel:
 
     def captured(self) -> tuple[str, ...]:
         """The values from outside that a body reads."""
-        own = {
-            *self.initializers,
-            *(info.name for info in self.inputs),
-            *(n for node in self.nodes for n in node.outputs),
-        }
-        read = (*(n for node in self.nodes for n in node.inputs), *(info.name for info in self.outputs))
-        return tuple(name for name in dict.fromkeys(read) if name and name not in own)
+        inside = set(self.initializers)
+        inside.update(info.name for info in self.inputs)
+        read: list[str] = []
+        for node in self.nodes:
+            inside.update(node.outputs)
+            read += node.inputs
+        read += [info.name for info in self.outputs]
+        return tuple(name for name in dict.fromkeys(read) if name and name not in inside)
 
 
 def read_model(path: Path) -> OnnxModel:
@@ -199,8 +200,10 @@ class _Reader:
         inputs, outputs, names, types, domains = texts.values()
         type, domain = "".join(types[-1:]), "".join(domains[-1:])
         layer = next((name for name in (*outputs, *names) if name), "")
-        bodies = (value for value in attributes.values() if isinstance(value, OnnxModel))
-        captured = dict.fromkeys(name for body in bodies for name in body.captured())
+        captured: dict[str, None] = {}  # as an ordered set
+        for value in attributes.values():
+            if isinstance(value, OnnxModel):
+                captured.update(dict.fromkeys(value.captured()))
         where = Origin(str(self._path), layer, type)
         return OnnxNode(type, domain, (*inputs, *captured), tuple(outputs), attributes, where)
 
@@ -244,9 +247,12 @@ class _Reader:
         inner = {} if tensor is None else self._first(tensor)
         dims: tuple[int, ...] | None = None
         if 2 in inner:
-            sizes = (self._first(field).get(1) for field in self._fields(inner[2]) if field.number == 1)
-            lengths = ([] if size is None else wire.varints(self._data, size) for size in sizes)
-            dims = tuple(max(numbers[0], 0) if numbers else 0 for numbers in lengths)
+            dims = ()
+            for field in self._fields(inner[2]):
+                if field.number == 1:
+                    size = self._first(field).get(1)
+                    numbers = [] if size is None else wire.varints(self._data, size)
+                    dims += (max(numbers[0], 0) if numbers else 0,)
         return ValueInfo(name, inner[1].value if 1 in inner else 0, dims)
 
     # --- fields

@@ -55,7 +55,8 @@ def quant_params_of(
 
     Raises ValueError for parameters that are invalid or not supported.
     """
-    axis, output_type = attributes.get("axis", 1), attributes.get("output_dtype", 0)
+    axis = attributes.get("axis", 1)
+    output_type = attributes.get("output_dtype", 0)
     if attributes.get("block_size", 0):
         raise ValueError("numbers that are quantized in blocks")
     if scale is None or scale.dtype.kind != "f" or not isinstance(axis, int):

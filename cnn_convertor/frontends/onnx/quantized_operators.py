@@ -41,11 +41,10 @@ def spell_out(model: OnnxModel, nodes: Sequence[OnnxNode]) -> tuple[tuple[OnnxNo
 
     Warns of each feature map that is not rounded. A node of a form that has no such spelling stays as it is.
     """
-    names = {
-        *model.initializers,
-        *(info.name for info in model.inputs),
-        *(n for node in nodes for n in (*node.inputs, *node.outputs)),
-    }
+    names = set(model.initializers)
+    names.update(info.name for info in model.inputs)
+    for node in nodes:
+        names.update(node.inputs, node.outputs)
     spelling = _Spelling(model, names)
     return tuple(part for node in nodes for part in spelling.of(node)), spelling.constants
 
@@ -105,7 +104,8 @@ class _Spelling:
         self, node: OnnxNode, type: str, bias: Sequence[str], result: Sequence[str], *, axis: int
     ) -> Iterator[OnnxNode]:
         """A product with weights that have a scale for each output, along an axis. bias: integers, if there are any."""
-        x, weight = self._name(node, "numbers"), self._name(node, "weights")
+        x = self._name(node, "numbers")
+        weight = self._name(node, "weights")
         yield _part(node, "DequantizeLinear", node.inputs[:3], x)
         yield _part(node, "DequantizeLinear", node.inputs[3:6], weight, axis=axis)
         values = [x, weight]

@@ -11,7 +11,7 @@ import numpy as np
 
 from cnn_convertor.errors import ModelError, Origin, SettingsError, UnsupportedError
 from cnn_convertor.frontends import chw_nodes, nchw
-from cnn_convertor.frontends.builder import Builder
+from cnn_convertor.frontends.builder import Builder, prefix_of
 from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.onnx.folding import check_attributes
 from cnn_convertor.frontends.onnx.model import OnnxModel, OnnxNode
@@ -296,6 +296,10 @@ class OnnxReading:
         op = chw_nodes.permute(self.shape(x), split, axes, dims)
         return self.add(op, x, part=part, dims=dims, integers=x.integers)
 
+    def transpose(self, x: OnnxTensor, axes: Sequence[int], *, part: str = "") -> OnnxTensor:
+        """x with its axes in another order, as in numpy."""
+        return self.permute(x, x.dims, axes, tuple(x.dims[axis] for axis in axes), part=part)
+
     def on_map_axes(
         self, x: OnnxTensor, axes: Sequence[int], part: str, *, plain: bool = False
     ) -> tuple[OnnxTensor, tuple[Axis, ...]]:
@@ -305,15 +309,15 @@ class OnnxReading:
         then be neighbors. plain: also where an axis of length 1 at the front would become the batch.
         """
         map_axes = [nchw.axis_of(x.dims, axis) for axis in axes]
-        known = tuple(sorted(axis for axis in map_axes if axis is not None))
-        if len(known) == len(map_axes) and (nchw.is_plain(x.dims) or not plain):
-            return x, known
+        of_map = tuple(sorted(axis for axis in map_axes if axis is not None))
+        if len(of_map) == len(map_axes) and (nchw.is_plain(x.dims) or not plain):
+            return x, of_map
         first, last = min(axes), max(axes)
         if any(x.dims[axis] != 1 and axis not in axes for axis in range(first, last + 1)):
             dims = nchw.text_of(x.dims)
             raise self.unsupported(f"a node of this type along the axes {list(axes)} of {dims} cannot be converted")
         lengths = (x.dims[:first], x.dims[first : last + 1], x.dims[last + 1 :])
-        inside = f"{part}/" if part else ""
+        inside = prefix_of(part)
         return self.reshape(x, (1, *map(math.prod, lengths)), part=f"{inside}counted_axes"), (Axis.HEIGHT,)
 
     def inside_of(self, part: str) -> str:

@@ -40,8 +40,8 @@ class Resampling:
 
     @property
     def is_known(self) -> bool:
-        known = self.rounding in ROUNDINGS or self.rounding == UNNAMED
-        return known and self.coordinates in COORDINATES and self.mode in ("nearest", *REACH)
+        has_rounding = self.rounding in ROUNDINGS or self.rounding == UNNAMED
+        return has_rounding and self.coordinates in COORDINATES and self.mode in ("nearest", *REACH)
 
     def positions(self, size: int, length: int, factor: float, type: Precision = np.float64) -> Positions:
         return positions(self.coordinates, size, length, factor, type)
@@ -73,7 +73,8 @@ class Resampling:
 
     def _curve(self, distances: Positions) -> Positions:
         """The weight of a pixel at these distances."""
-        x, a = distances, self.cubic
+        x = distances
+        a = self.cubic
         if self.mode != "cubic":
             return np.maximum(1 - x, 0)
         near = ((a + 2) * x - (a + 3)) * x * x + 1

@@ -18,7 +18,12 @@ from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.onnx.stored import Numbers, Stored
 from cnn_convertor.frontends.wire import Field, WireError, WireType
 
-FLOAT, FLOAT16, DOUBLE, BFLOAT16, BOOL, INT64 = 1, 10, 11, 16, 9, 7
+FLOAT = 1
+FLOAT16 = 10
+DOUBLE = 11
+BFLOAT16 = 16
+BOOL = 9
+INT64 = 7
 # TensorProto.DataType -> how raw data holds an element. BFLOAT16 is the upper half of a float32.
 TYPES: Mapping[int, np.dtype[Any]] = {
     FLOAT: np.dtype("<f4"),
@@ -82,7 +87,9 @@ def read_tensor(file: TensorFile, message: Field) -> tuple[str, Stored]:
     """The name and the array of a TensorProto. External data is opened when it is read."""
     data = file.data
     dims: list[int] = []
-    type, external, name = 0, False, ""
+    type = 0
+    external = False
+    name = ""
     by_number: dict[int, list[Field]] = {}
     for inner in wire.fields(data, message.start, message.stop):
         match inner.number, inner.type:
@@ -122,7 +129,8 @@ def _external(file: TensorFile, dims: Dims, type: int, name: str, entries: list[
             for inner in wire.fields(data, entry.start, entry.stop)
         }
         entries_by_key[texts.get(1, "")] = texts.get(2, "")
-    count, size = math.prod(dims), TYPES[type].itemsize
+    count = math.prod(dims)
+    size = TYPES[type].itemsize
     origin = Origin(str(file.path), name)
     place = {"offset": "0", "length": str(count * size)} | entries_by_key
     if not all(_DIGITS.fullmatch(place[key]) for key in ("offset", "length")):
@@ -143,7 +151,8 @@ def _external(file: TensorFile, dims: Dims, type: int, name: str, entries: list[
 def _embedded(
     file: TensorFile, dims: Dims, type: int, name: str, message: Field, fields: Mapping[int, list[Field]]
 ) -> Stored:
-    count, data = math.prod(dims), file.data
+    count = math.prod(dims)
+    data = file.data
     packed = fields.get(PACKED.get(type, 0), [])
     raw = fields.get(9) or [field for field in packed if len(packed) == 1 and field.type == WireType.BYTES]
     if raw:
@@ -163,7 +172,8 @@ def _embedded(
         raise _wasteful(file, name, f"of {count:,} numbers takes {size >> 20:,} MiB, far more than in the file")
 
     def converted() -> Numbers:
-        values, at = np.empty(min(count, message.stop - message.start), _dtype(type)), 0
+        values = np.empty(min(count, message.stop - message.start), _dtype(type))
+        at = 0
         for number in sorted(fields):
             for entry in fields[number]:
                 for piece in _typed(data, entry):

@@ -104,7 +104,9 @@ class ConvTranspose2d(_Kernels):
 
     def output_shape(self, x: Shape) -> Shape:
         self._check(x)
-        pad, extent, stride = self.window.padding, self.window.extent, self.window.stride
+        pad = self.window.padding
+        extent = self.window.extent
+        stride = self.window.stride
         height = (x.height - 1) * stride.height + extent.height - pad.top - pad.bottom + self.output_padding.height
         width = (x.width - 1) * stride.width + extent.width - pad.left - pad.right + self.output_padding.width
         if height < 1 or width < 1:
@@ -119,7 +121,9 @@ class ConvTranspose2d(_Kernels):
     @property
     def input_padding(self) -> Padding:
         """The padding of that convolution, so that it covers all of the input. Negative where the output is cut further."""
-        reach, pad, more = self.window.extent, self.window.padding, self.output_padding
+        reach = self.window.extent
+        pad = self.window.padding
+        more = self.output_padding
         return Padding(
             reach.height - 1 - pad.top,
             reach.height - 1 - pad.bottom + more.height,

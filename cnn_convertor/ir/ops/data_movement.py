@@ -15,9 +15,9 @@ class Concat:
     axis: Axis = Axis.CHANNELS
 
     def output_shape(self, *xs: Shape) -> Shape:
-        first, *others = set(xs)  # a dense network joins many equal ones
+        first, *differing = set(xs)  # a dense network joins many equal ones
         rest = first.with_length(self.axis, 0)
-        if any(other.with_length(self.axis, 0) != rest for other in others):
+        if any(other.with_length(self.axis, 0) != rest for other in differing):
             raise ShapeError(f"cannot join maps of {', '.join(map(str, xs))} on {self.axis.name.lower()}")
         return xs[0].with_length(self.axis, sum(x[self.axis] for x in xs))
 
@@ -189,7 +189,8 @@ class SpaceToDepth:
     padding: Padding = NO_PADDING
 
     def output_shape(self, x: Shape) -> Shape:
-        padded, block = self.padding.around(x), self.block
+        padded = self.padding.around(x)
+        block = self.block
         if padded.height % block.height or padded.width % block.width:
             raise ShapeError(f"{padded} pixels are not blocks of {block}")
         return Shape(padded.height // block.height, padded.width // block.width, x.channels * math.prod(block))

@@ -97,7 +97,8 @@ class Window(NamedTuple):
     def slide(self, shape: Shape, *, channels: int, extra: Padding = NO_PADDING) -> Shape:
         """The output shape for an input of `shape`, padded by the window's padding and `extra`."""
         pad = self.padding + extra
-        padded, extent = pad.around(shape), self.extent
+        padded = pad.around(shape)
+        extent = self.extent
         if min(*self.kernel, *self.stride, *self.dilation) < 1:
             raise ShapeError("kernel, stride and dilation must be at least 1")
         if max(*self.kernel, *self.stride, *self.dilation, *pad) > LARGEST_WINDOW:

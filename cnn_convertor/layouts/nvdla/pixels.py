@@ -126,7 +126,12 @@ def pixel_format(name: str) -> PixelFormat:
     planes = []
     for plane in _parts(name):
         fields = [(min(order.index(letter), 3), int(bits)) for letter, bits in plane]
-        word = 8 if all(bits == 8 for _, bits in fields) else 32 if {bits for _, bits in fields} == {2, 10} else 16
+        lengths = {bits for _, bits in fields}
+        word = 16
+        if lengths == {8}:
+            word = 8
+        elif lengths == {2, 10}:
+            word = 32
         planes.append(Plane(tuple(reversed(fields)), word))
     return PixelFormat(name, tuple(planes))
 
@@ -169,7 +174,9 @@ def pack_pixels(
     height, width = image.shape[:2]
     _check_planes(format_, strides, out or None)
     raw = _raw(image, format_)
-    leasts, starts, result = format_.strides(width, x_offset), format_.starts(x_offset), []
+    leasts = format_.strides(width, x_offset)
+    starts = format_.starts(x_offset)
+    result = []
     memories = out or [None] * len(format_.planes)
     for plane, start, shortest, stride, memory in zip(
         format_.planes, starts, leasts, strides or leasts, memories, strict=True

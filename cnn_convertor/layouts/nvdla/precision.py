@@ -55,7 +55,8 @@ class Requantization(NamedTuple):
     def apply(self, values: npt.NDArray[np.integer[Any]], to: Precision) -> npt.NDArray[Any]:
         """Convert 8- and 16-bit integers: to integers rounded to nearest, ties away from zero; to FP16 rounded to nearest."""
         self.check()
-        smallest, largest = int(values.min(initial=0)), int(values.max(initial=0))
+        smallest = int(values.min(initial=0))
+        largest = int(values.max(initial=0))
         if values.dtype.kind not in "iu" or not -32768 <= smallest <= largest <= 65535:
             refuse("DV830", f"conversion needs 16-bit integers, not {values.dtype}")
         if not isinstance(self.offset, int) and values.shape[-1:] != (len(self.offset),):

@@ -98,8 +98,8 @@ def in_reals(weights: Array, precision: Precision, *, stride: int = 1) -> npt.ND
     if not np.isfinite(weights).all():
         refuse("DV833", "weights contain infinities or NaN")
     if not is_for_winograd(rows, columns, stride):
-        known = "3x3 of stride 1, 5 or 6 of 2, 7 to 9 of 3"
-        refuse("DV833", f"Winograd supports kernels of {known}; not {rows}x{columns} of {stride}")
+        supported = "3x3 of stride 1, 5 or 6 of 2, 7 to 9 of 3"
+        refuse("DV833", f"Winograd supports kernels of {supported}; not {rows}x{columns} of {stride}")
     extended = winograd_channels(channels, precision, stride=stride)
     filled = extended // stride**2
     padded = np.zeros((kernels, filled, 3 * stride, 3 * stride), np.float32)

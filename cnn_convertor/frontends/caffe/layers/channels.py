@@ -19,7 +19,8 @@ from cnn_convertor.ir.ops import ONE, Axis, BinaryOp, Op, Window
 def read_inner_product(reading: CaffeReading) -> CaffeBlob:
     x = reading.input
     axis = reading.axis()
-    rows, inputs = math.prod(x.dims[:axis]), math.prod(x.dims[axis:])
+    rows = math.prod(x.dims[:axis])
+    inputs = math.prod(x.dims[axis:])
     outputs = reading.number_of_outputs()
     weight, bias = _matrix(reading, inputs, outputs)
     dims = (*x.dims[:axis], outputs)
@@ -49,7 +50,9 @@ def over_channels(reading: CaffeReading, x: CaffeBlob, axes: range, op: Op) -> C
     """Add an operator that treats each channel by itself, with these neighboring axes as the channels."""
     if len(axes) == 1 and axis_of(x.dims, axes[0]) is Axis.CHANNELS:
         return reading.add(op, x)
-    before, along, after = x.dims[: axes.start], x.dims[axes.start : axes.stop], x.dims[axes.stop :]
+    before = x.dims[: axes.start]
+    along = x.dims[axes.start : axes.stop]
+    after = x.dims[axes.stop :]
     outer, count, inner = (math.prod(dims) for dims in (before, along, after))
     turned = reading.permute(x, (outer, count, inner), (1, 0, 2), (1, count, outer * inner), part="channels")
     result = reading.add(op, turned, part="result")
@@ -134,7 +137,8 @@ def read_scale(reading: CaffeReading) -> CaffeBlob:
             return x
         (shift,) = _flat(reading, x.dims[axes.start : axes.stop], 1)
         return _scaled(reading, x, axes, None, shift)
-    x, axes = reading.input, _covered(reading)
+    x = reading.input
+    axes = _covered(reading)
     factor, *shifts = _flat(reading, x.dims[axes.start : axes.stop], 2 if has_bias else 1)
     return _scaled(reading, x, axes, factor, shifts[0] if shifts else None)
 
@@ -143,14 +147,16 @@ def read_scale(reading: CaffeReading) -> CaffeBlob:
 def read_bias(reading: CaffeReading) -> CaffeBlob:
     if len(reading.inputs) == 2:
         return _two_blobs(reading, BinaryOp.ADD, "")[0]
-    x, axes = reading.input, _covered(reading)
+    x = reading.input
+    axes = _covered(reading)
     (shift,) = _flat(reading, x.dims[axes.start : axes.stop], 1)
     return _scaled(reading, x, axes, None, shift)
 
 
 def _covered(reading: CaffeReading) -> range:
     """The axes that the layer has numbers for."""
-    rank, count = reading.input.rank, reading.take("num_axes")
+    rank = reading.input.rank
+    count = reading.take("num_axes")
     axis = reading.axis() if rank else 0
     end = rank if count == -1 else axis + count
     if not axis <= end <= rank:

@@ -53,7 +53,8 @@ def _convolution(reading: CaffeReading, group: int) -> CaffeBlob:
 
 def _channels_in_groups(reading: CaffeReading, x: CaffeBlob, group: int) -> tuple[int, int]:
     """The channels of input and output, which must be multiples of the number of groups."""
-    channels, outputs = reading.shape(x).channels, reading.number_of_outputs()
+    channels = reading.shape(x).channels
+    outputs = reading.number_of_outputs()
     if group < 1 or channels % group or outputs % group:
         raise reading.wrong(f"{channels} input and {outputs} output channels do not make {group} groups")
     return channels, outputs
@@ -65,7 +66,8 @@ def _channels_in_groups(reading: CaffeReading, x: CaffeBlob, group: int) -> tupl
 )  # fmt: skip
 def read_deconvolution(reading: CaffeReading) -> CaffeBlob:
     x = _convolved(reading)
-    window, group = _convolution_window(reading), reading.take("group")
+    window = _convolution_window(reading)
+    group = reading.take("group")
     channels, outputs = _channels_in_groups(reading, x, group)
     shape = (channels, outputs // group, *window.kernel)
     weight, bias = _bilinear(reading, shape) or reading.weight_and_bias(shape, outputs)
@@ -173,7 +175,8 @@ def read_pooling(reading: CaffeReading) -> CaffeBlob | Sequence[CaffeBlob]:
     if kernel is None:
         raise reading.contradiction("the pooling has no kernel size", NO_KERNEL)
     if pad.height >= kernel.height or pad.width >= kernel.width:
-        padded, by = f"{pad.height}x{pad.width}", f"{kernel.height}x{kernel.width}"
+        padded = f"{pad.height}x{pad.width}"
+        by = f"{kernel.height}x{kernel.width}"
         raise reading.wrong(f"the padding {padded} must be smaller than the kernel {by}")
     op = _pool(reading, shape, Window(kernel, stride), pad, rounds_up=rounds_up)
     pooled = reading.add(op, x)
@@ -187,7 +190,8 @@ def read_pooling(reading: CaffeReading) -> CaffeBlob | Sequence[CaffeBlob]:
 )  # fmt: skip
 def read_spatial_pyramid(reading: CaffeReading) -> CaffeBlob:
     """Pools of 1x1, 2x2, 4x4 ... windows, joined as vectors."""
-    x, levels = reading.map, reading.take("pyramid_height")
+    x = reading.map
+    levels = reading.take("pyramid_height")
     shape = reading.shape(x)
     if not 1 <= levels <= MOST_LEVELS:
         raise reading.wrong(f"pyramid_height is {levels}; it must be 1 to {MOST_LEVELS}")
@@ -228,7 +232,7 @@ def _beyond(reading: CaffeReading, shape: Shape, window: Window, pad: Pair, *, r
     """The rows and columns beyond the padded input that windows reach, at the bottom and on the right."""
     reach = []
     for size, kernel, stride, padding in zip(shape, window.kernel, window.stride, pad, strict=False):
-        count, beyond = pooling_reach(size, kernel, stride, padding, rounds_up=rounds_up, clips=max(pad) > 0)
+        count, beyond = pooling_reach(size, kernel, stride, (padding, padding), rounds_up=rounds_up, clips=max(pad) > 0)
         if count < 1:
             by = f"{window.kernel.height}x{window.kernel.width}"
             raise reading.wrong(f"the kernel {by} does not fit the input {shape}")

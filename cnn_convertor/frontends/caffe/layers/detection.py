@@ -68,7 +68,8 @@ def _pair(reading: CaffeReading, short: str, name: str) -> Pair | None:
 
 def _ratios(reading: CaffeReading) -> tuple[float, ...]:
     """Each ratio once, followed by its inverse if boxes are flipped; 1 is always there."""
-    listed, ascending = [1.0], [1.0]  # the same values, as Caffe orders them and sorted
+    listed = [1.0]
+    ascending = [1.0]  # the same values, as Caffe orders them and sorted
     flip, ratios = reading.take_each("flip", "aspect_ratio")
     for ratio in ratios:
         if ratio <= 0:

@@ -87,7 +87,7 @@ def read_axpy(reading: CaffeReading) -> CaffeBlob:
     reading.check_inputs(3, "factors and two maps")
     a, x, y = reading.inputs
     reading.as_plain(x)
-    if x.dims != y.dims or x.rank < 2 or a.dims not in {(*x.dims[:2], *[1] * rest) for rest in range(3)}:
+    if x.dims != y.dims or x.rank < 2 or a.dims not in {x.dims[:2] + (1,) * rest for rest in range(3)}:
         raise reading.wrong(f"factors of {text_of(a.dims)} for {text_of(x.dims)} and {text_of(y.dims)} do not fit")
     product = reading.add(ops.Binary(BinaryOp.MULTIPLY), x, a, part="product")
     return reading.add(ops.Add(), product, y)
@@ -120,7 +120,8 @@ def _joined(reading: CaffeReading, inputs: tuple[CaffeBlob, ...], axis: int, *, 
 def read_tile(reading: CaffeReading) -> CaffeBlob:
     """Repeats the input along an axis."""
     x = reading.input
-    axis, tiles = reading.axis(), reading.take("tiles")
+    axis = reading.axis()
+    tiles = reading.take("tiles")
     if tiles < 1:
         raise reading.wrong('"tiles" must be at least 1')
     if tiles == 1:

@@ -83,7 +83,8 @@ def read_reduction(reading: CaffeReading) -> CaffeBlob:
     """One number for all elements of an axis and those after it."""
     x = reading.input
     first = reading.axis()
-    reduction, factor = REDUCTIONS[reading.take("operation")], reading.take("coeff")
+    reduction = REDUCTIONS[reading.take("operation")]
+    factor = reading.take("coeff")
     after = [axis_of(x.dims, axis) for axis in range(first, x.rank)]
     axes = tuple(axis for axis in after if axis is not None)
     if not is_plain(x.dims) and len(axes) < len(after):

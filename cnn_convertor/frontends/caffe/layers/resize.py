@@ -29,7 +29,8 @@ def read_upsample(reading: CaffeReading) -> CaffeBlob:
 
 def _unpooled(reading: CaffeReading) -> CaffeBlob:
     """The first input's values where the mask's pooling found its maxima."""
-    x, mask = reading.as_map(reading.inputs[0]), reading.inputs[1].mask
+    x = reading.as_map(reading.inputs[0])
+    mask = reading.inputs[1].mask
     if mask is None and reading.builder.is_placeholder(reading.inputs[1].node):
         raise reading.wrong("the pooling before the unpooling cannot be read")
     if mask is None:
@@ -37,7 +38,8 @@ def _unpooled(reading: CaffeReading) -> CaffeBlob:
         raise reading.unsupported(
             "an unpooling whose second input is not the mask of a pooling cannot be converted", hint
         )
-    pooled, size = reading.builder.shape(mask.pooled), _unpooled_size(reading, reading.shape(x))
+    pooled = reading.builder.shape(mask.pooled)
+    size = _unpooled_size(reading, reading.shape(x))
     below = size.height - pooled.height
     if size.width != pooled.width or below < 0:
         raise reading.unsupported(
@@ -55,7 +57,8 @@ def _unpooled_size(reading: CaffeReading, shape: Shape) -> Pair:
     """The size after an unpooling, from any of the settings that give it."""
     size = Pair(*reading.take_each("upsample_h", "upsample_w"))
     cut = Pair(*map(int, reading.take_each("pad_out_h", "pad_out_w")))
-    scale, sides = reading.take("scale"), Pair(*reading.take_each("scale_h", "scale_w"))
+    scale = reading.take("scale")
+    sides = Pair(*reading.take_each("scale_h", "scale_w"))
     if any(size):
         _check_size(reading, *size)
         return size
@@ -132,7 +135,8 @@ def _check_size(reading: CaffeReading, height: int, width: int) -> None:
 def read_pad(reading: CaffeReading) -> CaffeBlob:
     x = reading.map
     pad = Padding(*reading.take_each("pad_u", "pad_d", "pad_l", "pad_r"))
-    value, channels = reading.take("pad_value"), reading.shape(x).channels
+    value = reading.take("pad_value")
+    channels = reading.shape(x).channels
     _check_size(reading, 1 + pad.top + pad.bottom, 1 + pad.left + pad.right)
     if value == 0:
         return reading.add(ops.Pad(pad), x)

@@ -16,7 +16,8 @@ MOVES = [ops.TransposeReshape, ops.Reshape, ops.Identity]
 @caffe.reads("Flatten", group="flatten_param", settings="axis end_axis", makes=[ops.Reshape, ops.Identity])
 def read_flatten(reading: CaffeReading) -> CaffeBlob:
     x = reading.input
-    first, last = reading.axis(), reading.axis("end_axis")
+    first = reading.axis()
+    last = reading.axis("end_axis")
     if first > last:
         raise reading.wrong(f"axis is {first}, after end_axis, which is {last}")
     return reading.reshape(x, (*x.dims[:first], math.prod(x.dims[first : last + 1]), *x.dims[last + 1 :]))
@@ -44,9 +45,9 @@ def _reshaped(reading: CaffeReading, dims: Dims) -> Dims:
                 raise reading.wrong("a 0 in the shape stands for an axis that the input does not have")
             new[index] = dims[start + index]
     result = [*dims[:start], *new, *dims[end:]]
-    known = math.prod(dim for dim in result if dim != -1)
-    if result.count(-1) == 1 and known and math.prod(dims) % known == 0:
-        result[result.index(-1)] = math.prod(dims) // known
+    product = math.prod(dim for dim in result if dim != -1)
+    if result.count(-1) == 1 and product and math.prod(dims) % product == 0:
+        result[result.index(-1)] = math.prod(dims) // product
     if min(result, default=1) < 1 or math.prod(result) != math.prod(dims):
         raise reading.wrong(f"{text_of(dims)} cannot become {text_of(tuple(result))}")
     return tuple(result)
@@ -55,7 +56,8 @@ def _reshaped(reading: CaffeReading, dims: Dims) -> Dims:
 @caffe.reads("Permute", group="permute_param", settings="order", makes=MOVES)
 def read_permute(reading: CaffeReading) -> CaffeBlob:
     """SSD's layer. Axes that are not named follow in their order."""
-    x, order = reading.input, reading.take("order")
+    x = reading.input
+    order = reading.take("order")
     if len(set(order)) < len(order) or any(axis >= x.rank for axis in order):
         raise reading.wrong(f"the order {' '.join(map(str, order))} does not fit an input of {x.rank} axes")
     axes = (*order, *(axis for axis in range(x.rank) if axis not in order))
@@ -75,11 +77,13 @@ def read_shuffle_channel(reading: CaffeReading) -> CaffeBlob:
 
 @caffe.reads("Slice", group="slice_param", settings="slice_dim axis slice_point", makes=[ops.Identity, ops.Crop])
 def read_slice(reading: CaffeReading) -> list[CaffeBlob]:
-    x, tops = reading.input, reading.layer.tops
+    x = reading.input
+    tops = reading.layer.tops
     if reading.gives("axis") and reading.gives("slice_dim"):
         raise reading.wrong('"axis" and "slice_dim" are both given')
     axis = reading.axis("slice_dim" if reading.gives("slice_dim") else "axis")
-    length, points = x.dims[axis], reading.take("slice_point")
+    length = x.dims[axis]
+    points = reading.take("slice_point")
     if not points:
         if length % len(tops):
             raise reading.wrong(f"{length} elements on axis {axis} do not make {len(tops)} equal slices")

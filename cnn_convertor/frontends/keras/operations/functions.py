@@ -63,7 +63,8 @@ def negative(reading: KerasReading) -> Value:
 
 @operations.reads("Cast", "cast", settings="dtype", makes=[ops.Identity], limits="to floating-point numbers")
 def cast(reading: KerasReading) -> Value:
-    value, dtype = tensor(reading), str(argument(reading, 1, "dtype"))
+    value = tensor(reading)
+    dtype = str(argument(reading, 1, "dtype"))
     if not dtype.removeprefix("<dtype: '").startswith(("float", "bfloat")):
         reading.refuse(f"a cast to {dtype} is not supported", "leave it out")
     return add_function(reading, value, None)
@@ -75,7 +76,8 @@ def cast(reading: KerasReading) -> Value:
 )  # fmt: skip
 def clip(reading: KerasReading) -> Value:
     value = tensor(reading)
-    low, high = argument(reading, 1, "x_min", "clip_value_min"), argument(reading, 2, "x_max", "clip_value_max")
+    low = argument(reading, 1, "x_min", "clip_value_min")
+    high = argument(reading, 2, "x_max", "clip_value_max")
     limits = [reading.numbers("a limit", limit) for limit in (low, high)]
     if any(limit.size != 1 for limit in limits):
         reading.refuse("limits that differ from element to element are not supported", "use two numbers")
@@ -85,7 +87,8 @@ def clip(reading: KerasReading) -> Value:
 
 def _of_last_axis(reading: KerasReading) -> Named:
     name = {"LogSoftmax": "log_softmax", "nn.log_softmax": "log_softmax", "Glu": "glu"}[function_of(reading)]
-    axis, rank = reading.take("axis", -1), len(reading.sizes(reading.input)) + 1
+    axis = reading.take("axis", -1)
+    rank = len(reading.sizes(reading.input)) + 1
     if axis not in (None, -1, rank - 1):
         reading.refuse(f"{name} over axis {axis} is not supported", "use the last axis")
     return NAMED[name]

@@ -39,7 +39,8 @@ def resize(reading: KerasReading) -> Value:
     "DepthToSpace", "nn.depth_to_space", settings="data_format block_size", makes=[ops.TransposeReshape], limits=OF_MAP,
 )  # fmt: skip
 def depth_to_space(reading: KerasReading) -> Value:
-    value, block = _map(reading), integer(reading, argument(reading, 1, "block_size"), "block_size")
+    value = _map(reading)
+    block = integer(reading, argument(reading, 1, "block_size"), "block_size")
     height, width, channels = shape = reading.builder.shape(value.node)
     if block < 1 or channels % block**2:
         reading.misfit(f"{channels} channels are not pixels of blocks of {block}x{block}")
@@ -53,7 +54,8 @@ def depth_to_space(reading: KerasReading) -> Value:
     "SpaceToDepth", "nn.space_to_depth", settings="data_format block_size", makes=[ops.SpaceToDepth], limits=OF_MAP,
 )  # fmt: skip
 def space_to_depth(reading: KerasReading) -> Value:
-    value, block = _map(reading), integer(reading, argument(reading, 1, "block_size"), "block_size")
+    value = _map(reading)
+    block = integer(reading, argument(reading, 1, "block_size"), "block_size")
     if block < 1:
         reading.refuse(f"block_size is {block}")
     return Value(reading.add(ops.SpaceToDepth(Pair(block, block)), value.node), value.axes)

@@ -3,17 +3,12 @@
 import math
 from collections.abc import Mapping
 
-from cnn_convertor.frontends.keras.activations import (
-    add_function,
-)
+from cnn_convertor.frontends.keras.activations import add_function
 from cnn_convertor.frontends.keras.axes import Value
 from cnn_convertor.frontends.keras.merge import ALIKE, combined
 from cnn_convertor.frontends.keras.model import TensorIndex
 from cnn_convertor.frontends.keras.normalizations import scale_and_shift
-from cnn_convertor.frontends.keras.operations.arguments import (
-    argument,
-    function_of,
-)
+from cnn_convertor.frontends.keras.operations.arguments import argument, function_of
 from cnn_convertor.frontends.keras.reading import KerasReading, operations
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Array
@@ -86,7 +81,8 @@ def _with_constant(reading: KerasReading, operation: BinaryOp, value: Value, num
     limits="a number as exponent",
 )  # fmt: skip
 def power(reading: KerasReading) -> Value:
-    value, exponent = argument(reading, 0, "x1", "x"), argument(reading, 1, "x2", "y")
+    value = argument(reading, 0, "x1", "x")
+    exponent = argument(reading, 1, "x2", "y")
     if not isinstance(value, TensorIndex) or isinstance(exponent, TensorIndex):
         reading.refuse("an exponent that is a tensor is not supported", "use a number")
     number = reading.numbers("the exponent", exponent)

@@ -22,12 +22,13 @@ from cnn_convertor.frontends.keras.operations.arguments import (
 from cnn_convertor.frontends.keras.reading import KerasReading, operations, plain
 from cnn_convertor.frontends.keras.reshape import MOVES, is_order, permuted, reshaped
 from cnn_convertor.ir import ops
-from cnn_convertor.ir.ops import Axis, Padding, Shape
+from cnn_convertor.ir.ops import Axis, Padding
 
 
 @operations.reads("Reshape", "reshape", settings="newshape shape", makes=MOVES, limits="keeps the batch")
 def reshape(reading: KerasReading) -> Value:
-    value, target = tensor(reading), argument(reading, 1, "newshape", "shape")
+    value = tensor(reading)
+    target = argument(reading, 1, "newshape", "shape")
     match target:
         case [-1 | None | 1, *sizes] if all(isinstance(n, int) for n in sizes):
             return reshaped(reading, value, sizes)
@@ -39,7 +40,8 @@ def reshape(reading: KerasReading) -> Value:
 
 @operations.reads("Transpose", "transpose", settings="axes perm", makes=MOVES, limits="keeps the batch")
 def transpose(reading: KerasReading) -> Value:
-    value, order = tensor(reading), argument(reading, 1, "axes", "perm", default=None)
+    value = tensor(reading)
+    order = argument(reading, 1, "axes", "perm", default=None)
     if not is_order(order, range(len(reading.sizes(value)) + 1)) or order[0] != 0:
         hint = "use keras.layers.Permute, which keeps the batch"
         reading.refuse(f"a transposition by {order!r} is not supported", hint)
@@ -91,8 +93,13 @@ def get_item(reading: KerasReading) -> Value:
         if any(dropped):
             reading.refuse("a part without elements, of fewer axes, is not supported", "leave it out")
         return Value("", value.axes, tuple(-(-(last - first) // step) for first, last, step in bounds))
-    start, stop, step = (value.axes.shape([b[i] for b in bounds]) for i in range(3))
-    start = Shape(*(n if letter in value.axes.value else 0 for n, letter in zip(start, "HWC", strict=True)))
+    starts, stops, steps = zip(*bounds, strict=True)
+    start = value.axes.shape(starts)
+    for axis in Axis:
+        if "HWC"[axis] not in value.axes.value:
+            start = start.with_length(axis, 0)
+    stop = value.axes.shape(stops)
+    step = value.axes.shape(steps)
     part = "kept" if any(dropped) else ""
     node = reading.add(ops.Crop(start, stop, step), value.node, part=part)
     taken = Value(node, value.axes)
@@ -110,7 +117,7 @@ def _full(reading: KerasReading, keys: list[Any], rank: int) -> list[Any]:
     if missing < 0 or len(dots) > 1:
         reading.refuse(f"a part with {len(keys)} indices of a tensor of {rank} axes is not supported")
     at = dots[0] if dots else len(keys)
-    return [*keys[:at], *[everything] * missing, *keys[at + len(dots) :]]
+    return keys[:at] + [everything] * missing + keys[at + len(dots) :]
 
 
 def _bounds(reading: KerasReading, key: Any, size: int) -> tuple[int, int, int]:
@@ -138,10 +145,12 @@ def split(reading: KerasReading) -> Sequence[Value]:
     value = tensor(reading)
     cuts = plain(argument(reading, 1, "indices_or_sections", "num_or_size_splits"))
     axis = integer(reading, argument(reading, 2, "axis", default=0), "axis")
-    at, shape = value.axes.at(axis), reading.builder.shape(value.node)
+    at = value.axes.at(axis)
+    shape = reading.builder.shape(value.node)
     if at is None:
         reading.misfit(f"a split of axis {axis} is not supported")
-    size, borders = shape[at], [0]
+    size = shape[at]
+    borders = [0]
     if isinstance(cuts, int) and cuts > 0 and size % cuts == 0:
         borders = list(range(0, size + 1, size // cuts))
     elif isinstance(cuts, list) and all(isinstance(n, int) and 0 <= n <= size for n in cuts):
@@ -152,13 +161,10 @@ def split(reading: KerasReading) -> Sequence[Value]:
     parts = []
     for count, (start, end) in enumerate(pairwise(borders)):
         if start == end:
-            parts.append(
-                Value("", value.axes, value.axes.sizes(Shape(*(0 if axis is at else shape[axis] for axis in Axis))))
-            )
+            parts.append(Value("", value.axes, value.axes.sizes(shape.with_length(at, 0))))
         else:
-            parts.append(
-                Value(reading.add(crop(shape, {at: (start, end)}), value.node, part=f"part{count}"), value.axes)
-            )
+            part = crop(shape, {at: (start, end)})
+            parts.append(Value(reading.add(part, value.node, part=f"part{count}"), value.axes))
     return parts
 
 
@@ -194,7 +200,8 @@ def stack(reading: KerasReading) -> Value:
     limits="height and width, with zeros",
 )  # fmt: skip
 def pad(reading: KerasReading) -> Value:
-    value, widths = tensor(reading), plain(argument(reading, 1, "pad_width", "paddings"))
+    value = tensor(reading)
+    widths = plain(argument(reading, 1, "pad_width", "paddings"))
     mode = str(argument(reading, 2, "mode", default="constant")).lower()
     fill = argument(reading, 3, "constant_values", default=None)
     if mode != "constant" or (fill is not None and np.any(reading.numbers("constant_values", fill))):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -30,10 +29,12 @@ def gather_nd(x: Numbers, indices: Numbers, batch_axes: int) -> Numbers:
     depth = indices.shape[-1]
     if not 1 <= depth <= x.ndim - batch_axes or x.shape[:batch_axes] != indices.shape[:batch_axes]:
         raise ValueError(f"indices of {indices.shape} do not fit {x.shape}")
-    positions = [_in_range(indices[..., at], x.shape[batch_axes + at]) for at in range(depth)]
-    batches = np.ogrid[tuple(slice(n) for n in indices.shape[:batch_axes])] if batch_axes else []
-    inner = indices.ndim - 1 - batch_axes
-    return np.asarray(x[(*(batch.reshape(batch.shape + (1,) * inner) for batch in batches), *positions)])
+    positions: list[Numbers] = []
+    for axis in range(batch_axes):  # each batch takes from itself
+        ones = (1,) * (indices.ndim - 2 - axis)
+        positions.append(np.arange(indices.shape[axis]).reshape(-1, *ones))
+    positions += [_in_range(indices[..., at], x.shape[batch_axes + at]) for at in range(depth)]
+    return np.asarray(x[tuple(positions)])
 
 
 def gather_elements(x: Numbers, indices: Numbers, axis: int) -> Numbers:
@@ -52,8 +53,10 @@ def element_positions(dims: Sequence[int], indices: Numbers, axis: int) -> tuple
 
 @folds("GatherND")
 def _gather_nd(folding: Folding) -> Numbers:
-    x, indices, batch_axes = folding[0], folding.indices(1), folding.attribute("batch_dims", 0)
-    folding.budget.check([*indices.shape[:-1], *x.shape[batch_axes + indices.shape[-1] :]])
+    x = folding[0]
+    indices = folding.indices(1)
+    batch_axes = folding.attribute("batch_dims", 0)
+    folding.budget.check(indices.shape[:-1] + x.shape[batch_axes + indices.shape[-1] :])
     return gather_nd(x, indices, batch_axes)
 
 
@@ -64,20 +67,24 @@ def _gather_elements(folding: Folding) -> Numbers:
 
 @folds("ScatterElements", "Scatter")
 def _scatter_elements(folding: Folding) -> Numbers:
-    x, indices = folding[0], folding.indices(1)
+    x = folding[0]
+    indices = folding.indices(1)
     return _scattered(folding, element_positions(x.shape, indices, folding.attribute("axis", 0)))
 
 
 @folds("ScatterND")
 def _scatter_nd(folding: Folding) -> Numbers:
-    x, indices = folding[0], folding.indices(1)
+    x = folding[0]
+    indices = folding.indices(1)
     if not 1 <= indices.shape[-1] <= x.ndim:
         raise ValueError(f"indices of {indices.shape} do not fit {x.shape}")
     return _scattered(folding, tuple(_in_range(indices[..., at], x.shape[at]) for at in range(indices.shape[-1])))
 
 
 def _scattered(folding: Folding, positions: tuple[Numbers, ...]) -> Numbers:
-    result, updates, kind = folding[0].copy(), folding[2], folding.attribute("reduction", b"none")
+    result = folding[0].copy()
+    updates = folding[2]
+    kind = folding.attribute("reduction", b"none")
     if updates.shape != result[positions].shape:
         raise ValueError(f"updates of {updates.shape} do not fit the indices")
     if kind == b"none":
@@ -92,14 +99,11 @@ def _non_zero(folding: Folding) -> Numbers:
     return np.array(np.nonzero(np.atleast_1d(folding[0])), np.int64)
 
 
-@folds("Compress")
-def _compress(folding: Folding) -> Numbers:
-    return np.compress(folding[1], folding[0], folding.attribute("axis"))
-
-
 @folds("OneHot")
 def _one_hot(folding: Folding) -> Numbers:
-    indices, depth, (off, on) = folding[0], int(folding[1].reshape(-1)[0]), folding[2]
+    indices = folding[0]
+    depth = int(folding[1].reshape(-1)[0])
+    (off, on) = folding[2]
     folding.budget.check([*indices.shape, depth])
     axis = folding.attribute("axis", -1)
     positions = np.expand_dims(np.where(indices < 0, indices + depth, indices), axis)
@@ -134,7 +138,8 @@ def _accumulated(folding: Folding) -> Numbers:
 
 @folds("ArgMax", "ArgMin")
 def _arg_max(folding: Folding) -> Numbers:
-    x, axis = folding[0], folding.attribute("axis", 0)
+    x = folding[0]
+    axis = folding.attribute("axis", 0)
     find: Callable[..., Numbers] = np.argmax if folding.node.type == "ArgMax" else np.argmin
     last = folding.attribute("select_last_index", 0)
     indices = np.asarray(x.shape[axis] - 1 - find(np.flip(x, axis), axis) if last else find(x, axis), np.int64)
@@ -143,7 +148,8 @@ def _arg_max(folding: Folding) -> Numbers:
 
 @folds("TopK")
 def _top(folding: Folding) -> list[Numbers]:
-    x, (count,) = folding[0], folding.integers("k", 1) or [0]
+    x = folding[0]
+    (count,) = folding.integers("k", 1) or [0]
     axis = folding.attribute("axis", -1)
     if not 0 <= count <= x.shape[axis]:
         raise ValueError(f"{count} of {x.shape[axis]} elements")
@@ -157,11 +163,14 @@ def _top(folding: Folding) -> list[Numbers]:
 
 @folds("Pad")
 def _padded(folding: Folding) -> Numbers:
-    x, pads, axes = folding[0], folding.integers("pads", 1), folding.integers("axes", 3)
+    x = folding[0]
+    pads = folding.integers("pads", 1)
+    axes = folding.integers("axes", 3)
     listed = range(x.ndim) if axes is None else axes
     if pads is None or len(pads) != 2 * len(listed):
         raise ValueError("the pads do not fit the axes")
-    sides, keys = [(0, 0)] * x.ndim, [slice(None)] * x.ndim
+    sides = [(0, 0)] * x.ndim
+    keys = [slice(None)] * x.ndim
     for axis, before, after in zip(listed, pads[: len(listed)], pads[len(listed) :], strict=True):
         sides[axis] = max(before, 0), max(after, 0)
         keys[axis] = slice(max(-before, 0), x.shape[axis] + min(after, 0))
@@ -170,37 +179,3 @@ def _padded(folding: Folding) -> Numbers:
     value = folding.attribute("value", 0) if folding.get(2) is None else folding[2].reshape(-1)[0]
     options: dict[str, Any] = {"constant_values": value} if mode == "constant" else {}
     return np.asarray(np.pad(x[tuple(keys)], sides, mode, **options))
-
-
-@folds("DepthToSpace")
-def _depth_to_space(folding: Folding) -> Numbers:
-    x, b = folding[0], folding.attribute("blocksize")
-    batch, channels, height, width = x.shape
-    depth = channels // (b * b)
-    if folding.attribute("mode", b"DCR") == b"DCR":
-        blocks = x.reshape(batch, b, b, depth, height, width).transpose(0, 3, 4, 1, 5, 2)
-    else:
-        blocks = x.reshape(batch, depth, b, b, height, width).transpose(0, 1, 4, 2, 5, 3)
-    return blocks.reshape(batch, depth, height * b, width * b)
-
-
-@folds("SpaceToDepth")
-def _space_to_depth(folding: Folding) -> Numbers:
-    x, b = folding[0], folding.attribute("blocksize")
-    batch, channels, height, width = x.shape
-    blocks = x.reshape(batch, channels, height // b, b, width // b, b)
-    axes = (0, 1, 3, 5, 2, 4) if folding.attribute("mode", b"DCR") == b"CRD" else (0, 3, 5, 1, 2, 4)
-    return blocks.transpose(axes).reshape(batch, channels * b * b, height // b, width // b)
-
-
-@folds("ReverseSequence")
-def _reversed_sequences(folding: Folding) -> Numbers:
-    x, lengths = folding[0], folding.indices(1).reshape(-1)
-    time, batch = folding.attribute("time_axis", 0), folding.attribute("batch_axis", 1)
-    if sorted((time, batch)) != [0, 1] or lengths.size != x.shape[batch] or math.prod(x.shape) == 0:
-        raise ValueError("the lengths do not fit")
-    positions = np.arange(x.shape[time])[:, None]
-    order = np.where(positions < lengths, lengths - 1 - positions, positions)
-    rows = _in_range(order, x.shape[time])
-    columns = np.arange(x.shape[batch])
-    return np.asarray(x[rows, columns] if time == 0 else x[columns[:, None], rows.T])

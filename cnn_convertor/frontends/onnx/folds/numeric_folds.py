@@ -21,10 +21,6 @@ def erf(x: Numbers) -> Numbers:
     return np.fromiter(values, np.float64, x.size).reshape(x.shape).astype(x.dtype)
 
 
-def _sigmoid(x: Numbers) -> Numbers:
-    return np.exp(-np.logaddexp(0, -x))
-
-
 def _gelu(x: Numbers, approximate: bytes) -> Numbers:
     if approximate == b"tanh":
         return np.asarray(x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))))
@@ -50,7 +46,7 @@ SCALARS: Mapping[str, tuple[Callable[..., Numbers], Mapping[str, Any]]] = {
     "HardSwish": (lambda x: x * np.clip(x / 6 + 0.5, 0, 1), {}),
     "Softsign": (lambda x: x / (1 + np.abs(x)), {}),
     "Mish": (lambda x: x * np.tanh(np.logaddexp(0, x)), {}),
-    "Swish": (lambda x, alpha: x * _sigmoid(alpha * x), {"alpha": 1.0}),
+    "Swish": (lambda x, alpha: x * np.exp(-np.logaddexp(0, -alpha * x)), {"alpha": 1.0}),
     "Gelu": (_gelu, {"approximate": b"none"}),
     "ThresholdedRelu": (lambda x, alpha: np.where(x > alpha, x, 0), {"alpha": 1.0}),
     "Shrink": (_shrunk, {"lambd": 0.5, "bias": 0.0}),
@@ -80,14 +76,18 @@ def _per_channel(values: Numbers, x: Numbers) -> Numbers:
 @folds("BatchNormalization")
 def _batch_norm(folding: Folding) -> list[Numbers]:
     x, gamma, beta, mean, variance = (folding[at] for at in range(5))
-    epsilon, momentum = folding.attribute("epsilon", 1e-5), folding.attribute("momentum", 0.9)
+    epsilon = folding.attribute("epsilon", 1e-5)
+    momentum = folding.attribute("momentum", 0.9)
     # Before version 14 of the operators, more outputs were what made it the form of training.
     if folding.attribute("training_mode", int(folding.opset < 14 and len(folding.node.outputs) > 1)):
         axes = (0, *range(2, x.ndim))
-        now, spread = x.mean(axes, dtype=np.float64), x.var(axes, dtype=np.float64)
+        now = x.mean(axes, dtype=np.float64)
+        spread = x.var(axes, dtype=np.float64)
         later = [mean * momentum + now * (1 - momentum), variance * momentum + spread * (1 - momentum)]
     else:
-        now, spread, later = mean, variance, [mean, variance]
+        now = mean
+        spread = variance
+        later = [mean, variance]
     factor = gamma / np.sqrt(spread + epsilon)
     results = [x * _per_channel(factor, x) + _per_channel(beta - now * factor, x), *later]
     return [np.asarray(values).astype(x.dtype) for values in results]
@@ -134,7 +134,9 @@ def _gemm(folding: Folding) -> Numbers:
 @folds("Conv")
 def _pointwise(folding: Folding) -> Numbers:
     """A convolution with kernels of one element, as XCiT and EdgeNeXt project embeddings of positions."""
-    x, weights, bias = folding[0], folding[1], folding.get(2)
+    x = folding[0]
+    weights = folding[1]
+    bias = folding.get(2)
     steps = folding.attribute("strides", ())
     is_pointwise = {*weights.shape[2:], *steps, folding.attribute("group", 1)} == {1}
     if not is_pointwise or any(folding.attribute("pads", ())):
@@ -182,7 +184,8 @@ NORMS: Mapping[str, Callable[..., Numbers]] = {
 
 @folds(*NORMS)
 def _norm(folding: Folding) -> Numbers:
-    x, axes = folding[0], folding.integers("axes", 1)
+    x = folding[0]
+    axes = folding.integers("axes", 1)
     if not axes:  # with noop_with_empty_axes each number alone
         axes = [] if folding.attribute("noop_with_empty_axes", 0) else list(range(x.ndim))
     kept = bool(folding.attribute("keepdims", 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,34 +28,63 @@ LARGEST_MASK = 1 << 24  # elements
 )  # fmt: skip
 def read_einsum(reading: OnnxReading) -> OnnxTensor:
     """A product of matrices between transposes: of the letters, some are the batch, some the rows, and so on."""
-    equation = reading.text("equation", "").replace(" ", "")
-    terms, arrow, out = equation.partition("->")
-    operands, values = terms.split(","), reading.all_inputs()
-    words = (*operands, out)
-    if not arrow or len(operands) != 2 or any(len({*word}) < len(word) or not word.isalpha() for word in words if word):
-        raise reading.unsupported(f"the equation {equation} cannot be converted", "write it as MatMul and Transpose")
-    x, y = operands
-    if len(values) != 2 or any(
-        value is None or len(value.dims) != len(word) for value, word in zip(values, operands, strict=False)
-    ):
-        raise reading.wrong(f"the inputs do not fit the equation {equation}")
-    if any(sum(letter in word for word in words) == 1 for letter in x + y + out):
-        raise reading.unsupported(f"the equation {equation} cannot be converted: it sums one input alone")
-    first, second = values
-    assert first is not None and second is not None
-    lengths = dict(zip(x, first.dims, strict=True))
-    if any(lengths.setdefault(letter, n) != n for letter, n in zip(y, second.dims, strict=True)):
-        raise reading.wrong(f"the lengths of {nchw.text_of(first.dims)} and {nchw.text_of(second.dims)} do not fit")
-    batch = [letter for letter in out if letter in x and letter in y]
-    rows, columns = ([letter for letter in out if letter in word and letter not in batch] for word in (x, y))
-    inner = [letter for letter in x if letter not in out]
-    left = _arranged(reading, first, x, (batch, rows, inner), lengths, "left")
-    right = _arranged(reading, second, y, (batch, inner, columns), lengths, "right")
+    equation = _equation(reading)
+    first, second = _operands(reading, equation)
+    if not equation.is_product:
+        text = f"{equation.x},{equation.y}->{equation.out}"
+        raise reading.unsupported(f"the equation {text} cannot be converted: it sums one input alone")
+    lengths = dict(zip(equation.x, first.dims, strict=True))
+    for letter, length in zip(equation.y, second.dims, strict=True):
+        if lengths.setdefault(letter, length) != length:
+            sizes = f"{nchw.text_of(first.dims)} and {nchw.text_of(second.dims)}"
+            raise reading.wrong(f"the lengths of {sizes} do not fit")
+    batch = [letter for letter in equation.out if letter in equation.x and letter in equation.y]
+    rows = [letter for letter in equation.out if letter not in equation.y]
+    columns = [letter for letter in equation.out if letter not in equation.x]
+    inner = [letter for letter in equation.x if letter not in equation.out]
+    left = _arranged(reading, first, equation.x, (batch, rows, inner), lengths, "left")
+    right = _arranged(reading, second, equation.y, (batch, inner, columns), lengths, "right")
     result = multiplied(reading, left, right, "product")
-    axes = [*batch, *rows, *columns]
+    axes = batch + rows + columns
     split = tuple(lengths[letter] for letter in axes)
-    dims = tuple(lengths[letter] for letter in out)
-    return reading.permute(result, split, [axes.index(letter) for letter in out], dims)
+    dims = tuple(lengths[letter] for letter in equation.out)
+    return reading.permute(result, split, [axes.index(letter) for letter in equation.out], dims)
+
+
+class _Equation(NamedTuple):
+    """The letters of the axes of two inputs, and of the output. None has a letter twice."""
+
+    x: str
+    y: str
+    out: str
+
+    @property
+    def is_product(self) -> bool:
+        """Whether each letter is in two of the three or in all."""
+        letters = self.x + self.y + self.out
+        return all(letters.count(letter) > 1 for letter in letters)
+
+
+def _equation(reading: OnnxReading) -> _Equation:
+    text = reading.text("equation", "").replace(" ", "")
+    operands, arrow, out = text.partition("->")
+    x, comma, y = operands.partition(",")
+    is_plain = bool(arrow and comma)
+    for letters in (x, y, out):
+        if letters and not (letters.isalpha() and len({*letters}) == len(letters)):
+            is_plain = False
+    if not is_plain:
+        raise reading.unsupported(f"the equation {text} cannot be converted", "write it as MatMul and Transpose")
+    return _Equation(x, y, out)
+
+
+def _operands(reading: OnnxReading, equation: _Equation) -> list[Value]:
+    values = [value for value in reading.all_inputs() if value is not None]
+    ranks = [len(value.dims) for value in values]
+    if len(reading.inputs) != 2 or ranks != [len(equation.x), len(equation.y)]:
+        text = f"{equation.x},{equation.y}->{equation.out}"
+        raise reading.wrong(f"the inputs do not fit the equation {text}")
+    return values
 
 
 def _arranged(
@@ -68,7 +98,8 @@ def _arranged(
     """The value with one axis for each group of letters; a batch of one is left out."""
     axes = [word.index(letter) for group in groups for letter in group]
     dims = tuple(math.prod(lengths[letter] for letter in group) for group in groups)
-    dims = dims if dims[0] > 1 else dims[1:]
+    if dims[0] <= 1:
+        dims = dims[1:]
     if isinstance(value, Stored):
         if value.size > LARGEST_MASK:
             raise reading.unsupported(f"a constant of {value.size:,} elements cannot be converted here")
@@ -87,15 +118,15 @@ def read_attention(reading: OnnxReading) -> OnnxTensor:
     reading.take("qk_matmul_output_mode")  # of an output that cannot be converted
     if any(reading.at(at) is not None for at in (4, 5, 6)):
         raise reading.unsupported("attention with the keys and values of earlier runs cannot be converted")
-    q, k, v = (
-        _heads(reading, _tensor(reading, at, name), reading.integer(f"{word}_num_heads", 0), name)
-        for at, (word, name) in enumerate((("q", "queries"), ("kv", "keys"), ("kv", "values")))
-    )
+    q = _heads(reading, 0, "q_num_heads", "queries")
+    k = _heads(reading, 1, "kv_num_heads", "keys")
+    v = _heads(reading, 2, "kv_num_heads", "values")
     heads = q.dims[1]
     if k.dims[1] < 1 or heads % k.dims[1] or k.dims[1] != v.dims[1]:
         raise reading.wrong(f"{heads} heads of queries do not fit {k.dims[1]} of keys and {v.dims[1]} of values")
-    k, v = (_repeated(reading, x, heads, name) for x, name in ((k, "keys_of_all"), (v, "values_of_all")))
-    turned = reading.permute(k, k.dims, (0, 1, 3, 2), (*k.dims[:2], k.dims[3], k.dims[2]), part="turned")
+    k = _repeated(reading, k, heads, "keys_of_all")
+    v = _repeated(reading, v, heads, "values_of_all")
+    turned = reading.transpose(k, (0, 1, 3, 2), part="turned")
     factor = reading.number("scale", 1 / math.sqrt(q.dims[3]))
     if not factor > 0:
         raise reading.wrong(f"the scale is {factor:g}; it must be above 0")
@@ -122,8 +153,10 @@ def _tensor(reading: OnnxReading, position: int, part: str) -> OnnxTensor:
     return constant_tensor(reading, like, value, f"{part}/constant")
 
 
-def _heads(reading: OnnxReading, x: OnnxTensor, heads: int, part: str) -> OnnxTensor:
-    """x as (batch, heads, N, depth)."""
+def _heads(reading: OnnxReading, position: int, count_of_heads: str, part: str) -> OnnxTensor:
+    """An input as (batch, heads, N, depth). count_of_heads: the attribute that has it for three axes."""
+    x = _tensor(reading, position, part)
+    heads = reading.integer(count_of_heads, 0)
     if x.rank not in (3, 4):
         raise reading.wrong(f"attention takes three or four axes, not {nchw.text_of(x.dims)}")
     if x.rank == 4:
@@ -154,7 +187,8 @@ def _capped(reading: OnnxReading, scores: OnnxTensor, cap: float) -> OnnxTensor:
 
 def _mask(reading: OnnxReading, dims: Dims) -> Value | None:
     """What is added to the scores; None for nothing."""
-    mask, is_causal = reading.at(3), bool(reading.integer("is_causal", 0))
+    mask = reading.at(3)
+    is_causal = bool(reading.integer("is_causal", 0))
     if isinstance(mask, OnnxTensor):
         if is_causal:
             raise reading.unsupported("a causal attention with a computed mask cannot be converted")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cnn_convertor.frontends.arithmetic import same_padding, whole_map
+from cnn_convertor.frontends.arithmetic import pooling_reach, same_padding, whole_map
 from cnn_convertor.frontends.onnx.operators.batches import for_each_image, images_as_channels, planes_as_images
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
 from cnn_convertor.ir import ops
@@ -21,7 +21,8 @@ ON_MAPS = "one or two axes after the channels"
 @images_as_channels
 def read_conv(reading: OnnxReading) -> OnnxTensor:
     x = reading.map
-    stored, group = reading.needed_stored(1, "the weights"), reading.integer("group", 1)
+    stored = reading.needed_stored(1, "the weights")
+    group = reading.integer("group", 1)
     channels = reading.shape(x).channels
     outputs, per_group, *kernel = _weight_dims(reading, x, stored.dims)
     if group < 1 or per_group * group * reading.images != channels or outputs % group:
@@ -42,7 +43,8 @@ def _bias(reading: OnnxReading, outputs: int) -> Constant | None:
 @images_as_channels
 def read_conv_transpose(reading: OnnxReading) -> OnnxTensor:
     x = reading.map
-    stored, group = reading.needed_stored(1, "the weights"), reading.integer("group", 1)
+    stored = reading.needed_stored(1, "the weights")
+    group = reading.integer("group", 1)
     channels = reading.shape(x).channels
     inputs, per_group, *kernel = _weight_dims(reading, x, stored.dims)
     if group < 1 or inputs * reading.images != channels or inputs % group:
@@ -51,13 +53,15 @@ def read_conv_transpose(reading: OnnxReading) -> OnnxTensor:
     extra = _pair(reading, "output_padding", x, 0)
     window, extra = _with_output_size(reading, x, window, extra)
     weight = reading.constant(stored, (inputs, per_group, *window.kernel)).swap_axes(group)
-    weight, bias = for_each_image(reading, weight), _bias(reading, per_group * group)
+    weight = for_each_image(reading, weight)
+    bias = _bias(reading, per_group * group)
     return reading.add(ops.ConvTranspose2d(weight, bias, window, extra, groups=group * reading.images), x)
 
 
 def _with_output_size(reading: OnnxReading, x: OnnxTensor, window: Window, extra: Pair) -> tuple[Window, Pair]:
     """The window and the output padding, where output_shape or auto_pad gives the size of the output."""
-    lengths, auto = reading.integers("output_shape"), reading.text("auto_pad", "NOTSET")
+    lengths = reading.integers("output_shape")
+    auto = reading.text("auto_pad", "NOTSET")
     shape = reading.shape(x)
     if lengths is not None:
         if len(lengths) != x.rank - 2:
@@ -75,7 +79,8 @@ def _with_output_size(reading: OnnxReading, x: OnnxTensor, window: Window, extra
         if missing and (lengths is None or o + missing >= s):
             hint = "give pads and output_padding instead"
             raise reading.unsupported(f"an output of {size} is larger than windows on {n} inputs reach", hint)
-        small, large = max(total, 0) // 2, max(total, 0) - max(total, 0) // 2
+        small = max(total, 0) // 2
+        large = max(total, 0) - max(total, 0) // 2
         sides += (small, large) if auto == "SAME_UPPER" else (large, small)
         more.append(o + missing)
     return window._replace(padding=Padding(*sides)), Pair(*more)
@@ -96,7 +101,8 @@ def _window(reading: OnnxReading, x: OnnxTensor, kernel: Sequence[int], *, trans
     kernel = list(kernel) or declared or []
     if len(kernel) != x.rank - 2 or (declared is not None and declared != list(kernel)):
         raise reading.contradiction(f"the kernel {declared or kernel} does not fit")
-    stride, dilation = _pair(reading, "strides", x, 1), _pair(reading, "dilations", x, 1)
+    stride = _pair(reading, "strides", x, 1)
+    dilation = _pair(reading, "dilations", x, 1)
     window = Window(Pair(*[*kernel, 1][:2]), stride, dilation)
     if min(*window.kernel, *stride, *dilation) < 1:
         raise reading.contradiction("kernel, strides and dilations must be at least 1")
@@ -115,7 +121,8 @@ def _pair(reading: OnnxReading, name: str, x: OnnxTensor, default: int) -> Pair:
 
 
 def _padding(reading: OnnxReading, x: OnnxTensor, window: Window, *, transposed: bool) -> Padding:
-    pads, auto = reading.integers("pads"), reading.text("auto_pad", "NOTSET")
+    pads = reading.integers("pads")
+    auto = reading.text("auto_pad", "NOTSET")
     if pads is not None and len(pads) != 2 * (x.rank - 2):
         raise reading.contradiction(f"{len(pads)} pads are given for {x.rank - 2} axes")
     if pads is not None and min(pads) < 0:
@@ -124,7 +131,8 @@ def _padding(reading: OnnxReading, x: OnnxTensor, window: Window, *, transposed:
         case "NOTSET" | "":
             if pads is None:
                 return ops.NO_PADDING
-            before, after = pads[: x.rank - 2], pads[x.rank - 2 :]
+            before = pads[: x.rank - 2]
+            after = pads[x.rank - 2 :]
             top, left, bottom, right = (*[*before, 0][:2], *[*after, 0][:2])
             return Padding(top, bottom, left, right)
         case "VALID":
@@ -143,7 +151,8 @@ def _padding(reading: OnnxReading, x: OnnxTensor, window: Window, *, transposed:
 
 def _check_same(reading: OnnxReading, x: OnnxTensor, window: Window) -> None:
     """Refuse forms of SAME for which onnxruntime deviates from ONNX, or fails."""
-    hint, is_pool = "give the padding as pads in place of auto_pad", "Pool" in reading.node.type
+    hint = "give the padding as pads in place of auto_pad"
+    is_pool = "Pool" in reading.node.type
     for n, s, e in zip(reading.shape(x)[:2], window.stride, window.extent, strict=True):
         skipped = n - (n - 1) // s * s - e  # at the end
         if skipped > (0 if is_pool else 2):
@@ -174,19 +183,14 @@ def _pooling(reading: OnnxReading) -> _Reach:
     if reading.integer("ceil_mode", 0) == 0:
         return _Reach(window, ops.NO_PADDING)
     shape = reading.shape(x)
-    beyond = []
-    for size, before, after, length, stride in (
-        (shape.height, pad.top, pad.bottom, extent.height, window.stride.height),
-        (shape.width, pad.left, pad.right, extent.width, window.stride.width),
-    ):
-        room = size + before + after - length
-        if room < 0:
-            raise reading.wrong(f"the kernel does not fit the input {shape}")
-        count = -(-room // stride) + 1
-        if (count - 1) * stride >= size + before:  # the last window would start beyond the input
-            count -= 1
-        beyond.append(max((count - 1) * stride - room, 0))
-    return _Reach(window, Padding(0, beyond[0], 0, beyond[1]))
+    padded = pad.around(shape)
+    if padded.height < extent.height or padded.width < extent.width:
+        raise reading.wrong(f"the kernel does not fit the input {shape}")
+    rows = (shape.height, extent.height, window.stride.height, (pad.top, pad.bottom))
+    columns = (shape.width, extent.width, window.stride.width, (pad.left, pad.right))
+    _, below = pooling_reach(*rows, rounds_up=True, clips=True)
+    _, right = pooling_reach(*columns, rounds_up=True, clips=True)
+    return _Reach(window, Padding(0, below, 0, right))
 
 
 @onnx.reads(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from cnn_convertor.frontends import nchw
 from cnn_convertor.frontends.arithmetic import scale_and_shift
+from cnn_convertor.frontends.builder import prefix_of
 from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, Value, as_float, onnx
 from cnn_convertor.frontends.onnx.stored import Numbers, Stored
@@ -40,19 +41,20 @@ def read_arithmetic(reading: OnnxReading) -> OnnxTensor:
 
 @onnx.reads("Max", "Min", "Sum", "Mean", makes=[*MADE, ops.Clip, ops.Relu])
 def read_variadic(reading: OnnxReading) -> OnnxTensor:
-    operation, values = ARITHMETIC[reading.node.type], _operands(reading)
+    operation = ARITHMETIC[reading.node.type]
+    values = _operands(reading)
     values.sort(key=lambda value: isinstance(value, Stored))  # the order does not matter; the first must be a tensor
     is_mean = reading.node.type == "Mean" and len(values) > 1
     parts = numbered(operation.name.lower())
-    first, *others = values
+    first, *further = values
     assert isinstance(first, OnnxTensor)
     result = first
-    for position, value in enumerate(others, 1):
-        is_last = position == len(others) and not is_mean
+    for position, value in enumerate(further, 1):
+        is_last = position == len(further) and not is_mean
         result = combined(reading, operation, result, value, part="" if is_last else next(parts))
     if is_mean:
         return reading.add(scale_and_shift(reading.shape(result).channels, 1 / len(values)), result, dims=result.dims)
-    return result if others else reading.add(ops.Identity(), result)
+    return result if further else reading.add(ops.Identity(), result)
 
 
 def _operands(reading: OnnxReading) -> list[Value]:
@@ -73,7 +75,7 @@ def combined(reading: OnnxReading, operation: BinaryOp, x: Value, y: Value, part
 
 
 def _of_tensors(reading: OnnxReading, operation: BinaryOp, x: OnnxTensor, y: OnnxTensor, part: str) -> OnnxTensor:
-    inside = f"{part}/" if part else ""
+    inside = prefix_of(part)
     if x.dims == y.dims:
         op: Op = ops.Add() if operation is BinaryOp.ADD else ops.Binary(operation)
         result = reading.add(op, x, y, part=part, dims=x.dims)
@@ -82,18 +84,22 @@ def _of_tensors(reading: OnnxReading, operation: BinaryOp, x: OnnxTensor, y: Onn
                 return result._replace(bounds=gate.gated.bounds)
         return result
     dims = broadcast(reading, x.dims, y.dims)
-    x, y = (widened(reading, value, len(dims), f"{inside}widened{at}") for at, value in enumerate((x, y)))
+    x = widened(reading, x, len(dims), f"{inside}widened0")
+    y = widened(reading, y, len(dims), f"{inside}widened1")
     merged = _merged_axes(x.dims, y.dims)
     if len(merged) > 3:
         sizes = f"{nchw.text_of(x.dims)} and {nchw.text_of(y.dims)}"
         raise reading.unsupported(f"{sizes} cannot be combined: they repeat along more than three groups of axes")
-    if not all(nchw.is_plain(value.dims) for value in (x, y)):
-        short = [tuple(math.prod(value.dims[at] for at in axes) for axes in merged) for value in (x, y)]
-        x, y = (
-            reading.reshape(value, (1, *lengths), part=f"{inside}merged{at}")
-            for at, (value, lengths) in enumerate(zip((x, y), short, strict=True))
-        )
+    if not (nchw.is_plain(x.dims) and nchw.is_plain(y.dims)):
+        x = _with_merged(reading, x, merged, f"{inside}merged0")
+        y = _with_merged(reading, y, merged, f"{inside}merged1")
     return reading.add(ops.Binary(operation), x, y, part=part, dims=dims)
+
+
+def _with_merged(reading: OnnxReading, x: OnnxTensor, groups: Sequence[Sequence[int]], part: str) -> OnnxTensor:
+    """x with one axis for each group of axes."""
+    lengths = [math.prod(x.dims[at] for at in axes) for axes in groups]
+    return reading.reshape(x, (1, *lengths), part=part)
 
 
 def _merged_axes(x: Dims, y: Dims) -> list[list[int]]:
@@ -130,7 +136,7 @@ def with_constant(
     reading: OnnxReading, operation: BinaryOp, x: OnnxTensor, numbers: Numbers, *, swapped: bool, part: str = ""
 ) -> OnnxTensor:
     """x and a constant; swapped: the constant comes first."""
-    inside = f"{part}/" if part else ""
+    inside = prefix_of(part)
     x = expanded_to(reading, x, numbers.shape, inside)
     dims = x.dims
     match operation:
@@ -181,11 +187,15 @@ def scaled(
     reading: OnnxReading, x: OnnxTensor, factor: Numbers | np.floating | None, shift: Numbers | None, part: str = ""
 ) -> OnnxTensor:
     """x * factor + shift. The arrays fit the axes of x, which do not change."""
-    inside = f"{part}/" if part else ""
-    arrays = [np.asarray(1.0 if factor is None else factor, np.float32)]
-    arrays += [] if shift is None else [np.asarray(shift, np.float32)]
-    arrays = [array.reshape((1,) * (x.rank - array.ndim) + array.shape) for array in arrays]
-    longer = {axis for array in arrays for axis, size in enumerate(array.shape) if size > 1}
+    inside = prefix_of(part)
+    arrays: list[Numbers] = []
+    longer: set[int] = set()  # axes along which the numbers differ
+    for numbers in (1.0 if factor is None else factor, shift):
+        if numbers is not None:
+            array = np.asarray(numbers, np.float32)
+            array = array.reshape((1,) * (x.rank - array.ndim) + array.shape)
+            longer.update(axis for axis, size in enumerate(array.shape) if size > 1)
+            arrays.append(array)
     channels = {axis for axis in range(x.rank) if nchw.axis_of(x.dims, axis) is Axis.CHANNELS}
     if longer <= channels and len(channels) <= 1:
         op = scale_and_shift(reading.shape(x).channels, *(array.reshape(-1) for array in arrays))
@@ -208,11 +218,11 @@ def expanded(reading: OnnxReading, x: OnnxTensor, dims: Dims, part: str = "") ->
     longer = [axis for axis, (n, target) in enumerate(zip(x.dims, dims, strict=True)) if n != target]
     if not longer:
         return reading.add(ops.Identity(), x, part=part, dims=dims)
-    inside = f"{part}/" if part else ""
+    inside = prefix_of(part)
     for axis in longer:
         name = part if axis == longer[-1] else f"{inside}axis{axis}"
-        wide = (*x.dims[:axis], dims[axis], *x.dims[axis + 1 :])
-        counted = (1, math.prod(x.dims[:axis]), 1, math.prod(x.dims[axis + 1 :]))
+        wide = nchw.with_length(x.dims, axis, dims[axis])
+        counted = (1, *nchw.around(x.dims, axis))
         flat = reading.reshape(x, counted, part=f"{inside}counted{axis}")
         x = reading.add(ops.Upsample(Pair(dims[axis], 1)), flat, part=name, dims=wide)
     return x
@@ -223,7 +233,8 @@ def expanded(reading: OnnxReading, x: OnnxTensor, dims: Dims, part: str = "") ->
 
 @onnx.reads("Pow", makes=[ops.Power, ops.Identity], limits="a constant exponent, the same for all")
 def read_pow(reading: OnnxReading) -> OnnxTensor:
-    x, exponents = reading.input, reading.numbers(1, "the exponent")
+    x = reading.input
+    exponents = reading.numbers(1, "the exponent")
     if exponents is None or not exponents.size or not np.all(exponents == exponents.flat[0]):
         raise reading.unsupported("powers with different exponents cannot be converted")
     dims = broadcast(reading, x.dims, exponents.shape)
@@ -235,7 +246,8 @@ def read_pow(reading: OnnxReading) -> OnnxTensor:
 
 @onnx.reads("PRelu", makes=[ops.PRelu, ops.Relu], limits="constant slopes")
 def read_prelu(reading: OnnxReading) -> OnnxTensor:
-    x, stored = reading.input, reading.needed_stored(1, "the slope")
+    x = reading.input
+    stored = reading.needed_stored(1, "the slope")
     dims = (1,) * (x.rank - len(stored.dims)) + stored.dims
     longer = [axis for axis, size in enumerate(dims) if size > 1]
     if len(dims) > x.rank or any(dims[axis] != x.dims[axis] for axis in longer):
@@ -257,8 +269,7 @@ def on_channels(reading: OnnxReading, x: OnnxTensor, axis: int, op: Callable[[],
     """An operator on channels, along any axis of the array: the axis becomes the channels, and is moved back."""
     if nchw.is_plain(x.dims) and nchw.axis_of(x.dims, axis) is Axis.CHANNELS:
         return reading.add(op(), x)
-    runs = (math.prod(x.dims[:axis]), x.dims[axis], math.prod(x.dims[axis + 1 :]))
-    return along_channels(reading, x, runs, op)
+    return along_channels(reading, x, nchw.around(x.dims, axis), op)
 
 
 def along_channels(
@@ -266,7 +277,7 @@ def along_channels(
 ) -> OnnxTensor:
     """An operator on channels, which are the middle one of three runs of axes: they are moved to the front, and back."""
     before, size, after = runs
-    inside = f"{part}/" if part else ""
+    inside = prefix_of(part)
     first = reading.permute(x, runs, (1, 0, 2), (1, size, before, after), part=f"{inside}channels_first")
     result = reading.add(op(), first, part=f"{inside}on_channels")
     return reading.permute(result, (size, before, after), (1, 0, 2), x.dims, part=part)

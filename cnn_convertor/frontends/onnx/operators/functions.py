@@ -118,7 +118,8 @@ def _elu(reading: OnnxReading, alpha: float, scale: float) -> OnnxTensor:
 @onnx.reads("Celu", settings="alpha", makes=[ops.Elu, ops.ScaledElu, ops.Scale])
 def read_celu(reading: OnnxReading) -> OnnxTensor:
     """alpha * ELU(x / alpha) for x < 0, x otherwise."""
-    x, alpha = reading.input, reading.number("alpha", 1.0)
+    x = reading.input
+    alpha = reading.number("alpha", 1.0)
     if alpha == 1:
         return _add(reading, ops.Elu())
     if alpha <= 0:
@@ -132,7 +133,9 @@ def read_celu(reading: OnnxReading) -> OnnxTensor:
 @onnx.reads("HardSigmoid", settings="alpha beta", makes=[ops.Scale, ops.Relu6])
 def read_hard_sigmoid(reading: OnnxReading) -> OnnxTensor:
     """As a ReLU6 of six times the sum, divided by 6: commands have a ReLU6, and scales fold into their neighbors."""
-    x, alpha, beta = reading.input, reading.number("alpha", 0.2), reading.number("beta", 0.5)
+    x = reading.input
+    alpha = reading.number("alpha", 0.2)
+    beta = reading.number("beta", 0.5)
     channels = reading.shape(x).channels
     sum = reading.add(scale_and_shift(channels, 6 * alpha, 6 * beta), x, part="sixfold", dims=x.dims)
     clipped = reading.add(ops.Activation(ops.Relu6()), sum, part="clipped", dims=x.dims)
@@ -162,7 +165,8 @@ def read_gelu(reading: OnnxReading) -> OnnxTensor:
 
 @onnx.reads("Clip", settings="min max", makes=[ops.Clip, ops.Relu, ops.Relu6], limits="constant limits")
 def read_clip(reading: OnnxReading) -> OnnxTensor:
-    low, high = _limit(reading, "min", 1, -math.inf), _limit(reading, "max", 2, math.inf)
+    low = _limit(reading, "min", 1, -math.inf)
+    high = _limit(reading, "max", 2, math.inf)
     match low, high:
         case 0.0, math.inf:
             return _add(reading, ops.Relu())
@@ -232,7 +236,9 @@ LARGEST_FP16 = 65504
     limits="between types of floating point, to truth values, or from integers; no cast that cuts integers",
 )  # fmt: skip
 def read_cast(reading: OnnxReading) -> OnnxTensor:
-    to, integers, quantized = reading.integer("to", 1), reading.input.integers, reading.input.quantized
+    to = reading.integer("to", 1)
+    integers = reading.input.integers
+    quantized = reading.input.quantized
     if quantized is not None and (to not in TYPES or TYPES[to].kind not in "iu"):
         hint = "convert the model from before its quantization, in FP32"
         raise reading.unsupported("arithmetic of quantized numbers cannot be converted", hint)

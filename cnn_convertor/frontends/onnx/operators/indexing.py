@@ -8,14 +8,10 @@ from collections.abc import Callable
 import numpy as np
 
 from cnn_convertor.frontends import nchw
+from cnn_convertor.frontends.builder import prefix_of
 from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.onnx.folds.index_folds import element_positions, gather_nd
-from cnn_convertor.frontends.onnx.operators.elementwise import (
-    broadcast,
-    combined,
-    scaled,
-    with_constant,
-)
+from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, combined, scaled, with_constant
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, Value, as_float, onnx, whole_numbers
 from cnn_convertor.frontends.onnx.stored import Numbers, Stored
 from cnn_convertor.ir import ops
@@ -37,7 +33,8 @@ def at_positions(
     """
     if not positions.size:
         raise reading.unsupported("a result without elements cannot be converted")
-    size, inside = math.prod(x.dims), f"{part}/" if part else ""
+    size = math.prod(x.dims)
+    inside = prefix_of(part)
     alike = equal_parts(positions, size)
     one_part = positions.reshape(alike, -1)[0]
     together = block_length(one_part, size // alike)
@@ -61,15 +58,18 @@ def equal_parts(positions: Numbers, size: int) -> int:
     """
     count = 1
     for prime in _prime_factors(math.gcd(positions.size, size)):
-        parts, step = positions.reshape(count * prime, -1), size // (count * prime)
-        first, starts = parts[:1], np.arange(count * prime)[:, None] * step
+        parts = positions.reshape(count * prime, -1)
+        step = size // (count * prime)
+        first = parts[:1]
+        starts = np.arange(count * prime)[:, None] * step
         if np.array_equal(parts, np.where(first < 0, NOWHERE, first + starts)):
             count *= prime
     return count
 
 
 def _prime_factors(number: int) -> list[int]:
-    factors, divisor = [], 2
+    factors = []
+    divisor = 2
     while divisor * divisor <= number:
         if number % divisor:
             divisor += 1
@@ -81,7 +81,8 @@ def _prime_factors(number: int) -> list[int]:
 
 def block_length(positions: Numbers, size: int) -> int:
     """The length of the longest blocks of x that stay blocks: it divides where runs of neighbors begin, here and in x."""
-    before, after = positions[:-1], positions[1:]
+    before = positions[:-1]
+    after = positions[1:]
     begins = np.flatnonzero(np.where(after < 0, before >= 0, (before < 0) | (after != before + 1))) + 1
     sources = positions[np.append(0, begins)]
     return int(np.gcd.reduce([math.gcd(positions.size, size), *begins, *sources[sources >= 0]]))
@@ -115,24 +116,29 @@ def _counted(reading: OnnxReading, dims: Dims) -> Numbers:
 
 @onnx.reads("GatherND", settings="batch_dims", makes=MAKES, limits="constant indices")
 def read_gather_nd(reading: OnnxReading) -> OnnxTensor:
-    x, indices, batch_axes = reading.input, _indices(reading), reading.integer("batch_dims", 0)
+    x = reading.input
+    indices = _indices(reading)
+    batch_axes = reading.integer("batch_dims", 0)
     if not 0 <= batch_axes < min(x.rank, indices.ndim):
         raise reading.wrong(f"{batch_axes} axes of batches do not exist")
     counted = _counted(reading, x.dims)
-    _check_size(reading, (*indices.shape[:-1], *x.dims[batch_axes + indices.shape[-1] :]))
+    _check_size(reading, indices.shape[:-1] + x.dims[batch_axes + indices.shape[-1] :])
     return at_positions(reading, x, _checked(reading, lambda: gather_nd(counted, indices, batch_axes)))
 
 
 @onnx.reads("GatherElements", settings="axis", makes=MAKES, limits="constant indices")
 def read_gather_elements(reading: OnnxReading) -> OnnxTensor:
-    x, indices = reading.input, _indices(reading)
-    axis, counted = reading.axis_in(x.dims, reading.integer("axis", 0)), _counted(reading, x.dims)
+    x = reading.input
+    indices = _indices(reading)
+    axis = reading.axis_in(x.dims, reading.integer("axis", 0))
+    counted = _counted(reading, x.dims)
     return at_positions(reading, x, _checked(reading, lambda: counted[element_positions(x.dims, indices, axis)]))
 
 
 @onnx.reads("Trilu", settings="upper", makes=MAKES, limits="a constant diagonal")
 def read_trilu(reading: OnnxReading) -> OnnxTensor:
-    x, diagonal = reading.input, reading.integers_at(1, "the diagonal") or [0]
+    x = reading.input
+    diagonal = reading.integers_at(1, "the diagonal") or [0]
     if x.rank < 2:
         raise reading.wrong("a vector has no triangles")
     triangle = np.triu if reading.integer("upper", 1) else np.tril
@@ -151,15 +157,15 @@ def _overlaid(reading: OnnxReading, x: Value, x_positions: Numbers, y: Value, y_
     if isinstance(y, OnnxTensor):
         kept = at_positions(reading, x, x_positions, "kept")
         return reading.add(ops.Add(), kept, at_positions(reading, y, y_positions, "replaced"), dims=kept.dims)
-    others = as_float(y.load()).reshape(-1)[y_positions]
+    numbers = as_float(y.load()).reshape(-1)[y_positions]
     replaced = x_positions < 0
-    values = np.unique(others[replaced])
+    values = np.unique(numbers[replaced])
     if len(values) <= 1:
         return at_positions(reading, x, x_positions, filling=float(values[0]) if len(values) else 0.0)
     if not np.all(np.isfinite(values)):
         raise reading.unsupported("constants that are partly infinite cannot replace elements")
     kept = at_positions(reading, x, x_positions, "kept")
-    return with_constant(reading, BinaryOp.ADD, kept, np.where(replaced, others, 0), swapped=False)
+    return with_constant(reading, BinaryOp.ADD, kept, np.where(replaced, numbers, 0), swapped=False)
 
 
 @onnx.reads("ScatterND", "ScatterElements", "Scatter", settings="axis reduction", makes=[*MAKES, ops.Add, ops.Scale, ops.Identity],
@@ -170,7 +176,8 @@ def read_scatter(reading: OnnxReading) -> OnnxTensor:
         raise reading.wrong("an input is missing")
     if reading.text("reduction", "none") != "none":
         raise reading.unsupported("a scatter that computes cannot be converted")
-    indices, counted = _indices(reading), _counted(reading, x.dims)
+    indices = _indices(reading)
+    counted = _counted(reading, x.dims)
     if reading.node.type == "ScatterND":
         positions = _checked(reading, lambda: gather_nd(counted, indices, 0))
     else:
@@ -209,8 +216,8 @@ def read_where(reading: OnnxReading) -> OnnxTensor:
 def _chosen(reading: OnnxReading, condition: OnnxTensor, x: Value, y: Value) -> OnnxTensor:
     otherwise = scaled(reading, condition, np.float32(-1), np.ones(1), "otherwise")
     chosen = _where_true(reading, condition, x, "if_true")
-    others = _where_true(reading, otherwise, y, "if_false")
-    return combined(reading, BinaryOp.ADD, chosen, others)
+    replaced = _where_true(reading, otherwise, y, "if_false")
+    return combined(reading, BinaryOp.ADD, chosen, replaced)
 
 
 def _where_true(reading: OnnxReading, mask: OnnxTensor, x: Value, part: str) -> OnnxTensor:

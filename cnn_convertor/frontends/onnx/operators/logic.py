@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from cnn_convertor.frontends.builder import prefix_of
 from cnn_convertor.frontends.onnx.operators.elementwise import combined, expanded_to, scaled
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, Value, as_float, onnx
 from cnn_convertor.frontends.onnx.stored import Stored
@@ -17,7 +18,7 @@ TRUTH = (0, 1)  # the range of truth values
 
 def exceeds(reading: OnnxReading, x: Value, y: Value, part: str = "") -> OnnxTensor:
     """Whether x > y. The difference of two FP16 numbers has the right sign: it is never rounded to 0."""
-    inside = f"{part}/" if part else ""
+    inside = prefix_of(part)
     if isinstance(y, Stored) and isinstance(x, OnnxTensor) and (limit := _same_number(y)) is not None:
         wide = expanded_to(reading, x, y.dims, inside)
         return reading.add(ops.Unary(ops.Threshold(limit)), wide, part=part, dims=wide.dims, integers=TRUTH)
@@ -37,8 +38,9 @@ def _same_number(stored: Stored) -> float | None:
 
 def differ(reading: OnnxReading, x: Value, y: Value, part: str = "") -> OnnxTensor:
     """Whether x is more than y, or less."""
-    inside = f"{part}/" if part else ""
-    more, less = exceeds(reading, x, y, f"{inside}more"), exceeds(reading, y, x, f"{inside}less")
+    inside = prefix_of(part)
+    more = exceeds(reading, x, y, f"{inside}more")
+    less = exceeds(reading, y, x, f"{inside}less")
     return combined(reading, BinaryOp.MAXIMUM, more, less, part=part)
 
 
@@ -74,7 +76,9 @@ def read_not(reading: OnnxReading) -> OnnxTensor:
 @onnx.reads("IsNaN", makes=[ops.Binary, ops.Scale, ops.Threshold])
 def read_is_nan(reading: OnnxReading) -> OnnxTensor:
     """Every number is more than -1 or less than 1; NaN is neither."""
-    x, above_minus_1 = reading.input, ops.Unary(ops.Threshold(-1.0))
+    x = reading.input
+    above_minus_1 = ops.Unary(ops.Threshold(-1.0))
     negated = scaled(reading, x, np.float32(-1), None, "negated")
-    more, less = reading.add(above_minus_1, x, part="more"), reading.add(above_minus_1, negated, part="less")
+    more = reading.add(above_minus_1, x, part="more")
+    less = reading.add(above_minus_1, negated, part="less")
     return _not(reading, combined(reading, BinaryOp.MAXIMUM, more, less, part="number"))._replace(integers=TRUTH)

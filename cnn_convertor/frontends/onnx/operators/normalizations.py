@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from cnn_convertor.frontends import nchw
+from cnn_convertor.frontends.builder import prefix_of
 from cnn_convertor.frontends.onnx.operators.batches import for_each_image, images_as_channels
 from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, on_channels, scaled
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, as_float, onnx
@@ -46,7 +47,8 @@ def _vector(reading: OnnxReading, position: int, size: int) -> Constant:
 @onnx.reads("InstanceNormalization", settings="epsilon", makes=[ops.MeanVarianceNorm, ops.Scale])
 @images_as_channels
 def read_instance_normalization(reading: OnnxReading) -> OnnxTensor:
-    x, epsilon = reading.map, reading.number("epsilon", 1e-5)
+    x = reading.map
+    epsilon = reading.number("epsilon", 1e-5)
     normal = reading.add(ops.MeanVarianceNorm((Axis.HEIGHT, Axis.WIDTH), epsilon), x, part="normal")
     channels = x.dims[1] // reading.images
     scale, shift = (for_each_image(reading, _vector(reading, at, channels)) for at in (1, 2))
@@ -56,7 +58,9 @@ def read_instance_normalization(reading: OnnxReading) -> OnnxTensor:
 @onnx.reads("GroupNormalization", settings="epsilon num_groups stash_type", makes=[ops.MeanVarianceNorm, ops.Scale])
 @images_as_channels
 def read_group_normalization(reading: OnnxReading) -> OnnxTensor:
-    x, epsilon, groups = reading.map, reading.number("epsilon", 1e-5), reading.integer("num_groups", 0)
+    x = reading.map
+    epsilon = reading.number("epsilon", 1e-5)
+    groups = reading.integer("num_groups", 0)
     reading.take("stash_type")
     channels = x.dims[1] // reading.images
     if groups < 1 or channels % groups:
@@ -70,7 +74,8 @@ def read_group_normalization(reading: OnnxReading) -> OnnxTensor:
 
 @onnx.reads("LayerNormalization", settings="axis epsilon stash_type", makes=[ops.MeanVarianceNorm, ops.Scale])
 def read_layer_normalization(reading: OnnxReading) -> OnnxTensor:
-    x, epsilon = reading.input, reading.number("epsilon", 1e-5)
+    x = reading.input
+    epsilon = reading.number("epsilon", 1e-5)
     reading.take("stash_type")
     first = reading.axis_in(x.dims, reading.integer("axis", -1))
     return _by_input(reading, standardized(reading, x, range(first, x.rank), epsilon))
@@ -79,7 +84,8 @@ def read_layer_normalization(reading: OnnxReading) -> OnnxTensor:
 @onnx.reads("RMSNormalization", settings="axis epsilon stash_type", makes=[ops.L2Normalize, ops.Scale])
 def read_rms_normalization(reading: OnnxReading) -> OnnxTensor:
     """x / sqrt(mean of squares + epsilon), as x / sqrt(sum of squares + size * epsilon) * sqrt(size)."""
-    x, epsilon = reading.input, reading.number("epsilon", 1e-5)
+    x = reading.input
+    epsilon = reading.number("epsilon", 1e-5)
     reading.take("stash_type")
     first = reading.axis_in(x.dims, reading.integer("axis", -1))
     size = math.prod(x.dims[first:])
@@ -137,7 +143,7 @@ def _normalized(
     part: str = "normal",
 ) -> OnnxTensor:
     """A normalization over some axes of an array. over: the operator, over axes of a map."""
-    inside = f"{part}/" if part else ""
+    inside = prefix_of(part)
     counted_axes = [axis for axis in axes if x.dims[axis] != 1] or list(axes)[:1]
     counted, map_axes = reading.on_map_axes(x, counted_axes, part)
     if {axis for axis in Axis if reading.shape(counted)[axis] > 1} <= {*map_axes}:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from cnn_convertor.frontends import nchw
+from cnn_convertor.frontends.builder import prefix_of
 from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, combined, expanded, scaled, widened
 from cnn_convertor.frontends.onnx.operators.shapes import constant_tensor
@@ -24,15 +25,18 @@ def read_gemm(reading: OnnxReading) -> OnnxTensor:
     a, b, c = map(reading.at, range(3))
     if not isinstance(a, OnnxTensor) or isinstance(b, OnnxTensor) or isinstance(c, OnnxTensor):
         return _gemm_of_maps(reading)
-    x, matrix = reading.input, reading.needed_stored(1, "the matrix B")
-    alpha, beta = reading.number("alpha", 1.0), reading.number("beta", 1.0)
+    x = reading.input
+    matrix = reading.needed_stored(1, "the matrix B")
+    alpha = reading.number("alpha", 1.0)
+    beta = reading.number("beta", 1.0)
     if len(matrix.dims) != 2 or x.rank != 2:
         raise reading.wrong(f"Gemm takes matrices, not {x.rank} and {len(matrix.dims)} axes")
     if reading.integer("transA", 0):
-        x = reading.permute(x, x.dims, (1, 0), x.dims[::-1], part="transposed")
+        x = reading.transpose(x, (1, 0), part="transposed")
     outputs_are_rows = bool(reading.integer("transB", 0))
     bias = reading.stored(2, "C")
-    rows, columns = x.dims[0], matrix.dims[0 if outputs_are_rows else 1]
+    rows = x.dims[0]
+    columns = matrix.dims[0 if outputs_are_rows else 1]
     if bias is not None and broadcast(reading, (rows, columns), bias.dims) != (rows, columns):
         raise reading.wrong(f"C of {nchw.text_of(bias.dims)} does not fit {rows}x{columns}")
     weight = _matrix(reading, matrix, outputs_are_rows=outputs_are_rows)
@@ -46,14 +50,16 @@ def read_gemm(reading: OnnxReading) -> OnnxTensor:
 
 def _gemm_of_maps(reading: OnnxReading) -> OnnxTensor:
     """alpha * A B + beta * C, where more than A depends on the network's input."""
-    alpha, beta = reading.number("alpha", 1.0), reading.number("beta", 1.0)
+    alpha = reading.number("alpha", 1.0)
+    beta = reading.number("beta", 1.0)
     factors: list[Value] = []
     for at, word in enumerate("AB"):
-        value, turns = reading.at(at), bool(reading.integer(f"trans{word}", 0))
+        value = reading.at(at)
+        turns = bool(reading.integer(f"trans{word}", 0))
         if value is None or len(value.dims) != 2:
             raise reading.wrong(f"{word} is not a matrix")
         if turns and isinstance(value, OnnxTensor):
-            value = reading.permute(value, value.dims, (1, 0), value.dims[::-1], part=f"transposed{word}")
+            value = reading.transpose(value, (1, 0), part=f"transposed{word}")
         elif turns and isinstance(value, Stored):
             value = Stored.of(np.ascontiguousarray(as_float(value.load()).T))
         factors.append(value)
@@ -83,7 +89,7 @@ def read_matmul(reading: OnnxReading) -> OnnxTensor:
 
 def multiplied(reading: OnnxReading, x: Value, y: Value, part: str = "") -> OnnxTensor:
     """The products of the matrices of two values. Raises ModelError if both are constants, which only a damaged node has."""
-    inside = f"{part}/" if part else ""
+    inside = prefix_of(part)
     if isinstance(x, OnnxTensor) and isinstance(y, Stored) and _is_one_matrix(y.dims) and x.rank > 1:
         x = widened(reading, x, max(x.rank, len(y.dims)), f"{inside}widened")
         return product(reading, x, _matrix(reading, y, outputs_are_rows=False), None, part)
@@ -92,11 +98,11 @@ def multiplied(reading: OnnxReading, x: Value, y: Value, part: str = "") -> Onnx
     like = next((value for value in (x, y) if isinstance(value, OnnxTensor)), None)
     if like is None:
         raise reading.wrong("both factors are constants, but another input is not")
-    left, right = (
-        constant_tensor(reading, like, value, f"{inside}constant{at}") if isinstance(value, Stored) else value
-        for at, value in enumerate((x, y))
-    )
-    return matrix_product(reading, left, right, part)
+    if isinstance(x, Stored):
+        x = constant_tensor(reading, like, x, f"{inside}constant0")
+    if isinstance(y, Stored):
+        y = constant_tensor(reading, like, y, f"{inside}constant1")
+    return matrix_product(reading, x, y, part)
 
 
 def _is_one_matrix(dims: Dims) -> bool:
@@ -105,21 +111,23 @@ def _is_one_matrix(dims: Dims) -> bool:
 
 def _product_of_columns(reading: OnnxReading, weight: Constant, y: OnnxTensor, rank: int, part: str) -> OnnxTensor:
     """weight * y: the columns of y are pixels of a convolution of 1x1. weight: (O, I)."""
-    inside = f"{part}/" if part else ""
-    (outputs, inputs), (rows, columns) = weight.shape, y.dims[-2:]
+    inside = prefix_of(part)
+    outputs, inputs = weight.shape
+    rows, columns = y.dims[-2:]
     if rows != inputs:
         raise reading.wrong(f"a matrix for {inputs} inputs meets {rows}")
     kernels = weight.map_rows(lambda w: w.reshape(-1, inputs, 1, 1), (inputs, 1, 1))
     pixels = reading.reshape(y, (1, inputs, columns), part=f"{inside}columns")
     result = reading.add(ops.Conv2d(kernels, None, Window(ONE)), pixels, part=f"{inside}product")
-    return reading.reshape(result, (*(1,) * (max(rank, y.rank) - 2), outputs, columns), part=part)
+    ones = (1,) * (max(rank, y.rank) - 2)
+    return reading.reshape(result, (*ones, outputs, columns), part=part)
 
 
 def matrix_product(
     reading: OnnxReading, x: OnnxTensor, y: OnnxTensor, part: str = "", *, factor: float = 1.0
 ) -> OnnxTensor:
     """The products of the matrices in the last two axes, times a factor. A vector is a row on the left, a column on the right."""
-    inside = f"{part}/" if part else ""
+    inside = prefix_of(part)
     if not x.rank or not y.rank:
         raise reading.wrong("a factor has no axes")
     is_row, is_column = x.rank == 1, y.rank == 1
@@ -130,11 +138,13 @@ def matrix_product(
     if x.dims[-1] != y.dims[-2]:
         raise reading.wrong(f"matrices of {nchw.text_of(x.dims)} and {nchw.text_of(y.dims)} do not fit")
     batch = broadcast(reading, x.dims[:-2], y.dims[:-2])
-    x, y = (_for_all(reading, value, batch, f"{inside}batch{at}") for at, value in enumerate((x, y)))
-    dims = (*batch, x.dims[-2], y.dims[-1])
-    shown = (*batch, *([] if is_row else dims[-2:-1]), *([] if is_column else dims[-1:]))
-    left, right, result = map(nchw.matrices_of, (x.dims, y.dims, dims))
-    op = ops.MatMul(left, right, result, factor)
+    x = _for_all(reading, x, batch, f"{inside}batch0")
+    y = _for_all(reading, y, batch, f"{inside}batch1")
+    rows = x.dims[-2:-1]
+    columns = y.dims[-1:]
+    dims = batch + rows + columns
+    shown = batch + (() if is_row else rows) + (() if is_column else columns)
+    op = ops.MatMul(nchw.matrices_of(x.dims), nchw.matrices_of(y.dims), nchw.matrices_of(dims), factor)
     if shown == dims:
         return reading.add(op, x, y, part=part, dims=dims)
     return reading.reshape(reading.add(op, x, y, part=f"{inside}product", dims=dims), shown, part=part)
@@ -143,16 +153,17 @@ def matrix_product(
 def _for_all(reading: OnnxReading, x: OnnxTensor, batch: Dims, part: str) -> OnnxTensor:
     """x with a matrix for each element of the batch, unless one is for all."""
     x = widened(reading, x, len(batch) + 2, f"{part}/widened")
-    return x if math.prod(x.dims[:-2]) == 1 else expanded(reading, x, (*batch, *x.dims[-2:]), part)
+    return x if math.prod(x.dims[:-2]) == 1 else expanded(reading, x, batch + x.dims[-2:], part)
 
 
 def product(reading: OnnxReading, x: OnnxTensor, weight: Constant, bias: Constant | None, part: str = "") -> OnnxTensor:
     """x * weight.T + bias, along the last axis of x. weight: (O, I)."""
-    inside = f"{part}/" if part else ""
+    inside = prefix_of(part)
     outputs, inputs = weight.shape
     if x.dims[-1] != inputs:
         raise reading.wrong(f"a matrix for {inputs} inputs meets {x.dims[-1]}")
-    rows, dims = math.prod(x.dims[:-1]), (*x.dims[:-1], outputs)
+    rows = math.prod(x.dims[:-1])
+    dims = (*x.dims[:-1], outputs)
     if rows == 1:
         height, width, channels = reading.shape(x)
         shape = (channels, height, width)
@@ -163,6 +174,15 @@ def product(reading: OnnxReading, x: OnnxTensor, weight: Constant, bias: Constan
     pixels = reading.permute(x, (rows, inputs), (1, 0), (1, inputs, rows), part=f"{inside}rows")
     result = reading.add(ops.Conv2d(kernels, bias, Window(ONE)), pixels, part=f"{inside}product")
     return reading.permute(result, (outputs, rows), (1, 0), dims, part=part)
+
+
+def product_along(
+    reading: OnnxReading, x: OnnxTensor, axis: int, weight: Constant, part: str = "", *, rows: str, sums: str
+) -> OnnxTensor:
+    """x * weight.T, along any axis of x. weight: (O, I). rows, sums: names of the parts before the result."""
+    order = [*(at for at in range(x.rank) if at != axis), axis]
+    result = product(reading, reading.transpose(x, order, part=rows), weight, None, part=sums)
+    return reading.transpose(result, [order.index(at) for at in range(x.rank)], part=part)
 
 
 def _matrix(reading: OnnxReading, stored: Stored, *, outputs_are_rows: bool) -> Constant:

@@ -72,7 +72,8 @@ def _quant_params(reading: OnnxReading, type: np.dtype[Any] | None = None) -> Qu
     """type: of the integers of a DequantizeLinear."""
     names = ("axis", "block_size", *(["output_dtype"] if type is None else []))
     attributes = {name: reading.take(name) for name in names if name in reading.attributes}
-    scale, zero = reading.numbers(1, "the scale"), reading.numbers(2, "the zero point")
+    scale = reading.numbers(1, "the scale")
+    zero = reading.numbers(2, "the zero point")
     try:
         return quant_params_of(reading.input.dims, scale, zero, attributes, type)
     except ValueError as error:
@@ -89,7 +90,9 @@ def _clipped(reading: OnnxReading, params: QuantParams) -> OnnxTensor:
     As a ReLU6 between scales, which commands have; of finer integers, as a clip. Nothing limits numbers that are known to be
     within half a step of the range: rounding, which is left out, would change them as much.
     """
-    x, low, high = reading.input, params.low, params.high
+    x = reading.input
+    low = params.low
+    high = params.high
     half = params.scale / 2
     if x.bounds is not None and np.all(low - half <= x.bounds[0]) and np.all(x.bounds[1] <= high + half):
         # A factor of 1 joins the layer before it, whose map is then the rounded one that `verify` compares.

@@ -10,9 +10,10 @@ import numpy as np
 
 from cnn_convertor.frontends import nchw
 from cnn_convertor.frontends.arithmetic import whole_map
+from cnn_convertor.frontends.builder import prefix_of
 from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.onnx.operators.elementwise import scaled
-from cnn_convertor.frontends.onnx.operators.products import product
+from cnn_convertor.frontends.onnx.operators.products import product_along
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -41,7 +42,8 @@ OF_ONE_NUMBER: Mapping[str, ops.Op] = {
     limits="axes: constant; of more than four axes: neighbors only",
 )  # fmt: skip
 def read_reduction(reading: OnnxReading) -> OnnxTensor:
-    x, listed = reading.input, reading.integers_of("axes", 1)
+    x = reading.input
+    listed = reading.integers_of("axes", 1)
     keeps = bool(reading.integer("keepdims", 1))
     keeps_all = bool(reading.integer("noop_with_empty_axes", 0))
     if not listed and keeps_all:
@@ -79,7 +81,7 @@ def read_softmax(reading: OnnxReading) -> OnnxTensor:
 
 
 def _softmax(reading: OnnxReading, x: OnnxTensor, axis: int, part: str = "") -> OnnxTensor:
-    inside = f"{part}/" if part else ""
+    inside = prefix_of(part)
     counted, (on,) = reading.on_map_axes(x, [axis], part, plain=reading.node.type == "LogSoftmax")
     is_whole = counted.dims == x.dims
     if reading.node.type == "Softmax":
@@ -112,13 +114,14 @@ def read_arg_max(reading: OnnxReading) -> OnnxTensor:
     if reading.node.type == "ArgMin":
         x = scaled(reading, x, np.float32(-1), None, "negated")
     indices = _top(reading, x, axis, ops.ArgMax(None, last_of_equals=last), "argmax")
-    keeps = bool(reading.integer("keepdims", 1))
-    return reading.reshape(indices, (*x.dims[:axis], *[1] * keeps, *x.dims[axis + 1 :]))
+    length = (1,) if reading.integer("keepdims", 1) else ()
+    return reading.reshape(indices, x.dims[:axis] + length + x.dims[axis + 1 :])
 
 
 @onnx.reads("TopK", settings="axis largest sorted k", makes=[ops.ArgMax, ops.Scale], limits="a constant count; sorted")
 def read_top(reading: OnnxReading) -> list[OnnxTensor]:
-    x, counts = reading.input, reading.integers_at(1, "the count") if reading.opset > 9 else [reading.integer("k", 0)]
+    x = reading.input
+    counts = reading.integers_at(1, "the count") if reading.opset > 9 else [reading.integer("k", 0)]
     axis = reading.axis_in(x.dims, reading.integer("axis", -1))
     if not counts or not 1 <= counts[0] <= x.dims[axis]:
         raise reading.wrong(f"{counts} of {x.dims[axis]} elements are asked for")
@@ -150,7 +153,8 @@ def _top(reading: OnnxReading, x: OnnxTensor, axis: int, op: ops.ArgMax, part: s
 @onnx.reads("CumSum", settings="exclusive reverse", makes=[ops.Conv2d, ops.Dense], limits="a constant axis")
 def read_cumsum(reading: OnnxReading) -> OnnxTensor:
     """A product with a triangle of ones."""
-    x, axes = reading.input, reading.integers_at(1, "the axis")
+    x = reading.input
+    axes = reading.integers_at(1, "the axis")
     if not axes:
         raise reading.wrong("the axis is missing")
     axis = reading.axis_in(x.dims, axes[0])
@@ -159,8 +163,4 @@ def read_cumsum(reading: OnnxReading) -> OnnxTensor:
         raise reading.unsupported(f"running sums of {size:,} elements are longer than {LONGEST_SUM:,}")
     ones = np.tri(size, k=-1 if reading.integer("exclusive", 0) else 0, dtype=np.float32)
     weight = Constant.of(ones[::-1, ::-1] if reading.integer("reverse", 0) else ones)
-    last = [*(at for at in range(x.rank) if at != axis), axis]
-    dims = tuple(x.dims[at] for at in last)
-    moved = reading.permute(x, x.dims, last, dims, part="moved")
-    sums = product(reading, moved, weight, None, part="sums")
-    return reading.permute(sums, dims, [last.index(at) for at in range(x.rank)], x.dims)
+    return product_along(reading, x, axis, weight, rows="moved", sums="sums")

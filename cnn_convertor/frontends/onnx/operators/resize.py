@@ -11,7 +11,7 @@ import numpy as np
 from cnn_convertor.errors import assert_never
 from cnn_convertor.frontends import nchw
 from cnn_convertor.frontends.onnx.operators.batches import images_as_channels
-from cnn_convertor.frontends.onnx.operators.products import product
+from cnn_convertor.frontends.onnx.operators.products import product_along
 from cnn_convertor.frontends.onnx.reading import OnnxReading, OnnxTensor, onnx
 from cnn_convertor.frontends.onnx.resampling import UNNAMED, Positions, Precision, Resampling, clipped, positions
 from cnn_convertor.ir import ops
@@ -128,12 +128,12 @@ def _resized(
         raise reading.wrong(f"{lengths[0]}x{lengths[1]} is not a size of a map")
     if list(lengths) == sizes and all(factor == 1 for factor in factors):
         return reading.add(ops.Identity(), x)
-    if how.coordinates == "align_corners" and any(
-        n * f != length for n, f, length in zip(sizes, factors, lengths, strict=True)
-    ):
+    axes = list(zip(sizes, lengths, factors, strict=True))
+    is_whole = all(size * factor == length for size, length, factor in axes)
+    if how.coordinates == "align_corners" and not is_whole:
         hint = "give the size instead of scales"
         raise reading.unsupported("runtimes differ on aligned corners with scales that do not give whole sizes", hint)
-    axes, size = list(zip(sizes, lengths, factors, strict=True)), Pair(*lengths)
+    size = Pair(*lengths)
     if how.mode == "nearest":
         op = _nearest(sizes, size, [how.picked(*axis) for axis in axes])
     else:
@@ -146,48 +146,46 @@ def _bilinear(axes: Sequence[Axis], size: Pair, how: Resampling) -> ops.Op | Non
     if how.mode == "cubic" or (how.antialias and any(factor < 1 for _, _, factor in axes)):
         return None
     for sampling, name in OURS.items():
-        ours = [positions(name, n, length, length / n) for n, length, _ in axes]
-        exact = [how.positions(*axis) for axis in axes]
-        if all(_agree(clipped(a, n), clipped(b, n)) for a, b, (n, _, _) in zip(exact, ours, axes, strict=True)):
+        if all(_is_same(name, how, axis) for axis in axes):
             return ops.Resize(size, Interpolation.BILINEAR, sampling)
     return None
 
 
+def _is_same(name: str, how: Resampling, axis: Axis) -> bool:
+    """Whether the coordinates of this name give all pixels along an axis the same positions."""
+    size, length, _ = axis
+    named = positions(name, size, length, length / size)
+    return np.allclose(clipped(how.positions(*axis), size), clipped(named, size), rtol=0, atol=1e-4)
+
+
 def _multiplied(reading: OnnxReading, x: OnnxTensor, axes: Sequence[Axis], how: Resampling) -> OnnxTensor:
     """Each pixel as a sum of pixels with constant weights: a product with a matrix along each axis that changes."""
-    rank = x.rank
-    steps = [
-        (at, axis)
-        for at, axis in enumerate(axes, rank - 2 if rank == 4 else 2)
-        if at < rank and axis[1:] != (axis[0], 1)
-    ]
-    for at, axis in steps:
-        is_last, inside = at == steps[-1][0], f"axis{at}"
-        order = (*range(at), *range(at + 1, rank), at)
-        back = (*range(at), rank - 1, *range(at, rank - 1))
-        rows = reading.permute(x, x.dims, order, tuple(x.dims[n] for n in order), part=f"{inside}/rows")
-        summed = product(reading, rows, Constant.of(how.matrix(*axis)), None, part=f"{inside}/product")
-        dims = tuple(summed.dims[n] for n in back)
-        x = reading.permute(summed, summed.dims, back, dims, part="" if is_last else inside)
+    changed = {}
+    for at, (size, length, factor) in enumerate(axes, 2):
+        if at < x.rank and (length, factor) != (size, 1):
+            changed[at] = Constant.of(how.matrix(size, length, factor))
+    for at, weights in changed.items():
+        inside = f"axis{at}"
+        part = "" if at == max(changed) else inside
+        x = product_along(reading, x, at, weights, part, rows=f"{inside}/rows", sums=f"{inside}/product")
     return x
-
-
-def _agree(a: Positions, b: Positions) -> bool:
-    return bool(np.allclose(a, b, rtol=0, atol=1e-4))
 
 
 def _nearest(sizes: Sequence[int], size: Pair, indices: Sequence[Positions]) -> ops.Op | None:
     """The operator that picks these pixels, if there is one."""
-    if all(length % n == 0 for length, n in zip(size, sizes, strict=True)):
-        factor = Pair(*(length // n for length, n in zip(size, sizes, strict=True)))
-        if all(np.array_equal(i, np.arange(len(i)) // f) for i, f in zip(indices, factor, strict=True)):
+    height, width = sizes
+    rows, columns = indices
+    if size.height % height == 0 and size.width % width == 0:
+        factor = Pair(size.height // height, size.width // width)
+        repeats_rows = np.array_equal(rows, np.arange(size.height) // factor.height)
+        if repeats_rows and np.array_equal(columns, np.arange(size.width) // factor.width):
             return ops.Upsample(factor)
     for sampling in OURS:
-        ours = (
-            [_ours(sampling, n, length, type) for n, length in zip(sizes, size, strict=True)]
-            for type in (np.float32, np.float64)
-        )
-        if all(np.array_equal(i, p) for picked in ours for i, p in zip(indices, picked, strict=True)):
+        is_same = True
+        for type in (np.float32, np.float64):
+            is_same &= np.array_equal(rows, _ours(sampling, height, size.height, type))
+            is_same &= np.array_equal(columns, _ours(sampling, width, size.width, type))
+        if is_same:
             return ops.Resize(size, Interpolation.NEAREST, sampling)
     return None
 
@@ -221,8 +219,10 @@ OUTSIDE = {"zeros": Outside.ZEROS, "border": Outside.BORDER, "reflection": Outsi
 @images_as_channels
 def read_grid_sample(reading: OnnxReading) -> OnnxTensor:
     """Samples the input at computed positions."""
-    x, grid = reading.map, reading.tensor(1)
-    mode, outside = reading.text("mode", "linear"), reading.text("padding_mode", "zeros")
+    x = reading.map
+    grid = reading.tensor(1)
+    mode = reading.text("mode", "linear")
+    outside = reading.text("padding_mode", "zeros")
     corners = reading.integer("align_corners", 0) != 0
     if mode not in MODES:
         raise reading.unsupported(f"the mode {mode} cannot be converted; linear and nearest can")

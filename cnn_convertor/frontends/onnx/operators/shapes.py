@@ -10,6 +10,7 @@ import numpy as np
 
 from cnn_convertor.frontends import nchw
 from cnn_convertor.frontends.arithmetic import crop
+from cnn_convertor.frontends.builder import prefix_of
 from cnn_convertor.frontends.nchw import Dims
 from cnn_convertor.frontends.onnx.folding import flattened, reshaped, slice_of, split_sizes
 from cnn_convertor.frontends.onnx.operators.elementwise import broadcast, expanded, scaled, widened
@@ -28,7 +29,8 @@ MOST_PARTS = 256  # pieces that one node may be cut into
 
 @onnx.reads("Flatten", settings="axis", makes=MOVES)
 def read_flatten(reading: OnnxReading) -> OnnxTensor:
-    x, axis = reading.input, reading.integer("axis", 1)
+    x = reading.input
+    axis = reading.integer("axis", 1)
     if not -x.rank <= axis <= x.rank:
         raise reading.wrong(f"axis {axis} does not exist: the input has {x.rank} axes")
     return reading.reshape(x, flattened(x.dims, axis))
@@ -36,7 +38,8 @@ def read_flatten(reading: OnnxReading) -> OnnxTensor:
 
 @onnx.reads("Reshape", settings="allowzero", makes=MOVES, limits="a constant shape")
 def read_reshape(reading: OnnxReading) -> OnnxTensor:
-    x, shape = reading.input, reading.integers_at(1, "the shape")
+    x = reading.input
+    shape = reading.integers_at(1, "the shape")
     if shape is None:
         raise reading.wrong("the shape is missing")
     try:
@@ -49,12 +52,12 @@ def read_reshape(reading: OnnxReading) -> OnnxTensor:
 
 @onnx.reads("Squeeze", settings="axes", makes=MOVES)
 def read_squeeze(reading: OnnxReading) -> OnnxTensor:
-    x, listed = reading.input, reading.integers_of("axes", 1)
-    axes = (
-        [at for at, n in enumerate(x.dims) if n == 1]
-        if listed is None
-        else [reading.axis_in(x.dims, at) for at in listed]
-    )
+    x = reading.input
+    listed = reading.integers_of("axes", 1)
+    if listed is None:
+        axes = [at for at, n in enumerate(x.dims) if n == 1]
+    else:
+        axes = [reading.axis_in(x.dims, at) for at in listed]
     if any(x.dims[at] != 1 for at in axes):
         raise reading.wrong(f"the axes {axes} of {nchw.text_of(x.dims)} cannot be removed: their lengths are not 1")
     return reading.reshape(x, tuple(n for at, n in enumerate(x.dims) if at not in axes))
@@ -62,7 +65,8 @@ def read_squeeze(reading: OnnxReading) -> OnnxTensor:
 
 @onnx.reads("Unsqueeze", settings="axes", makes=MOVES)
 def read_unsqueeze(reading: OnnxReading) -> OnnxTensor:
-    x, listed = reading.input, reading.integers_of("axes", 1)
+    x = reading.input
+    listed = reading.integers_of("axes", 1)
     rank = x.rank + len(listed or ())
     positions = sorted(reading.axis_in((1,) * rank, at) for at in listed or ())
     if len(set(positions)) < len(positions):
@@ -79,12 +83,14 @@ def read_transpose(reading: OnnxReading) -> OnnxTensor:
     axes = reading.integers("perm", tuple(reversed(range(x.rank)))) or []
     if sorted(axes) != list(range(x.rank)):
         raise reading.wrong(f"perm {axes} does not fit an input of {x.rank} axes")
-    return reading.permute(x, x.dims, axes, tuple(x.dims[axis] for axis in axes))
+    return reading.transpose(x, axes)
 
 
 @onnx.reads("DepthToSpace", settings="blocksize mode", makes=MOVES)
 def read_depth_to_space(reading: OnnxReading) -> OnnxTensor:
-    x, b, mode = reading.map, reading.integer("blocksize", 0), reading.text("mode", "DCR")
+    x = reading.map
+    b = reading.integer("blocksize", 0)
+    mode = reading.text("mode", "DCR")
     if b < 1 or x.rank != 4 or x.dims[1] % (b * b) or mode not in ("DCR", "CRD"):
         raise reading.wrong(f"{nchw.text_of(x.dims)} are not pixels of {b}x{b} blocks, in the mode {mode}")
     _, channels, height, width = x.dims
@@ -97,7 +103,8 @@ def read_depth_to_space(reading: OnnxReading) -> OnnxTensor:
 
 @onnx.reads("SpaceToDepth", settings="blocksize mode", makes=[ops.SpaceToDepth, ops.TransposeReshape])
 def read_space_to_depth(reading: OnnxReading) -> OnnxTensor:
-    x, b = reading.map, reading.integer("blocksize", 0)
+    x = reading.map
+    b = reading.integer("blocksize", 0)
     if b < 1 or x.rank != 4:
         raise reading.wrong(f"blocks of {b} do not exist")
     if reading.text("mode", "DCR") == "CRD":
@@ -112,7 +119,9 @@ def read_space_to_depth(reading: OnnxReading) -> OnnxTensor:
 @onnx.reads("Focus", settings="blocksize order", makes=[ops.SpaceToDepth, ops.TransposeReshape])
 def read_focus(reading: OnnxReading) -> OnnxTensor:
     """The form of a SpaceToDepth that is spelled out as slices; see idioms."""
-    x, b, order = reading.map, reading.integer("blocksize", 0), reading.text("order", "rows")
+    x = reading.map
+    b = reading.integer("blocksize", 0)
+    order = reading.text("order", "rows")
     height, width, channels = reading.shape(x)
     if height % b or width % b:
         raise reading.wrong(f"{height}x{width} pixels are not blocks of {b}: the slices differ in size")
@@ -137,7 +146,7 @@ def part_of(
     part: str = "",
 ) -> OnnxTensor:
     """Every step-th element from start to before stop, along an axis."""
-    dims = (*x.dims[:axis], -(-(stop - start) // step), *x.dims[axis + 1 :])
+    dims = nchw.with_length(x.dims, axis, -(-(stop - start) // step))
     shape, target = reading.shape(x), nchw.shape_of(dims)
     leads = step == 1 and math.prod(x.dims[:axis]) == 1 and nchw.axis_of(x.dims, axis) is None
     if leads and shape[:2] == target[:2]:  # of several axes that make the channels, the first one
@@ -153,7 +162,8 @@ def part_of(
 @onnx.reads("Slice", settings="starts ends axes", makes=[ops.Crop, ops.Gather, ops.Identity], limits="constant bounds")
 def read_slice(reading: OnnxReading) -> Value:
     x = reading.input
-    starts, ends = reading.integers_of("starts", 1), reading.integers_of("ends", 2)
+    starts = reading.integers_of("starts", 1)
+    ends = reading.integers_of("ends", 2)
     if starts is None or ends is None:
         raise reading.wrong("the bounds are missing")
     listed = reading.integers_of("axes", 3)
@@ -190,12 +200,14 @@ def read_slice(reading: OnnxReading) -> Value:
 
 
 def _cut_at_once(reading: OnnxReading, x: OnnxTensor, cuts: Sequence[tuple[int, int, int, int]]) -> OnnxTensor:
-    dims, steps = list(x.dims), Shape(1, 1, 1)
+    dims = list(x.dims)
+    steps = Shape(1, 1, 1)
     bounds = {}
     for axis, start, stop, step in cuts:
         on = nchw.axis_of(x.dims, axis)
         assert on is not None
-        bounds[on], steps = (start, stop), steps.with_length(on, step)
+        bounds[on] = (start, stop)
+        steps = steps.with_length(on, step)
         dims[axis] = -(-(stop - start) // step)
     cut = crop(reading.shape(x), bounds)
     return reading.add(ops.Crop(cut.start, cut.stop, steps), x, dims=tuple(dims), integers=x.integers)
@@ -203,7 +215,8 @@ def _cut_at_once(reading: OnnxReading, x: OnnxTensor, cuts: Sequence[tuple[int, 
 
 @onnx.reads("Split", settings="axis split num_outputs", makes=[ops.Crop])
 def read_split(reading: OnnxReading) -> list[Value]:
-    x, names = reading.input, reading.node.outputs
+    x = reading.input
+    names = reading.node.outputs
     axis = reading.axis_in(x.dims, reading.integer("axis", 0))
     reading.take("num_outputs")
     try:
@@ -215,7 +228,7 @@ def read_split(reading: OnnxReading) -> list[Value]:
     parts: list[Value] = []
     bounds = pairwise(accumulate(sizes, initial=0))
     for name, needed, (start, stop) in zip(names, reading.needed, bounds, strict=True):
-        dims = (*x.dims[:axis], stop - start, *x.dims[axis + 1 :])
+        dims = nchw.with_length(x.dims, axis, stop - start)
         if start == stop:
             parts.append(reading.empty(dims))
         elif needed:
@@ -227,11 +240,12 @@ def read_split(reading: OnnxReading) -> list[Value]:
 
 @onnx.reads("Gather", settings="axis", makes=[ops.Crop, ops.Gather], limits="constant indices")
 def read_gather(reading: OnnxReading) -> Value:
-    x, shape = reading.input, reading.needed_stored(1, "the indices").dims
+    x = reading.input
+    shape = reading.needed_stored(1, "the indices").dims
     indices = reading.integers_at(1, "the indices")
     axis = reading.axis_in(x.dims, reading.integer("axis", 0))
     size = x.dims[axis]
-    dims = (*x.dims[:axis], *shape, *x.dims[axis + 1 :])
+    dims = x.dims[:axis] + shape + x.dims[axis + 1 :]
     if not indices:
         return reading.empty(dims)
     if min(indices) < -size or max(indices) >= size:
@@ -253,7 +267,7 @@ def gathered(
     """The elements of these indices along an axis; of -1, the filling number."""
     if len(indices) > MOST_INDICES:
         raise reading.unsupported(f"{len(indices):,} indices are more than {MOST_INDICES:,}")
-    dims = (*x.dims[:axis], len(indices), *x.dims[axis + 1 :])
+    dims = nchw.with_length(x.dims, axis, len(indices))
     counted, (on,) = reading.on_map_axes(x, [axis], part)
     rows, columns, channels = (tuple(indices) if each is on else () for each in Axis)
     gather = ops.Gather(rows, columns, channels, filling)
@@ -278,7 +292,7 @@ def read_concat(reading: OnnxReading) -> OnnxTensor:
             tensors.append(reading.tensor(at))
         if value is not None:
             lengths.append(value.dims)
-    if len({(*dims[:axis], *dims[axis + 1 :]) for dims in lengths}) != 1 or len({*map(len, lengths)}) != 1:
+    if len({nchw.with_length(dims, axis, 0) for dims in lengths}) != 1 or len({*map(len, lengths)}) != 1:
         sizes = ", ".join(map(nchw.text_of, lengths))
         raise reading.wrong(f"{sizes} cannot be joined on axis {axis}", "check the sizes of the node's inputs")
     return joined(reading, tensors, axis, "")
@@ -297,26 +311,28 @@ def constant_tensor(reading: OnnxReading, like: OnnxTensor, stored: Stored, part
 
 
 def joined(reading: OnnxReading, tensors: Sequence[OnnxTensor], axis: int, part: str) -> OnnxTensor:
-    first, inside = tensors[0], f"{part}/" if part else ""
-    dims = (*first.dims[:axis], sum(x.dims[axis] for x in tensors), *first.dims[axis + 1 :])
+    first = tensors[0]
+    inside = prefix_of(part)
+    dims = nchw.with_length(first.dims, axis, sum(x.dims[axis] for x in tensors))
     integers = whole_numbers(*tensors)
     if len(tensors) == 1:
         return reading.add(ops.Identity(), first, part=part, dims=dims, integers=integers)
     # An array of one axis more than the batch may be of length 1 on it, and change its map once it is longer.
     on = nchw.axis_of(first.dims, axis)
-    if on is None or any(nchw.axis_of(every, axis) is not on for every in (dims, *(x.dims for x in tensors))):
-        lengths = [(1, math.prod(x.dims[:axis]), x.dims[axis], math.prod(x.dims[axis + 1 :])) for x in tensors]
-        tensors = [
-            reading.reshape(x, length, part=f"{inside}counted{at}")
-            for at, (x, length) in enumerate(zip(tensors, lengths, strict=True))
-        ]
+    all_axes = [nchw.axis_of(dims, axis)] + [nchw.axis_of(x.dims, axis) for x in tensors]
+    if on is None or any(each is not on for each in all_axes):
+        counted = []
+        for at, x in enumerate(tensors):
+            counted.append(reading.reshape(x, (1, *nchw.around(x.dims, axis)), part=f"{inside}counted{at}"))
+        tensors = counted
         on = Axis.HEIGHT
     return reading.add(ops.Concat(on), *tensors, part=part, dims=dims, integers=integers)
 
 
 @onnx.reads("Expand", makes=[ops.Upsample, ops.Reshape], limits="a constant shape")
 def read_expand(reading: OnnxReading) -> OnnxTensor:
-    x, shape = reading.input, reading.integers_at(1, "the shape")
+    x = reading.input
+    shape = reading.integers_at(1, "the shape")
     if shape is None or min(shape, default=1) < 1:
         raise reading.wrong("the shape is not a shape")
     dims = broadcast(reading, x.dims, tuple(shape))
@@ -325,7 +341,8 @@ def read_expand(reading: OnnxReading) -> OnnxTensor:
 
 @onnx.reads("Tile", makes=[ops.Concat, ops.Identity], limits="constant repeats")
 def read_tile(reading: OnnxReading) -> OnnxTensor:
-    x, times = reading.input, reading.integers_at(1, "the repeats") or []
+    x = reading.input
+    times = reading.integers_at(1, "the repeats") or []
     if len(times) != x.rank or min(times) < 1 or max(times) > MOST_PARTS:
         raise reading.wrong(f"{times} repeats do not fit {nchw.text_of(x.dims)}")
     for axis, count in enumerate(times):
@@ -343,7 +360,8 @@ def read_tile(reading: OnnxReading) -> OnnxTensor:
 )  # fmt: skip
 def read_pad(reading: OnnxReading) -> Value:
     """Constant, reflect, edge or wrap; numbers below zero crop."""
-    x, mode = reading.input, reading.text("mode", "constant")
+    x = reading.input
+    mode = reading.text("mode", "constant")
     pads = _pads(reading, x)
     lengths = list(x.dims)
     for axis, sides in pads.items():
@@ -413,20 +431,23 @@ def _padding_value(reading: OnnxReading) -> float:
 
 
 def _zero_padding(reading: OnnxReading, x: OnnxTensor, more: dict[int, list[int]], part: str) -> OnnxTensor:
-    map_axes = {axis: nchw.axis_of(x.dims, axis) for axis in more}
-    others = [axis for axis, on in map_axes.items() if on not in (Axis.HEIGHT, Axis.WIDTH)]
     dims = list(x.dims)
-    sides = {on: more[axis] for axis, on in map_axes.items() if axis not in others}
+    sides = {}
+    apart = []  # axes that are not height or width of the map
+    for axis, amounts in more.items():
+        on = nchw.axis_of(x.dims, axis)
+        if on in (Axis.HEIGHT, Axis.WIDTH):
+            sides[on] = amounts
+            dims[axis] += sum(amounts)
+        else:
+            apart.append(axis)
     if sides:  # together, and first: a longer batch changes the map
-        for axis in map_axes.keys() - {*others}:
-            dims[axis] += sum(more[axis])
         padding = Padding(*sides.get(Axis.HEIGHT, [0, 0]), *sides.get(Axis.WIDTH, [0, 0]))
-        x = reading.add(ops.Pad(padding), x, part=f"{part}/map" if others else part, dims=tuple(dims))
-    for axis in others:
+        x = reading.add(ops.Pad(padding), x, part=f"{part}/map" if apart else part, dims=tuple(dims))
+    for axis in apart:
         before, after = more[axis]
         dims[axis] += before + after
-        counted = (1, math.prod(x.dims[:axis]), x.dims[axis], math.prod(x.dims[axis + 1 :]))
-        flat = reading.reshape(x, counted, part=f"{part}/counted{axis}")
-        name = part if axis == others[-1] else f"{part}/axis{axis}"
+        flat = reading.reshape(x, (1, *nchw.around(x.dims, axis)), part=f"{part}/counted{axis}")
+        name = part if axis == apart[-1] else f"{part}/axis{axis}"
         x = reading.add(ops.Pad(Padding(before, after, 0, 0)), flat, part=name, dims=tuple(dims))
     return x
