@@ -115,7 +115,6 @@ def codes(changed: Written, folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.rotating
 @pytest.mark.parametrize(("network", "layer", "field", "value", "code"), FIELDS)
 def test_a_wrong_field_is_found(network: str, layer: int, field: str, value: object, code: str, tmp_path: Path) -> None:
     assert code in codes(written(network).with_field(layer, field, value), tmp_path)
