@@ -44,7 +44,7 @@ settings.register_profile("random", settings.get_profile("tests"), derandomize=F
 settings.load_profile("tests")
 
 
-TURNS = 4  # commits in a row whose runs have all rotating cases
+TURNS = 6  # commits in a row whose runs have all rotating cases
 MOST_ALONE = 5  # tests of a file in a process of its own: what a file lacks alone, most of its tests lack
 
 

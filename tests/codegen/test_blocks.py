@@ -182,6 +182,7 @@ def test_conversions_are_those_of_numpy(flags: tuple[str, ...], tmp_path: Path) 
     assert (narrow == expected.reshape(-1, 1, 64)).all()
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @pytest.mark.parametrize("flags", TARGETS)
 def test_blocks_compute_what_single_elements_do(flags: tuple[str, ...], tmp_path: Path) -> None:

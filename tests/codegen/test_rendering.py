@@ -372,6 +372,7 @@ for gone in (network, 7):
 """
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 def test_the_python_module_runs_networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a class, and with the functions that the SDK's modules have."""

@@ -48,6 +48,7 @@ def test_the_device_gives_what_the_graph_means(transposed: bool, tmp_path: Path)
             assert sqnr(values[number], expected[output]) > 60, output
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.skipif(shutil.which("clang++") is None, reason="no clang++")

@@ -105,6 +105,7 @@ PREPARATIONS: dict[str, dict[str, Any]] = {
 PIXELS = {"RGB": (0, [0, 1, 2]), "BGR": (1, [2, 1, 0]), "RGBA": (2, [0, 1, 2, 3]), "BGRA": (3, [2, 1, 0, 3])}
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(

@@ -95,6 +95,7 @@ def test_custom_layers_have_their_code_in_the_firmware(tmp_path: Path) -> None:
         recorded(graph, -1.0, 1.0)
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 def test_the_documented_build_on_the_pc_compiles(tmp_path: Path) -> None:
     """Not optimized, and with one source in the place of the device's: a kit for the PC compiles each on its own."""

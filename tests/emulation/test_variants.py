@@ -73,6 +73,7 @@ def bits(maps: Maps) -> NDArray[np.uint32]:
     return maps.view(np.uint32)
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @pytest.mark.parametrize("transposed", [False, True])
 def test_palettes_in_any_layers_give_the_maps_of_those_palettes(tmp_path: Path, transposed: bool) -> None:

@@ -76,6 +76,7 @@ def models(folder: Path) -> Iterator[tuple[Path, Path]]:
             yield path, next((w for w in weights if w.stem == path.stem), weights[0])
 
 
+@pytest.mark.rotating
 def test_trained_models(shared: Path) -> None:
     converted = []
     for definition, data in models(shared / "models"):

@@ -57,6 +57,7 @@ def test_every_layer_in_every_setting(keras: Any, shape: tuple[int, ...], tmp_pa
     check(keras.Model(source, [getattr(keras.layers, kind)(**s)(source) for kind, s in rows]), tmp_path)
 
 
+@pytest.mark.rotating
 def test_every_join_and_operation(keras: Any, tmp_path: Path) -> None:
     keras.backend.clear_session()
     table = [*networks.MERGES, *networks.OPERATIONS]
@@ -77,6 +78,7 @@ BUILT: tuple[Callable[[Any], Any], ...] = (
 )
 
 
+@pytest.mark.rotating
 def test_networks_of_every_shape(keras: Any, tmp_path: Path) -> None:
     """Side by side in one model: compiling is what takes time."""
     keras.backend.clear_session()

@@ -22,6 +22,7 @@ def test_every_loop_that_this_cpu_runs_gives_the_same_bits(library: Path) -> Non
     check(build(library.with_name("loops"), *SANITIZERS, *OPTIONS, str(SOURCE), str(library), with_device=False))
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @pytest.mark.parametrize("compiler_name", ["g++", pytest.param("clang++", marks=pytest.mark.slow)])
 @pytest.mark.usefixtures("compiler")

@@ -59,6 +59,7 @@ def blend(keras: Any, channels: int, other: str) -> Any:
     return model
 
 
+@pytest.mark.rotating
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("transposed", [True, False], ids=["row by row", "column by column"])

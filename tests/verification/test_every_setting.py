@@ -85,6 +85,7 @@ def is_convolved(node: Node) -> bool:
     return isinstance(node.op, Conv2d | ConvTranspose2d | Dense)
 
 
+@pytest.mark.rotating
 def test_the_last_values_that_the_device_takes_give_what_they_should(tmp_path: Path) -> None:
     graphs = []
     for limit, type in ROWS:

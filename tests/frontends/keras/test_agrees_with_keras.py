@@ -84,6 +84,7 @@ def models_of_tables(keras: Keras) -> Iterator[Any]:
 FOR_TENSORFLOW = {("Absolute", "elu"), ("Absolute", "mish")}
 
 
+@pytest.mark.rotating
 @pytest.mark.usefixtures("hdf5_in_this_process")
 def test_every_layer_join_and_operation(keras: Keras, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Readers make what they declare, too, and all of it."""
