@@ -302,7 +302,7 @@ def quantize(
     plans: of the graph, where some are known. calibrating: samples in place of the configured ones.
     on: where calibration runs.
     """
-    target, preparation = request.target, request.preparation
+    preparation = request.preparation
     storage = Storage(
         weights=request.weights,
         output_sqnr=request.output_sqnr,
@@ -311,8 +311,7 @@ def quantize(
         byte_values=preparation.of_every_byte() if preparation.is_whole else None,
         swaps_bytes=preparation.swaps,
     )
-    plans = plans or Plans(graph, request.name)
-    return target.quantize(graph, plans(target), storage, plan=plans, progress=progress, on=on)
+    return request.target.quantize(graph, storage, plan=plans or Plans(graph, request.name), progress=progress, on=on)
 
 
 def calibration_samples(graph: Graph, request: Request) -> Samples:

@@ -220,10 +220,8 @@ class Accelerator(Protocol):
 
     # --- weights ---
 
-    def quantize(
-        self, graph: Graph, planned: Program, storage: Storage, *, plan: Plan, progress: Progress, on: Workers
-    ) -> Quantized:
-        """A program with FP16 weights, with these stored as configured. It may be planned again, for another target.
+    def quantize(self, graph: Graph, storage: Storage, *, plan: Plan, progress: Progress, on: Workers) -> Quantized:
+        """The program of a graph with its weights stored as configured. It may be planned for another target in the end.
 
         on: where calibration runs. Raises ConvertorError for storage that the accelerator does not have.
         """

@@ -218,10 +218,8 @@ class Toy(NamedTuple):
 
     # --- weights: nothing is narrow, and nothing is rounded ---
 
-    def quantize(
-        self, graph: Graph, planned: Program, storage: Storage, *, plan: Plan, progress: Progress, on: Workers
-    ) -> Quantized:
-        return Quantized(planned, self)
+    def quantize(self, graph: Graph, storage: Storage, *, plan: Plan, progress: Progress, on: Workers) -> Quantized:
+        return Quantized(plan(self), self)
 
     def with_byte_input(self, program: Program, values: NDArray[np.float32]) -> Program:
         raise UnsupportedError.of("DV431", "the toy takes no bytes", Origin(program.name))

@@ -128,11 +128,9 @@ class Dv700(NamedTuple):
     def map_traffic(self, legalized: Legalized) -> MapTraffic:
         return map_traffic(*legalized, fusion=self.fusion, device=self.device)
 
-    def quantize(
-        self, graph: Graph, planned: Program, storage: Storage, *, plan: Plan, progress: Progress, on: Workers
-    ) -> Quantized:
+    def quantize(self, graph: Graph, storage: Storage, *, plan: Plan, progress: Progress, on: Workers) -> Quantized:
         storing = Storing(graph, storage, self.device, plan, progress, on)
-        return quantize(storing, planned, self, lambda palettes: self._replace(palettes=palettes))
+        return quantize(storing, self, lambda palettes: self._replace(palettes=palettes))
 
     def with_byte_input(self, program: Program, values: NDArray[np.float32]) -> Program:
         return with_byte_input(program, values)

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from cnn_convertor.devices.dv700.byte_input import with_byte_input, with_swapped_bytes
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.legalize.split_slopes import PaletteTargets
-from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.devices.dv700.weights import palettes
 from cnn_convertor.devices.settings import Quantization
 from cnn_convertor.devices.target import Accelerator, Plan, Quantized, Storage
@@ -30,29 +29,28 @@ class Storing(NamedTuple):
 
 
 def quantize(
-    storing: Storing, planned: Program, target: Accelerator, with_palettes: Callable[[PaletteTargets], Accelerator]
+    storing: Storing, target: Accelerator, with_palettes: Callable[[PaletteTargets], Accelerator]
 ) -> Quantized:
     """As `Accelerator.quantize`. with_palettes: the target with other layers that are to have some.
 
     With `quantization = auto` a layer may give up the palette for which its PReLU was split off. The network is then planned
     again, with the PReLU inside that layer.
     """
-    first = _stored(storing, planned, target)
+    first = _stored(storing, target)
     split = palettes.split_layers(first.program)
     if storing.storage.weights.quantization is not Quantization.AUTO or all(split.values()):
         return first
     targets = PaletteTargets(False, frozenset(layer for layer, palette in split.items() if palette))
-    target = with_palettes(targets)
-    again = _stored(storing, storing.plan(target), target)
+    again = _stored(storing, with_palettes(targets))
     if first.budget is None or again.budget is None:
         return again
     return again._replace(budget=again.budget._replace(with_all=first.budget.with_all))
 
 
-def _stored(storing: Storing, planned: Program, target: Accelerator) -> Quantized:
+def _stored(storing: Storing, target: Accelerator) -> Quantized:
     graph, storage, device, plan, progress, on = storing
     sqnr = storage.output_sqnr
-    program = palettes.choose(planned, storage.weights, bind(progress, "palettes"))
+    program = palettes.choose(plan(target), storage.weights, bind(progress, "palettes"))
     if storage.byte_values is not None:
         program = with_byte_input(program, storage.byte_values)
     finish = with_swapped_bytes if storage.swaps_bytes else lambda program: program
@@ -80,9 +78,7 @@ def _stored(storing: Storing, planned: Program, target: Accelerator) -> Quantize
             samples = fitting_and_judging(samples)[1]
     if sqnr is not None:
         progress("measure outputs", 0, 1)
-        from cnn_convertor.devices.dv700.fitting.output_budget import (
-            keep_outputs,  # here, as most conversions do without
-        )
+        from cnn_convertor.devices.dv700.fitting.output_budget import keep_outputs  # here, too
 
         program, budget = keep_outputs(graph, program, samples, sqnr=sqnr, device=device, progress=progress)
     return Quantized(finish(program), target, calibration, budget)
