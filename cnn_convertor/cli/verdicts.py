@@ -115,7 +115,7 @@ def _lowered(result: Verification) -> list[Comparison]:
 
 
 def verdict(result: Verification) -> str:
-    """Whether it passes, on one line."""
+    """The verdict, on one line."""
     return next(_verdict(result))
 
 

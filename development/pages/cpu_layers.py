@@ -36,7 +36,7 @@ it (`-mf16c -mavx2 -mfma`). Most others copy their maps as FP32, for as long as 
 |---|---|---|
 """
 TAIL = """
-This table is generated from the operators. Layers of the framework become them in the tables above; the convertor itself makes
+This table is generated from the operators. The tables above show which layers map to these operators; the convertor itself makes
 some: a convolution by 4 with a kernel of 11x11, which is too large for the device, becomes `SpaceToDepth` and a convolution by 1 with
 one of 3x3.
 

@@ -199,8 +199,11 @@ def provenance(profile: Profile) -> str:
         *(profile.cache_rate, profile.cpu, profile.cpu_freq, profile.cpu_cores),
     )
     assumed = sum(figure.is_assumed for figure in figures)
-    marked = [f"assumes {assumed} of {len(figures)} figures, which `devices` marks"] if assumed else []
-    return "; ".join(["model", LEFT_OUT, *marked])
+    parts = ["model", LEFT_OUT]
+    if assumed:
+        share = f"all {len(figures)}" if assumed == len(figures) else f"{assumed} of {len(figures)}"
+        parts.append(f"{share} board figures are assumptions (see `devices`)")
+    return "; ".join(parts)
 
 
 # --- palettes on the DV740 -----------------------------------------------------------------------------------------------

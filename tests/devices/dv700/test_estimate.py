@@ -159,7 +159,7 @@ def test_the_commands_of_a_list_take_their_time_each() -> None:
 def test_estimates_say_what_they_leave_out_and_assume() -> None:
     assert provenance(PROFILE) == f"model; {LEFT_OUT}"
     c2, c3 = (provenance(read_profile(name, Path())) for name in ("zia-c2", "zia-c3"))
-    assert c2 == c3 == f"model; {LEFT_OUT}; assumes 7 of 9 figures, which `devices` marks"
+    assert c2 == c3 == f"model; {LEFT_OUT}; 7 of 9 board figures are assumptions (see `devices`)"
 
 
 def test_the_dv740_needs_memory_for_expanded_palettes() -> None:
@@ -181,7 +181,7 @@ def test_the_summary_has_the_sum_and_the_memory_for_palettes() -> None:
     assert traffic.startswith("the commands on dv740 move ") and traffic.endswith(
         "; 0.001 to 0.02 ms to start and end them"
     )
-    assert (explained, assumed) == (f"model; {LEFT_OUT}", "assumes 9 of 9 figures, which `devices` marks")
+    assert (explained, assumed) == (f"model; {LEFT_OUT}", "all 9 board figures are assumptions (see `devices`)")
     assert report.device_usec == total(cost.usec for cost in estimates(program, read_profile("dv740", Path())))
     rows = dict(summary(report))
     assert rows["command buffer"] == "about 320 bytes more for palettes, which the driver expands"
