@@ -44,7 +44,7 @@ settings.register_profile("random", settings.get_profile("tests"), derandomize=F
 settings.load_profile("tests")
 
 
-TURNS = 6  # commits in a row whose runs have all rotating cases
+TURNS = 12  # commits in a row whose runs have all rotating cases, unless their marker says otherwise
 MOST_ALONE = 5  # tests of a file in a process of its own: what a file lacks alone, most of its tests lack
 
 
@@ -171,7 +171,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--turn",
         type=int,
         metavar="NUMBER",
-        help=f"of the cases marked as rotating, run one in {TURNS}: those of this number",
+        help="of the cases marked as rotating, run only those of the commit of this number",
     )
     parser.addoption(
         "--shuffled", type=int, metavar="SEED", help=f"run {MOST_ALONE} tests that compile nothing, at random"
@@ -195,10 +195,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _has_its_turn(item: pytest.Item, turn: int) -> bool:
     """Cases of one name, such as a network's, have the same turn: what they share is made once."""
-    if item.get_closest_marker("rotating") is None:
+    marker = item.get_closest_marker("rotating")
+    if marker is None:
         return True
+    turns: int = marker.kwargs.get("turns", TURNS)
     case = item.callspec.id if hasattr(item, "callspec") else item.nodeid
-    return (crc32(case.encode()) + turn) % TURNS == 0
+    return (crc32(case.encode()) + turn) % turns == 0
 
 
 def _keep(config: pytest.Config, items: list[pytest.Item], chosen: list[pytest.Item]) -> None:

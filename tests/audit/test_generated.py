@@ -56,6 +56,7 @@ def test_nothing_is_found_in_a_softmax_of_the_sdk(
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_nothing_is_found_in_random_networks(tmp_path: Path) -> None:
     """The convertor refuses some of them."""
     audited = several = 0

@@ -333,6 +333,7 @@ TYPES = ["LT_INPUT", "LT_CONV", "LT_FLATTEN", "LT_CONCAT", "LT_COPY_CONCAT", "LT
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("text", [digits(), branches()])
 def test_a_layer_of_another_type_does_not_fit_its_neighbors(text: str, tmp_path: Path) -> None:
     for match in re.finditer(r"layer\.type = (LT_\w+)", text):

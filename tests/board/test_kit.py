@@ -67,6 +67,7 @@ def test_the_emulated_device_is_a_board_that_passes(results: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.skipif(shutil.which("make") is None, reason="make builds the kit")
 def test_a_kit_builds_and_runs_on_the_pc(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The whole way, as docs/board.md describes it."""

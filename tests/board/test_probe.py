@@ -72,6 +72,7 @@ def verdicts(board: Any) -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_every_form_passes_on_the_emulated_device(probe: Path) -> None:
     lines, board = run(probe)
     assert list(board["forms"]) == [form.name.lower() for form in Form]
@@ -230,6 +231,7 @@ def test_commands_fill_the_buffer() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_the_same_device_has_the_same_probe(tmp_path: Path) -> None:
     first, again = (write_probe(tmp_path / name, SMALL).files for name in "ab")
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]

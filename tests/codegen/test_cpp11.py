@@ -131,6 +131,7 @@ def test_sources_are_cpp11(folder: Path, compiler: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_they_contain_every_function_of_the_cpu(tmp_path_factory: pytest.TempPathFactory) -> None:
     names = ("functions on the CPU", "threads", "unpooling", "detections", "classes")
     folders = [write(name, tmp_path_factory.mktemp("sources")) for name in names]

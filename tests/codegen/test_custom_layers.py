@@ -53,6 +53,7 @@ CUSTOM_STRUCTS: list[tuple[str, list[dict[str, ops.Parameter]], list[str], list[
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize(
     ("parameters", "fields", "values"), [c[1:] for c in CUSTOM_STRUCTS], ids=[c[0] for c in CUSTOM_STRUCTS]
 )

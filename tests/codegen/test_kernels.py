@@ -26,6 +26,7 @@ def test_headers_compile_together_without_a_warning(standard: str, tmp_path: Pat
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_every_header_compiles_alone(tmp_path: Path) -> None:
     """With one_thread.h in the place of threads.h, which brings many headers of the standard library: none is forgotten."""
     check([["threads.h"]], "c++11", FOLDER, tmp_path)

@@ -137,6 +137,7 @@ def code(folder: Path, name: str) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("names", hostile_names())
 def test_names_do_not_change_the_code(names: dict[str, str], tmp_path: Path) -> None:
     assert len(set(names.values())) == len(names)
@@ -402,6 +403,7 @@ def test_the_python_module_knows_where_inputs_lie() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("seed", range(8))
 def test_random_networks_give_their_results_on_the_emulated_device(seed: int, tmp_path: Path) -> None:
     graph, program = next(legal_networks(100 * seed, transposed=seed % 2 == 0))

@@ -326,6 +326,7 @@ int main() {
 """
 
 
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("flags", SANITIZERS)
 def test_each_part_runs_once_also_where_some_fail(flags: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "pool.cpp").write_text(POOL)

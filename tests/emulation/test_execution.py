@@ -238,6 +238,7 @@ void custom_callback_Ramp(fpga_layer &layer, void *custom_param, uint8_t *io_ptr
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @needs_compiler
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("channels", [3, 11])

@@ -138,6 +138,7 @@ def test_a_frame_becomes_the_input_that_the_application_would_write(
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @needs_compiler
 def test_a_large_frame_is_scaled(tmp_path: Path) -> None:
     assert made(tmp_path, camera(), mean=(128.0,))

@@ -79,6 +79,7 @@ FAULTS = {
 }  # fmt: skip
 
 
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_wrong_constant_is_named(fault: str, whole: EmulatedNetwork, tmp_path: Path) -> None:
     old, new, message = FAULTS[fault]

@@ -48,6 +48,7 @@ def run(folder: Path, *arguments: str) -> tuple[int, list[str]]:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("in_source", [True, False], ids=["in source", "file"])
 def test_the_selftest_passes_and_fails(in_source: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not in_source:

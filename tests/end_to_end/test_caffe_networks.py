@@ -72,6 +72,7 @@ def networks(draw: st.DrawFn) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
 @settings(suppress_health_check=list(HealthCheck), max_examples=150)
 @given(definition=networks(), transposed=st.booleans())

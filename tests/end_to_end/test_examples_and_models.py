@@ -37,6 +37,7 @@ def assert_good(result: Verification) -> None:
 # --- examples ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("ini", INIS)
 def test_examples(ini: str, tmp_path: Path) -> None:
     """Without a folder of outputs, which hold other weights."""

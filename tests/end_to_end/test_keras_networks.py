@@ -102,6 +102,7 @@ def test_a_file_of_keras_2_keeps_its_hard_sigmoid(keras: Any, tmp_path: Path) ->
         assert verify(config(path), samples=2).passed
 
 
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize(
     ("version", "halved"), [("2.2.4", False), ("2.3.1", False), ("2.3.0-tf", True), ("2.4.0", True), ("3.5.0", True)]
 )
@@ -148,6 +149,7 @@ def test_layers_that_applications_define_are_found_in_h5(keras: Any, tmp_path: P
     assert verify(config(tmp_path / "m.h5"), samples=2).passed
 
 
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("suffix", ["h5", "keras"])
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])
 def test_layers_on_each_step_compute_what_keras_does(package: str, suffix: str, tmp_path: Path) -> None:
@@ -207,6 +209,7 @@ def test_normalizations_of_other_packages_are_verified(keras: Any, name: str, tm
     assert verify(config(tmp_path / "m.h5"), samples=2).passed
 
 
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])
 def test_a_network_as_json_is_verified_with_each_form_of_weights(package: str, tmp_path: Path) -> None:
     package_of_keras: Any = pytest.importorskip(package)

@@ -64,6 +64,7 @@ def outcome(seed: int, folder: Path) -> str:
     return "passed" if ratio >= AT_LEAST_DB else f"{seed}: {ratio:.1f} dB"
 
 
+@pytest.mark.rotating(turns=4)
 def test_random_long_maps(random_seeds: range, tmp_path: Path) -> None:
     seeds = range(random_seeds.start, random_seeds.start + max(len(random_seeds), LEAST))
     outcomes = Counter(outcome(seed, tmp_path) for seed in seeds)

@@ -42,6 +42,7 @@ TWINS = {
 ZOO = {"yolo_nano": 64, "ssd_heads": 64, "crnn": 32, "mobilenet_v3_small": 32}
 
 
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize(("name", "transposed"), [("light_squeezenet", False), ("light_shufflenet", True)])
 def test_networks_of_the_onnx_package(name: str, transposed: bool, tmp_path: Path) -> None:
     config = replace(Config.read(onnx_light.write(name, tmp_path)), transpose_weight=transposed)
@@ -57,6 +58,7 @@ def test_architectures_as_pytorch_exports_them(name: str, tmp_path: Path) -> Non
     assert result.passed and result.first_jump is None
 
 
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("seed", range(6))
 def test_attention_in_both_memory_orders(seed: int, tmp_path: Path) -> None:
     """One block of each kind, or nearly so; tests/frontends/onnx compares more of them."""

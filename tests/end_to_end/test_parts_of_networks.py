@@ -216,6 +216,7 @@ def split_by_keras(folder: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize(
     ("build", "own"),
     [

@@ -103,6 +103,7 @@ def together(cases: list[Case]) -> Graph:
     return Graph(tuple(nodes), tuple(f"{case.name}/{name}" for case in cases for name in case.graph.outputs))
 
 
+@pytest.mark.rotating(turns=4)
 @MODES
 def test_single_layers(transposed: bool, shared: Path, tmp_path: Path) -> None:
     every = cases(shared / "vectors" / "caffe", transposed=transposed)

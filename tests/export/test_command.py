@@ -70,6 +70,7 @@ def whole(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.filterwarnings("ignore:DV857")
 @pytest.mark.parametrize("target", ["nvdla-int8", "nvdla-fp16:compressed", "cldnn:oiyx,goiyx,bfyx", "bpu:x3", "dv700"])
 def test_a_whole_network_is_read_back(target: str, whole: Path, tmp_path: Path) -> None:

@@ -102,6 +102,7 @@ def test_cldnn_surfaces_contain_the_network(ini: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("element", ["float32", "float16", "int16", "int8"])
 def test_bpu_tensors_contain_the_network(element: str, tmp_path: Path) -> None:
     export(Config.read(DIGITS[0]), "bpu:16", tmp_path, element=element)

@@ -43,6 +43,7 @@ def test_packing_rows_separately_gives_the_same_surface(
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("target", ["nvdla-int8", "nvdla-int8:compressed"])
 def test_memory_is_bounded_by_a_part_of_a_layer(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surfaces, "_PIECE_BYTES", 1 << 16)

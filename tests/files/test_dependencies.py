@@ -173,6 +173,7 @@ def test_a_failure_writes_no_dependency_file(net: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("generator", ["Ninja", "Unix Makefiles"])
 def test_cmake_rebuilds_what_depends_on_a_change(generator: str, tmp_path: Path) -> None:
     """A comment or a weight compiles nothing; a palette compiles what includes the header."""

@@ -147,6 +147,7 @@ def test_the_top_of_a_disk(place: Path, disk: list[str]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_interrupted_conversions_leave_one_whole_conversion() -> None:
     """A short run of what development/benchmarks/interruptions.py does at length."""
     counts = ["--random", "3", "--aimed", "28", "--ctrl-c", "2"]

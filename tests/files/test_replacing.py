@@ -239,6 +239,7 @@ def test_an_interruption_leaves_a_whole_set(
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("old", [{}, {"a.h": "old", "c.h": "old"}], ids=["first", "again"])
 def test_an_interruption_at_any_line_leaves_a_whole_set(
@@ -277,6 +278,7 @@ for turn in range(10 ** 6):
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("kills", [4, pytest.param(50, marks=pytest.mark.slow)])
 def test_a_killed_run_leaves_a_whole_set(tmp_path: Path, way: str, kills: int) -> None:
     """With a journal the set is whole after the next run has begun."""

@@ -406,6 +406,7 @@ def test_the_models_are_whole_without_damage(form: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize(("form", "kind"), CASES)
 def test_a_damaged_model_is_converted_or_refused(form: str, kind: str, tmp_path: Path) -> None:
     assert check(DAMAGES[form][kind](), tmp_path)

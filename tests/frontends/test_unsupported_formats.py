@@ -120,6 +120,7 @@ def test_weights_are_known_by_the_network_beside_them(tmp_path: Path, beside: st
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_the_lines_for_a_saved_model_are_a_way_to_one_that_converts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ HERE = Path(__file__).resolve().parent
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_the_c_interface(library: Path) -> None:
     source = str(HERE / "test_api.cpp")
     program = build(library.with_name("api"), *SANITIZERS, f"-I{HOST / 'src'}", source, str(library), with_device=False)

@@ -38,6 +38,7 @@ def test_the_example_reads_its_digit(library: Path, digits: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_all_sources_compile_without_a_build_system(digits: Path, tmp_path: Path) -> None:
     """Optimized, and with what the compiler warns of then. A kit for the PC compiles each source on its own."""
     sources = [str(EXAMPLES / "firmware" / "main.cpp"), str(digits / "digits_gen.cpp")]

@@ -126,6 +126,7 @@ def outputs_of(graph: Graph, program: Program, inputs: Maps, folder: Path) -> li
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
 def test_the_mean_error_of_each_channel_leaves(transposed: bool, tmp_path: Path) -> None:
     """This needs the right mean of the inputs at each element of the kernel, for every kind of window."""

@@ -75,6 +75,7 @@ def test_no_other_centers_are_better(counts: dict[int, int], clusters: int) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @given(
     st.sets(st.one_of(halves, st.floats(0.5, 1, width=16)), min_size=12, max_size=40),
     st.integers(2, 12),

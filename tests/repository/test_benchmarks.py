@@ -50,6 +50,7 @@ def test_a_cluster(seconds: float, python: float, code: int, monkeypatch: pytest
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("g++") is None, reason="needs root and g++")
 def test_what_another_user_places_does_no_harm() -> None:
     """In 20 of the places, kinds of files and commands; `python -m development.benchmarks.strangers` takes 2,000."""

@@ -199,6 +199,7 @@ def test_a_terminal_session_shows_what_its_command_prints(
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_the_readme_shows_what_its_commands_print(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -30,6 +30,7 @@ def seeds_of(name: str) -> list[bytes]:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("name", HARNESSES)
 def test_seeds_are_read_or_refused(name: str) -> None:
     found = [outcome(HARNESSES[name].run, content, SECONDS) for content in seeds_of(name)]
@@ -75,6 +76,7 @@ def test_copies_have_texts_of_their_own() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
 @pytest.mark.parametrize("name", sorted(set(HARNESSES) - {"hdf5"}))
 def test_some_seeds_are_read_to_the_end(name: str) -> None:

@@ -40,6 +40,7 @@ def elsewhere(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_conversions_give_the_same_bytes(example: str, tmp_path: Path) -> None:
     source = ROOT / "examples" / example

@@ -27,6 +27,7 @@ def test_the_changelog_begins_with_this_version_and_its_date() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_packages_are_reproducible_and_their_metadata_is_valid(tmp_path: Path) -> None:
     """What `twine check` finds, with the strict rules of the package `packaging`."""
     pytest.importorskip("hatchling")

@@ -99,12 +99,14 @@ def test_palettes_change_the_outputs(expected: Outputs) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("environment", ENVIRONMENTS.values(), ids=ENVIRONMENTS)
 def test_the_environment_changes_nothing(environment: dict[str, str], expected: Outputs, tmp_path: Path) -> None:
     assert converted(tmp_path, environment) == expected
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_the_order_of_sections_and_keys_changes_nothing(expected: Outputs, tmp_path: Path) -> None:
     text = "; comment\n[INPUT]\nname = a\ndata = b\n[OUTPUT]\ninput = u8\n"
     assert backwards(text) == "[OUTPUT]\ninput = u8\n[INPUT]\ndata = b\nname = a\n"
@@ -112,6 +114,7 @@ def test_the_order_of_sections_and_keys_changes_nothing(expected: Outputs, tmp_p
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("name", [*PYTHONS, *MORE])
 def test_another_python_and_its_libraries_change_nothing(name: str, expected: Outputs, tmp_path: Path) -> None:
     python = shutil.which(name)

@@ -67,6 +67,7 @@ NETWORKS: Mapping[str, Callable[[Path], Config]] = {
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize(
     "case", [pytest.param(case, marks=[pytest.mark.slow] * (case == "Keras")) for case in NETWORKS]
 )

@@ -99,6 +99,7 @@ def everything(chosen: Iterable[str] = examples()) -> Everything:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("chosen", BATCHES, ids=lambda names: f"from {names[0]}")
 def test_every_function_on_the_cpu(tmp_path: Path, chosen: Sequence[str], transposed: bool) -> None:
@@ -141,6 +142,7 @@ def large_maps() -> Graph:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("threads", [3, "auto"])
 def test_threads_of_a_generated_network_give_the_same_bits(tmp_path: Path, threads: int | str) -> None:
     graph, device = large_maps(), read_profile("zia-c3", Path())
@@ -195,6 +197,7 @@ def functions_that_follow_each_other(*, apart: bool) -> Graph:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("transposed", [False, True])
 def test_functions_in_pieces_give_the_bits_of_functions_one_after_the_other(tmp_path: Path, transposed: bool) -> None:
     graphs, random = (
@@ -360,6 +363,7 @@ EXCITED = Graph(
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("fusion", ["none", "documented"])
 @pytest.mark.parametrize("transposed", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["transposed", "plain"])
 def test_functions_over_their_input_give_the_same_bits(

@@ -88,6 +88,7 @@ layer { name: "found" type: "DetectionOutput" bottom: "moved" bottom: "scaled" b
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
     "wrong",

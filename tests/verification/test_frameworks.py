@@ -147,6 +147,7 @@ def channels_first(keras: Any, order: str) -> Any:
     return keras.Model(x, L.Dense(4, name="d")(L.Concatenate()([flat, L.GlobalMaxPooling2D(data_format=order)(y)])))
 
 
+@pytest.mark.rotating(turns=4)
 def test_channels_first_is_compared_through_copies_with_channels_last(keras: Any, tmp_path: Path) -> None:
     """TensorFlow on a CPU cannot run channels_first."""
     first, last = (channels_first(keras, order) for order in ("channels_first", "channels_last"))

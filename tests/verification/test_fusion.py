@@ -148,6 +148,7 @@ def shape_of(program: Program) -> tuple[list[int], int]:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("transposed", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["transposed", "plain"])
 def test_fused_commands_give_what_the_graph_means(name: str, transposed: bool, tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ def made(function: ops.ElementFunction, scale: float = 1.0) -> Graph:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize(("function", "other"), KINDS.values(), ids=KINDS)
 def test_only_values_at_the_jump_count_as_right(
     function: ops.ElementFunction, other: ops.ElementFunction, tmp_path: Path

@@ -199,6 +199,7 @@ def streams(folder: Path) -> dict[str, tuple[int, int]]:
 LAYERS = ["conv", "depthwise", "pool", "dilated", "left", "up", "narrow", "dense"]
 
 
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("palette", [False, True], ids=["fp16", "palette"])
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_changed_weight_is_found(layer: str, palette: bool, given: Path) -> None:

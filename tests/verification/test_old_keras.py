@@ -84,6 +84,7 @@ def as_a_list(path: Path) -> None:
         file.attrs["model_config"] = json.dumps(config)
 
 
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("make", [separable, dropout, nested, slashed, plain_list, base_class, first])
 def test_a_file_of_keras_2_is_verified(make: Callable[[Any], Any], tmp_path: Path) -> None:
     keras_models.import_keras()  # first of all: it sets what TensorFlow reads when it is imported

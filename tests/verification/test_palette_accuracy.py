@@ -50,6 +50,7 @@ def assert_as_accurate(found: tuple[Classes, Classes], labels: NDArray[np.intege
     assert palette >= fp16 - ALLOWED_LOSS
 
 
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("ini", ["digits_caffe/net.ini", "digits_keras/net.ini", "digits_keras/net_keras2.ini"])
 def test_digits(ini: str, tmp_path: Path) -> None:
     test = digits.load_test()
@@ -75,6 +76,7 @@ def images(shared: Path, pattern: str, size: int, preparation: Preparation) -> t
     return np.stack([read_image(f, Shape(size, size, 3), preparation) for f in files]), np.array(labels)
 
 
+@pytest.mark.rotating(turns=4)
 def test_lenet_on_5000_digits(shared: Path, tmp_path: Path) -> None:
     with gzip.open(shared / "data" / "mnist_5k.csv.gz") as stream:
         rows = np.loadtxt(stream, delimiter=",").astype(np.float32)
@@ -89,6 +91,7 @@ BGR_IMAGES = Preparation(mean=(104.0, 117.0, 123.0), channel_order="BGR", is_giv
 RGB_IMAGES = Preparation(mean=(125.3, 123.0, 113.9), channel_order="RGB", is_given=True)
 
 
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize(
     ("folder", "pattern", "size", "preparation", "least"),
     [

@@ -193,6 +193,7 @@ def test_verify_of_the_disk_finds_a_damage_of_every_kind(digits: Path, capsys: p
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_most_damages_are_found_everywhere(digits: Path) -> None:
     made, found = measure(Config.read(digits), 40, 0)
     for kind, count in made.items():

@@ -251,6 +251,7 @@ def waiting_network(folder: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_a_worker_that_dies_in_a_conversion_leaves_no_trace(nets: Path, address: str) -> None:
     """Another worker converts the network."""
     folder = nets / NAMES[0]
@@ -316,6 +317,7 @@ def test_a_worker_with_another_library_is_refused_where_the_work_uses_it(
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_connections_with_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As docs/cluster.md describes them. Whoever has none is refused."""
     import dask.config

@@ -105,6 +105,7 @@ def test_sweeps(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.usefixtures("compiler")
 def test_verifications(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("onnxruntime")
@@ -117,6 +118,7 @@ def test_verifications(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.usefixtures("compiler")
 def test_calibrations(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layer_inputs, "_AT_A_TIME", 1 << 16)

@@ -30,6 +30,7 @@ def check(graph: Graph, *, transposed: bool = True) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
 # A third of the networks has an unpooling.
 @settings(max_examples=100, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])

@@ -224,6 +224,7 @@ def test_applications(keras: Keras, name: str, tmp_path: Path) -> None:
             np.testing.assert_allclose(values[layer.name].ravel(), wanted, atol=limit, err_msg=layer.name)
 
 
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize(
     "name",
     [

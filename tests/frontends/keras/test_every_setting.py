@@ -157,6 +157,7 @@ def test_every_setting_that_keras_has_is_known(keras: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_what_is_not_refused_agrees_with_keras(keras: Any, tmp_path: Path) -> None:
     by_shape: dict[tuple[int, ...], list[Case]] = defaultdict(list)
     for case in cases(keras):

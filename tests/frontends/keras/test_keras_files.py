@@ -326,6 +326,7 @@ def test_a_subclassed_model_is_refused(model: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("kind", ["h5", "keras"])
 def test_files_that_are_cut_short_never_end_in_a_traceback(model: Any, kind: str, tmp_path: Path) -> None:
     path = model.h5(conv_config(model), ARRAYS_H5) if kind == "h5" else model.keras(conv_config(model), ARRAYS_KERAS)

@@ -40,6 +40,7 @@ def compared(keras: Any, seed: int, folder: Path) -> Trial:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.usefixtures("hdf5_in_this_process")
 def test_random_networks_compute_what_keras_computes(random_seeds: range, tmp_path: Path) -> None:
     keras = networks.imported()

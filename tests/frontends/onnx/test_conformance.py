@@ -188,6 +188,7 @@ def converted(case: Case, kept: int, path: Path) -> Trial | str:
     return made
 
 
+@pytest.mark.rotating(turns=4)
 def test_operators_compute_what_their_tests_say(tmp_path: Path, golden: Callable[[str, str], None]) -> None:
     """In one test, since a second one may be in another process, which would have to do all of it again."""
     outcomes: dict[str, dict[str, str]] = defaultdict(dict)

@@ -99,6 +99,7 @@ def test_a_batch_is_refused_with_the_sizes_in_the_order_of_the_file(tmp_path: Pa
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("kind", "open_sizes"), [("fp16", True), ("u8", False), ("u8_bgr", True)])
 def test_images_are_prepared_and_verified(kind: str, open_sizes: bool, tmp_path: Path) -> None:

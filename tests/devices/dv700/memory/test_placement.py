@@ -123,6 +123,7 @@ def conv(out: int = 8, channels: int = 8) -> Op:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @settings(max_examples=250)
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 20), fusion=st.sampled_from(Fusion))
 def test_every_read_finds_its_map_intact(seed: int, steps: int, fusion: Fusion) -> None:
