@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from cnn_convertor.codegen import kernels
 
@@ -55,10 +57,31 @@ int main() {
 }
 """
 
+PARTS = """
+#include <cstdio>
+#include <vector>
+#include "mean_variance_norm.h"
+#include "softmax.h"
+using namespace dv700_cpu;
+int main() {
+  std::vector<float> values(40 * 9 * 75), results(values.size());
+  if (std::fread(values.data(), 4, values.size(), stdin) != values.size()) return 1;
+  const Tensor x(reinterpret_cast<uint8_t *>(values.data()), 0, 40, 9, 75, kFloatPlain);
+  const Tensor y(reinterpret_cast<uint8_t *>(results.data()), 0, 40, 9, 75, kFloatPlain);
+  for (const bool is_softmax : {true, false})
+    for (const Axes &along : {Axes{false, false, true}, Axes{true, false, false}}) {
+      if (is_softmax) Softmax(x, y, along);
+      else MeanVarianceNorm(x, y, along, 1, true, 1e-6f, false);
+      std::fwrite(results.data(), 4, results.size(), stdout);
+    }
+}
+"""
+
 MAPS = """
 #include <cstdio>
 #include <vector>
 #include "binary.h"
+#include "transpose_reshape.h"
 #include "unary.h"
 #include "values.h"
 using namespace dv700_cpu;
@@ -115,6 +138,15 @@ void TryCopy(int h, int w, int c, Format format) {
   });
 }
 
+void TryTransposition(int h, int w, int c, Format format) {
+  std::memset(&memory[kZ], 0xAB, 4 * static_cast<std::size_t>(h * w * c) + 16);
+  const Tensor x(&memory[0], kX, h, w, c, format), z(&memory[0], kZ, 1, c, h * w, format);
+  const Tensor expected(&memory[0], kExpected, 1, c, h * w, format);
+  TransposeReshape(x, z, {h * w, c}, {1, 0}, false);
+  x.ForEach([&](int i, int j, int k) { expected.Set(0, k, i * w + j, x.Get(i, j, k)); });
+  Compare("transposition", z, expected);
+}
+
 int main() {
   uint32_t random = 1;
   for (std::size_t i = 0; i < kZ; i += 2) {
@@ -130,6 +162,7 @@ int main() {
           kRowByRow = row_by_row;
           for (const Format to : {kHalf, kFloat, kFloatPlain}) {
             TryCopy(h, w, c, to);
+            TryTransposition(h, w, c, to);
             TryUnary("hard swish", h, w, c, kHalf, to, HardSwish{});
             TryUnary("swish", h, w, c, kHalf, to, Swish{1.0f});
             TryUnary("clip", h, w, c, kHalf, to, Clip{-0.0f, 1.5f});
@@ -200,3 +233,21 @@ def test_swish_is_the_nearest_half_but_for_ties(flags: tuple[str, ...], tmp_path
     steps = results.view(np.int16).astype(int) - exact.view(np.int16)
     others = (steps != 0) & ~np.isnan(exact)
     assert others.sum() <= 8 and abs(steps[others]).max(initial=0) <= 1
+
+
+@pytest.mark.parametrize("flags", TARGETS)
+def test_softmax_and_norms_lose_nothing_in_their_sums(flags: tuple[str, ...], tmp_path: Path) -> None:
+    """Of a power, the product that is its exponent makes 16 steps of FP32; the factor and its product make one."""
+    x = np.random.default_rng(0).normal(3, 2, size=(40, 9, 75)).astype(np.float32)
+    output = np.frombuffer(run(PARTS, tmp_path, flags, x.tobytes()), np.float32).reshape(2, 2, *x.shape)
+    exact = x.astype(np.float64)
+    for number, axis in enumerate((2, 0)):
+        powers = np.exp(exact - exact.max(axis, keepdims=True))
+        deviation = np.sqrt(exact.var(axis, keepdims=True) + np.float32(1e-6))
+        assert steps_between(output[0, number], powers / powers.sum(axis, keepdims=True)) < 17
+        assert steps_between(output[1, number], (exact - exact.mean(axis, keepdims=True)) / deviation) < 0.51
+
+
+def steps_between(found: NDArray[Any], exact: NDArray[Any]) -> float:
+    """The largest error, in steps of FP32."""
+    return float((np.abs(found - exact) / np.spacing(np.abs(exact).astype(np.float32))).max())

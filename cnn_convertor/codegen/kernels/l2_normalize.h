@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "axes.h"
-#include "part.h"
+#include "lanes.h"
 #include "tensor.h"
 #include "values.h"
 
@@ -16,12 +16,12 @@ namespace dv700_cpu {
 // y = x / length, the length being the root of the sum of squares and epsilon, or of the larger of both.
 inline void L2Normalize(const Tensor &x, const Tensor &y, Axes along, float epsilon, bool at_least) {
   Values values = Values::Of(x);
-  ForParts(x, along, 1, [&](const Part &part) {
-    double sum = 0.0;
-    part.ForEach([&](int h, int w, int c) { sum += static_cast<double>(values.Get(h, w, c)) * values.Get(h, w, c); });
-    const double square = at_least ? std::max(sum, static_cast<double>(epsilon)) : sum + epsilon;
-    const double length = std::sqrt(square);
-    part.ForEach([&](int h, int w, int c) { values.Set(h, w, c, static_cast<float>(values.Get(h, w, c) / length)); });
+  ForLanes(x, &values, along, 1, [=](const Lanes &lanes) {
+    const Lanes::Numbers sums = lanes.Sum([](double number, double) { return number * number; });
+    const Lanes::Numbers factors = lanes.Of(sums, [=](double sum) {
+      return 1.0 / std::sqrt(at_least ? std::max(sum, static_cast<double>(epsilon)) : sum + epsilon);
+    });
+    lanes.Scale(Lanes::Numbers(), factors);
   });
   values.Write(y);
 }

@@ -2,6 +2,7 @@
 #ifndef DV700_CPU_PART_H
 #define DV700_CPU_PART_H
 
+#include <algorithm>
 #include <cstddef>
 
 #include "axes.h"
@@ -23,19 +24,19 @@ struct Part {
 };
 
 // Calls f(part) for all parts of a map, each thread its own copy of f. Parts are whole along some axes, one place along the
-// others; channels in groups.
+// others; channels in groups. beside: how many neighboring channels a call takes where each is another part's.
 template <class F>
-void ForParts(const Tensor &t, Axes along, int groups, const F &f) {
+void ForParts(const Tensor &t, Axes along, int groups, const F &f, int beside = 1) {
   const int height = along.height ? t.height : 1, width = along.width ? t.width : 1;
-  const int channels = along.channels ? t.channels / groups : 1;
-  const std::size_t columns = static_cast<std::size_t>(t.width / width), depth = static_cast<std::size_t>(t.channels / channels);
+  const int channels = along.channels ? t.channels / groups : beside;
+  const std::size_t columns = static_cast<std::size_t>(t.width / width), depth = static_cast<std::size_t>((t.channels + channels - 1) / channels);
   const std::size_t size = static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * static_cast<std::size_t>(channels);
-  Share(t.threads, t.Size() / size, size, [&](std::size_t first, std::size_t last) {
+  Share(t.threads, static_cast<std::size_t>(t.height / height) * columns * depth, size, [&](std::size_t first, std::size_t last) {
     F own = f;
     int y = static_cast<int>(first / depth / columns) * height, x = static_cast<int>(first / depth % columns) * width;
     int c = static_cast<int>(first % depth) * channels;
     for (std::size_t i = first; i < last; ++i) {
-      own(Part{y, y + height, x, x + width, c, c + channels});
+      own(Part{y, y + height, x, x + width, c, std::min(c + channels, t.channels)});
       c += channels;
       if (c < t.channels) continue;
       c = 0;

@@ -24,12 +24,12 @@ class Values {
 
   static Values Of(const Tensor &t) {
     Values result(t);
-    result.ForRuns(t, [](Elements in_map, Elements in_copy, std::size_t count) { Transform(in_map, in_copy, count, Same{}); });
+    result.ForRuns(t, [](Run in_map, Run in_copy, std::size_t pixels, std::size_t count) { Copy(in_map, in_copy, pixels, count); });
     return result;
   }
 
   void Write(const Tensor &t) {
-    ForRuns(t, [](Elements in_map, Elements in_copy, std::size_t count) { Transform(in_copy, in_map, count, Same{}); });
+    ForRuns(t, [](Run in_map, Run in_copy, std::size_t pixels, std::size_t count) { Copy(in_copy, in_map, pixels, count); });
   }
 
   float *At(int y, int x, int c) {
@@ -44,7 +44,37 @@ class Values {
   static Elements Row(float *first) { return Elements(reinterpret_cast<uint8_t *>(first), false); }
 
  private:
-  // Calls f(elements of the map, elements of the copy, count) for what lies together in both.
+  // Channels that lie together. step: from one pixel to the next.
+  struct Run {
+    Elements first;
+    std::size_t step;
+    uint8_t *At(std::size_t pixel) const { return first.At(pixel * step); }
+  };
+
+  // y = x for eight channels of pixels, as far as there are four, which keep processors busy that work in order.
+  template <Eight (*Load)(const uint8_t *), void (*Store)(Eight, uint8_t *)>
+  static std::size_t CopyFours(Run x, Run y, std::size_t pixels) {
+    std::size_t i = 0;
+    for (; i + 4 <= pixels; i += 4) {
+      const Eight a = Load(x.At(i)), b = Load(x.At(i + 1)), c = Load(x.At(i + 2)), d = Load(x.At(i + 3));
+      Store(a, y.At(i));
+      Store(b, y.At(i + 1));
+      Store(c, y.At(i + 2));
+      Store(d, y.At(i + 3));
+    }
+    return i;
+  }
+
+  // y = x for some channels of pixels.
+  static void Copy(Run x, Run y, std::size_t pixels, std::size_t count) {
+    const bool is_half = x.first.is_half;
+    std::size_t i = 0;
+    if (count == 8 && is_half && !y.first.is_half) i = CopyFours<LoadBeside, StoreFloats>(x, y, pixels);
+    if (count == 8 && !is_half && y.first.is_half) i = CopyFours<LoadFloats, StoreBeside>(x, y, pixels);
+    for (; i < pixels; ++i) Transform(Elements(x.At(i), is_half), Elements(y.At(i), y.first.is_half), count, Same{});
+  }
+
+  // Calls f(run of the map, run of the copy, pixels, count) for what lies together in both.
   template <class F>
   void ForRuns(const Tensor &t, const F &f) {
     const std::size_t run = static_cast<std::size_t>(t.LiesPlain() ? 64 : t.Together(0));
@@ -52,7 +82,7 @@ class Values {
     if (t.LiesPlain()) {
       Share(threads_, (Size() + run - 1) / run, run, [&](std::size_t first, std::size_t last) {
         const std::size_t begin = first * run, end = std::min(last * run, Size());
-        f(Elements(t, begin), Row(values_.data() + begin), end - begin);
+        f(Run{Elements(t, begin), 0}, Run{Row(values_.data() + begin), 0}, 1, end - begin);
       });
       return;
     }
@@ -60,8 +90,9 @@ class Values {
     Share(threads_, chunks * rows, columns * run, [&](std::size_t first, std::size_t last) {
       for (std::size_t i = first; i < last; ++i) {
         const int y = static_cast<int>(i % rows), c = static_cast<int>(i / rows * run);
-        for (int x = 0; x < width; ++x)
-          f(Elements(t, t.Index(y, x, c)), Row(At(y, x, c)), static_cast<std::size_t>(t.Together(c)));
+        const std::size_t count = static_cast<std::size_t>(t.Together(c));
+        const Run in_map = {Elements(t, t.Index(y, 0, c)), t.Pixel(0, 1) * count};
+        f(in_map, Run{Row(At(y, 0, c)), static_cast<std::size_t>(channels)}, columns, count);
       }
     });
   }

@@ -212,43 +212,6 @@ class Tensor {
   std::size_t row_, column_;  // pixels from one row, or column, to the next
 };
 
-// Elements that belong together: from the first to before the end of each axis.
-struct Part {
-  int y, y_end, x, x_end, c, c_end;
-  int Size() const { return (y_end - y) * (x_end - x) * (c_end - c); }
-  template <class F>
-  void ForEach(F f) const {
-    for (int i = y; i < y_end; ++i)
-      for (int j = x; j < x_end; ++j)
-        for (int k = c; k < c_end; ++k) f(i, j, k);
-  }
-};
-
-// Calls f(part) for all parts of a map, each thread its own copy of f. Parts are whole along some axes, one place along the
-// others; channels in groups.
-template <class F>
-void ForParts(const Tensor &t, Axes along, int groups, const F &f) {
-  const int height = along.height ? t.height : 1, width = along.width ? t.width : 1;
-  const int channels = along.channels ? t.channels / groups : 1;
-  const std::size_t columns = static_cast<std::size_t>(t.width / width), depth = static_cast<std::size_t>(t.channels / channels);
-  const std::size_t size = static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * static_cast<std::size_t>(channels);
-  Share(t.threads, t.Size() / size, size, [&](std::size_t first, std::size_t last) {
-    F own = f;
-    int y = static_cast<int>(first / depth / columns) * height, x = static_cast<int>(first / depth % columns) * width;
-    int c = static_cast<int>(first % depth) * channels;
-    for (std::size_t i = first; i < last; ++i) {
-      own(Part{y, y + height, x, x + width, c, c + channels});
-      c += channels;
-      if (c < t.channels) continue;
-      c = 0;
-      x += width;
-      if (x < t.width) continue;
-      x = 0;
-      y += height;
-    }
-  });
-}
-
 // Whether the machine converts FP16, so that vectors are faster than results that are kept.
 #if defined(__F16C__) || (defined(__ARM_NEON) && defined(__ARM_FP16_FORMAT_IEEE) && (__ARM_FP & 2))
 typedef int Preferred;
@@ -557,6 +520,261 @@ void Transform(Elements x, Elements y, Elements z, std::size_t count, F f) {
   if (i < count) z.SetSome(i, count - i, Apply(f, x.GetSome(i, count - i), y.GetSome(i, count - i)));
 }
 
+// Elements that belong together: from the first to before the end of each axis.
+struct Part {
+  int y, y_end, x, x_end, c, c_end;
+  int Size() const { return (y_end - y) * (x_end - x) * (c_end - c); }
+  template <class F>
+  void ForEach(F f) const {
+    for (int i = y; i < y_end; ++i)
+      for (int j = x; j < x_end; ++j)
+        for (int k = c; k < c_end; ++k) f(i, j, k);
+  }
+};
+
+// Calls f(part) for all parts of a map, each thread its own copy of f. Parts are whole along some axes, one place along the
+// others; channels in groups. beside: how many neighboring channels a call takes where each is another part's.
+template <class F>
+void ForParts(const Tensor &t, Axes along, int groups, const F &f, int beside = 1) {
+  const int height = along.height ? t.height : 1, width = along.width ? t.width : 1;
+  const int channels = along.channels ? t.channels / groups : beside;
+  const std::size_t columns = static_cast<std::size_t>(t.width / width), depth = static_cast<std::size_t>((t.channels + channels - 1) / channels);
+  const std::size_t size = static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * static_cast<std::size_t>(channels);
+  Share(t.threads, static_cast<std::size_t>(t.height / height) * columns * depth, size, [&](std::size_t first, std::size_t last) {
+    F own = f;
+    int y = static_cast<int>(first / depth / columns) * height, x = static_cast<int>(first / depth % columns) * width;
+    int c = static_cast<int>(first % depth) * channels;
+    for (std::size_t i = first; i < last; ++i) {
+      own(Part{y, y + height, x, x + width, c, std::min(c + channels, t.channels)});
+      c += channels;
+      if (c < t.channels) continue;
+      c = 0;
+      x += width;
+      if (x < t.width) continue;
+      x = 0;
+      y += height;
+    }
+  });
+}
+
+// In the order height, width, channels.
+class Values {
+ public:
+  const int height, width, channels;
+
+  // An empty copy, to write.
+  explicit Values(const Tensor &t)
+      : height(t.height), width(t.width), channels(t.channels), threads_(t.threads), values_(t.Size()) {}
+
+  static Values Of(const Tensor &t) {
+    Values result(t);
+    result.ForRuns(t, [](Run in_map, Run in_copy, std::size_t pixels, std::size_t count) { Copy(in_map, in_copy, pixels, count); });
+    return result;
+  }
+
+  void Write(const Tensor &t) {
+    ForRuns(t, [](Run in_map, Run in_copy, std::size_t pixels, std::size_t count) { Copy(in_copy, in_map, pixels, count); });
+  }
+
+  float *At(int y, int x, int c) {
+    return &values_[(static_cast<std::size_t>(y) * static_cast<std::size_t>(width) + static_cast<std::size_t>(x)) *
+                        static_cast<std::size_t>(channels) + static_cast<std::size_t>(c)];
+  }
+  float Get(int y, int x, int c) { return *At(y, x, c); }
+  void Set(int y, int x, int c, float value) { *At(y, x, c) = value; }
+
+  std::size_t Size() const { return values_.size(); }
+  Elements All() { return Row(values_.data()); }
+  static Elements Row(float *first) { return Elements(reinterpret_cast<uint8_t *>(first), false); }
+
+ private:
+  // Channels that lie together. step: from one pixel to the next.
+  struct Run {
+    Elements first;
+    std::size_t step;
+    uint8_t *At(std::size_t pixel) const { return first.At(pixel * step); }
+  };
+
+  // y = x for eight channels of pixels, as far as there are four, which keep processors busy that work in order.
+  template <Eight (*Load)(const uint8_t *), void (*Store)(Eight, uint8_t *)>
+  static std::size_t CopyFours(Run x, Run y, std::size_t pixels) {
+    std::size_t i = 0;
+    for (; i + 4 <= pixels; i += 4) {
+      const Eight a = Load(x.At(i)), b = Load(x.At(i + 1)), c = Load(x.At(i + 2)), d = Load(x.At(i + 3));
+      Store(a, y.At(i));
+      Store(b, y.At(i + 1));
+      Store(c, y.At(i + 2));
+      Store(d, y.At(i + 3));
+    }
+    return i;
+  }
+
+  // y = x for some channels of pixels.
+  static void Copy(Run x, Run y, std::size_t pixels, std::size_t count) {
+    const bool is_half = x.first.is_half;
+    std::size_t i = 0;
+    if (count == 8 && is_half && !y.first.is_half) i = CopyFours<LoadBeside, StoreFloats>(x, y, pixels);
+    if (count == 8 && !is_half && y.first.is_half) i = CopyFours<LoadFloats, StoreBeside>(x, y, pixels);
+    for (; i < pixels; ++i) Transform(Elements(x.At(i), is_half), Elements(y.At(i), y.first.is_half), count, Same{});
+  }
+
+  // Calls f(run of the map, run of the copy, pixels, count) for what lies together in both.
+  template <class F>
+  void ForRuns(const Tensor &t, const F &f) {
+    const std::size_t run = static_cast<std::size_t>(t.LiesPlain() ? 64 : t.Together(0));
+    const std::size_t rows = static_cast<std::size_t>(height), columns = static_cast<std::size_t>(width);
+    if (t.LiesPlain()) {
+      Share(threads_, (Size() + run - 1) / run, run, [&](std::size_t first, std::size_t last) {
+        const std::size_t begin = first * run, end = std::min(last * run, Size());
+        f(Run{Elements(t, begin), 0}, Run{Row(values_.data() + begin), 0}, 1, end - begin);
+      });
+      return;
+    }
+    const std::size_t chunks = (static_cast<std::size_t>(channels) + run - 1) / run;
+    Share(threads_, chunks * rows, columns * run, [&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) {
+        const int y = static_cast<int>(i % rows), c = static_cast<int>(i / rows * run);
+        const std::size_t count = static_cast<std::size_t>(t.Together(c));
+        const Run in_map = {Elements(t, t.Index(y, 0, c)), t.Pixel(0, 1) * count};
+        f(in_map, Run{Row(At(y, 0, c)), static_cast<std::size_t>(channels)}, columns, count);
+      }
+    });
+  }
+
+  Threads *threads_;
+  std::vector<float> values_;
+};
+
+// One part along channels, whose numbers take turns in the lanes, or else one part in each lane: of neighboring channels.
+class Lanes {
+ public:
+  // A number for each lane.
+  struct Numbers {
+    double lane[8];
+  };
+
+  Lanes(Values *values, const Part &part, bool is_one) : values_(values), part_(part), is_one_(is_one) {}
+
+  // How many numbers a part has.
+  int Size() const { return is_one_ ? part_.Size() : (part_.y_end - part_.y) * (part_.x_end - part_.x); }
+
+  // Calls f(numbers, count) for those of each pixel.
+  template <class F>
+  __attribute__((always_inline)) void ForPixels(F f) const {
+    const std::size_t count = static_cast<std::size_t>(part_.c_end - part_.c);
+    for (int y = part_.y; y < part_.y_end; ++y) {
+      float *numbers = values_->At(y, part_.x, part_.c);
+      for (int x = part_.x; x < part_.x_end; ++x, numbers += values_->channels) f(numbers, count);
+    }
+  }
+
+  // Calls f(numbers, count) for all of them, at most eight at a time.
+  template <class F>
+  __attribute__((always_inline)) void ForEach(F f) const {
+    ForPixels([&](float *numbers, std::size_t rest) __attribute__((always_inline)) {
+      for (; rest >= 8; rest -= 8, numbers += 8) f(numbers, 8);
+      if (rest > 0) f(numbers, static_cast<int>(rest));
+    });
+  }
+
+  // Each number becomes f(number, that of its lane).
+  template <class F>
+  void Transform(F f, const float *lanes) const {
+    const Eight others = Values::Row(const_cast<float *>(lanes)).Get(0);
+    ForPixels([&](float *numbers, std::size_t count) __attribute__((always_inline)) {
+      const Elements row = Values::Row(numbers);
+      std::size_t i = 0;
+      for (; i + 16 <= count; i += 16) {
+        const Eight first = Apply(f, row.Get(i), others), second = Apply(f, row.Get(i + 8), others);
+        row.Set(i, first);
+        row.Set(i + 8, second);
+      }
+      for (; i + 8 <= count; i += 8) row.Set(i, Apply(f, row.Get(i), others));
+      if (i < count) row.SetSome(i, count - i, Apply(f, row.GetSome(i, count - i), others));
+    });
+  }
+
+  // f(a number) for each lane.
+  template <class F>
+  __attribute__((always_inline)) Numbers Of(const Numbers &numbers, F f) const {
+    if (is_one_) return All(f(numbers.lane[0]));
+    Numbers result;
+    for (int i = 0; i < 8; ++i) result.lane[i] = f(numbers.lane[i]);
+    return result;
+  }
+
+  // The sums of f(number, that of its lane), in double precision: of a part in all lanes, or of the part in each lane.
+  template <class F>
+  Numbers Sum(F f, const Numbers &lanes = Numbers()) const {
+    double a = 0.0, b = 0.0, c = 0.0, d = 0.0, e = 0.0, g = 0.0, h = 0.0, i = 0.0;
+    const double *const lane = lanes.lane;
+    ForEach([&](const float *x, int count) __attribute__((always_inline)) {
+      a += f(x[0], lane[0]);
+      if (count > 1) b += f(x[1], lane[1]);
+      if (count > 2) c += f(x[2], lane[2]);
+      if (count > 3) d += f(x[3], lane[3]);
+      if (count > 4) e += f(x[4], lane[4]);
+      if (count > 5) g += f(x[5], lane[5]);
+      if (count > 6) h += f(x[6], lane[6]);
+      if (count > 7) i += f(x[7], lane[7]);
+    });
+    if (!is_one_) return {{a, b, c, d, e, g, h, i}};
+    return All(((a + b) + (c + d)) + ((e + g) + (h + i)));
+  }
+
+  // Each number becomes (number - mean) * factor, in double precision.
+  void Scale(const Numbers &means, const Numbers &factors) const {
+    ForEach([&](float *x, int count) __attribute__((always_inline)) {
+      const auto scale = [&](int i) { x[i] = static_cast<float>((x[i] - means.lane[i]) * factors.lane[i]); };
+      scale(0);
+      if (count > 1) scale(1);
+      if (count > 2) scale(2);
+      if (count > 3) scale(3);
+      if (count > 4) scale(4);
+      if (count > 5) scale(5);
+      if (count > 6) scale(6);
+      if (count > 7) scale(7);
+    });
+  }
+
+  // The largest number: of a part in all lanes, or of the part in each lane.
+  void Largest(float *lanes) const {
+    Eight largest = {};
+    largest = Apply([](Floats x) { return x - INFINITY; }, largest);
+    ForEach([&](float *numbers, int count) __attribute__((always_inline)) {
+      float some[8];
+      if (count < 8) {
+        std::fill_n(some, 8, -INFINITY);
+        std::copy_n(numbers, count, some);
+      }
+      largest = Apply(LargerOne{}, largest, Values::Row(count < 8 ? some : numbers).Get(0));
+    });
+    Values::Row(lanes).Set(0, largest);
+    if (!is_one_) return;
+    const float first = Larger(Larger(lanes[0], lanes[1]), Larger(lanes[2], lanes[3]));
+    const float second = Larger(Larger(lanes[4], lanes[5]), Larger(lanes[6], lanes[7]));
+    std::fill_n(lanes, 8, Larger(first, second));
+  }
+
+ private:
+  static Numbers All(double number) { return {{number, number, number, number, number, number, number, number}}; }
+
+  struct LargerOne {
+    template <class V>
+    V operator()(V x, V y) const { return Larger(x, y); }
+  };
+
+  Values *const values_;
+  const Part part_;
+  const bool is_one_;
+};
+
+// Calls f(lanes) for all parts.
+template <class F>
+void ForLanes(const Tensor &t, Values *values, Axes along, int groups, const F &f) {
+  ForParts(t, along, groups, [=](const Part &part) { f(Lanes(values, part, along.channels)); }, 8);
+}
+
 const float kLog2OfE = 1.44269504f;
 
 inline uint32_t BitsOf(float value) {
@@ -596,82 +814,26 @@ __attribute__((always_inline)) inline V PowerOfTwo(V x) {
   return sum * power;
 }
 
-// In the order height, width, channels.
-class Values {
- public:
-  const int height, width, channels;
-
-  // An empty copy, to write.
-  explicit Values(const Tensor &t)
-      : height(t.height), width(t.width), channels(t.channels), threads_(t.threads), values_(t.Size()) {}
-
-  static Values Of(const Tensor &t) {
-    Values result(t);
-    result.ForRuns(t, [](Elements in_map, Elements in_copy, std::size_t count) { Transform(in_map, in_copy, count, Same{}); });
-    return result;
-  }
-
-  void Write(const Tensor &t) {
-    ForRuns(t, [](Elements in_map, Elements in_copy, std::size_t count) { Transform(in_copy, in_map, count, Same{}); });
-  }
-
-  float *At(int y, int x, int c) {
-    return &values_[(static_cast<std::size_t>(y) * static_cast<std::size_t>(width) + static_cast<std::size_t>(x)) *
-                        static_cast<std::size_t>(channels) + static_cast<std::size_t>(c)];
-  }
-  float Get(int y, int x, int c) { return *At(y, x, c); }
-  void Set(int y, int x, int c, float value) { *At(y, x, c) = value; }
-
-  std::size_t Size() const { return values_.size(); }
-  Elements All() { return Row(values_.data()); }
-  static Elements Row(float *first) { return Elements(reinterpret_cast<uint8_t *>(first), false); }
-
- private:
-  // Calls f(elements of the map, elements of the copy, count) for what lies together in both.
-  template <class F>
-  void ForRuns(const Tensor &t, const F &f) {
-    const std::size_t run = static_cast<std::size_t>(t.LiesPlain() ? 64 : t.Together(0));
-    const std::size_t rows = static_cast<std::size_t>(height), columns = static_cast<std::size_t>(width);
-    if (t.LiesPlain()) {
-      Share(threads_, (Size() + run - 1) / run, run, [&](std::size_t first, std::size_t last) {
-        const std::size_t begin = first * run, end = std::min(last * run, Size());
-        f(Elements(t, begin), Row(values_.data() + begin), end - begin);
-      });
-      return;
-    }
-    const std::size_t chunks = (static_cast<std::size_t>(channels) + run - 1) / run;
-    Share(threads_, chunks * rows, columns * run, [&](std::size_t first, std::size_t last) {
-      for (std::size_t i = first; i < last; ++i) {
-        const int y = static_cast<int>(i % rows), c = static_cast<int>(i / rows * run);
-        for (int x = 0; x < width; ++x)
-          f(Elements(t, t.Index(y, x, c)), Row(At(y, x, c)), static_cast<std::size_t>(t.Together(c)));
-      }
-    });
-  }
-
-  Threads *threads_;
-  std::vector<float> values_;
+struct PowerOfE {
+  template <class V>
+  V operator()(V x, V largest) const { return PowerOfTwo(Each<V>(kLog2OfE) * (x - largest)); }
 };
 
-struct NaturalExponential {
+struct Product {
   template <class V>
-  V operator()(V x) const { return PowerOfTwo(Each<V>(kLog2OfE) * x); }
+  V operator()(V x, V factor) const { return x * factor; }
 };
 
 inline void Softmax(const Tensor &x, const Tensor &y, Axes along) {
   Values values = Values::Of(x);
-  ForParts(x, along, 1, [&](const Part &part) {
-    float largest = -INFINITY;
-    part.ForEach([&](int h, int w, int c) { largest = std::max(largest, values.Get(h, w, c)); });
-    part.ForEach([&](int h, int w, int c) { *values.At(h, w, c) -= largest; });
-  });
-  TransformAll(x.threads, values.All(), values.All(), values.Size(), NaturalExponential{});
-  ForParts(x, along, 1, [&](const Part &part) {
-    double sum = 0.0;
-    part.ForEach([&](int h, int w, int c) { sum += values.Get(h, w, c); });
-    part.ForEach([&](int h, int w, int c) {
-      values.Set(h, w, c, static_cast<float>(values.Get(h, w, c) / sum));
-    });
+  ForLanes(x, &values, along, 1, [](const Lanes &lanes) {
+    float numbers[8];
+    lanes.Largest(numbers);
+    lanes.Transform(PowerOfE{}, numbers);
+    const Lanes::Numbers sums = lanes.Sum([](double power, double) { return power; });
+    const Lanes::Numbers factors = lanes.Of(sums, [](double sum) { return 1.0 / sum; });
+    std::copy_n(factors.lane, 8, numbers);
+    lanes.Transform(Product{}, numbers);
   });
   values.Write(y);
 }

@@ -516,55 +516,78 @@ void Transform(Elements x, Elements y, Elements z, std::size_t count, F f) {
   if (i < count) z.SetSome(i, count - i, Apply(f, x.GetSome(i, count - i), y.GetSome(i, count - i)));
 }
 
+typedef uint64_t Longs __attribute__((vector_size(16)));
+
 // An axis of an array: how many elements it has, and how far apart they are in the maps that are read and written.
 struct ArrayAxis {
   uint32_t length, from, to;
 };
 
-// Elements that lie in equal distances: the first one's number in the order of the memory, and how many at most.
+// Elements in equal distances: how many at most.
 struct Span {
-  std::size_t number, step;
+  std::size_t step;
   uint32_t count;
 };
 
-// The elements of a map in the order height, width, channels or channels, height, width; next ones are `stride` apart.
+// The elements of a map in the order height, width, channels or channels, height, width.
 class Ordered {
  public:
-  Ordered(const Tensor &t, bool channels_first, uint32_t stride) : t_(t), y_(channels_first ? 1 : 0), c_(channels_first ? 0 : 2) {
-    const uint32_t height = static_cast<uint32_t>(t.height), channels = static_cast<uint32_t>(t.channels);
-    size_[y_] = height;
+  // Which digit of a position grows along an axis, and by how much.
+  struct Growth {
+    std::size_t digit;
+    uint32_t step;
+  };
+
+  // A position as digits, the number of its element in the order of the memory, the channels that follow there, and all of them.
+  struct Place {
+    uint32_t digits[3];
+    std::size_t number, rest, together;
+  };
+
+  Ordered(const Tensor &t, bool channels_first) : t_(t), y_(channels_first ? 1 : 0), c_(channels_first ? 0 : 2) {
+    size_[y_] = static_cast<uint32_t>(t.height);
     size_[y_ + 1] = static_cast<uint32_t>(t.width);
-    size_[c_] = channels;
+    size_[c_] = static_cast<uint32_t>(t.channels);
+  }
+
+  // Along an axis whose elements are `stride` apart in the order.
+  Growth Along(uint32_t stride) const {
     const uint32_t units[] = {size_[1] * size_[2], size_[2], 1};
-    while (stride % units[moved_] != 0) ++moved_;
-    step_ = stride / units[moved_];
-    pixel_ = step_ * (moved_ == y_ ? t.Pixel(1, 0) : t.Pixel(0, 1));
+    std::size_t digit = 0;
+    while (stride % units[digit] != 0) ++digit;
+    return {digit, stride / units[digit]};
   }
 
-  // What lies together from a position in the order on.
-  Span From(uint32_t position) const {
-    const uint32_t line = position / size_[2], digits[] = {line / size_[1], line % size_[1], position - line * size_[2]};
-    const int c = static_cast<int>(digits[c_]), first = t_.First(c), together = t_.Together(first);
-    const std::size_t number = t_.Index(static_cast<int>(digits[y_]), static_cast<int>(digits[y_ + 1]), c);
-    if (moved_ == c_) return {number, 1, step_ == 1 ? static_cast<uint32_t>(first + together - c) : 1};
-    const uint32_t left = size_[moved_] - digits[moved_];
-    return {number, pixel_ * static_cast<std::size_t>(together), step_ == 1 ? left : (left + step_ - 1) / step_};
+  Place At(uint32_t position) const {
+    const uint32_t line = position / size_[2], row = line / size_[1];
+    Place place = {{row, line - row * size_[1], position - line * size_[2]}, 0, 0, 0};
+    const int c = static_cast<int>(place.digits[c_]), first = t_.First(c), together = t_.Together(first);
+    place.number = t_.Index(static_cast<int>(place.digits[y_]), static_cast<int>(place.digits[y_ + 1]), c);
+    place.rest = static_cast<std::size_t>(first + together - c);
+    place.together = static_cast<std::size_t>(together);
+    return place;
   }
 
-  // How many elements lie together at most.
-  uint32_t Most() const { return moved_ != c_ ? size_[moved_] / step_ : step_ == 1 ? static_cast<uint32_t>(t_.Together(0)) : 1; }
+  // What lies in equal distances from a place on.
+  Span From(const Place &place, Growth growth) const {
+    const bool is_channel = growth.digit == c_, is_row = growth.digit == y_;
+    const uint32_t rest = is_channel ? static_cast<uint32_t>(place.rest) : size_[growth.digit] - place.digits[growth.digit];
+    const std::size_t pixel = is_channel ? 1 : place.together * (is_row ? t_.Pixel(1, 0) : t_.Pixel(0, 1));
+    return {growth.step * pixel, growth.step == 1 ? rest : (rest + growth.step - 1) / growth.step};
+  }
+
+  // How many elements lie in equal distances at most.
+  uint32_t Most(Growth growth) const { return From(At(0), growth).count; }
 
  private:
   const Tensor &t_;
   const std::size_t y_, c_;  // digits of a position: x follows y
-  std::size_t moved_ = 0;    // the digit that grows, by step_; pixel_: the distance of pixels
-  uint32_t size_[3], step_;
-  std::size_t pixel_;
+  uint32_t size_[3];
 };
 
+// read, written: bytes from one to the next.
 template <class Value>
-void MoveSpan(const uint8_t *from, std::size_t from_step, uint8_t *to, std::size_t to_step, uint32_t count) {
-  const std::size_t read = sizeof(Value) * from_step, written = sizeof(Value) * to_step;
+void MoveSpan(const uint8_t *from, std::size_t read, uint8_t *to, std::size_t written, uint32_t count) {
   const auto load = [](const uint8_t *element) {
     Value value;
     std::memcpy(&value, element, sizeof(value));
@@ -580,6 +603,121 @@ void MoveSpan(const uint8_t *from, std::size_t from_step, uint8_t *to, std::size
   for (; count > 0; --count, from += read, to += written) std::memcpy(to, from, sizeof(Value));
 }
 
+// A block of elements: from, to: the distances in x and y of one and of the next line.
+struct BlockSteps {
+  std::size_t from, to, from_line, to_line;
+};
+
+// In lines of which `after` follows `before`: every other part of so many bits of the one for that of the other.
+inline void Exchange(Longs *before, Longs *after, int bits, uint64_t mask) {
+  const bool is_little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+  Longs *const low = is_little ? before : after, *const high = is_little ? after : before;
+  const Longs changes = ((*low >> bits) ^ *high) & mask;
+  *high ^= changes;
+  *low ^= changes << bits;
+}
+inline void ExchangeHalves(Longs *before, Longs *after) {
+  const Longs first = {(*before)[0], (*after)[0]}, second = {(*before)[1], (*after)[1]};
+  *before = first;
+  *after = second;
+}
+
+// Eight lines of eight FP16 numbers, which become those of y. from_line, to_line: bytes from one to the next.
+inline void TransposeTile(const uint8_t *from, std::size_t from_line, uint8_t *to, std::size_t to_line) {
+  const auto load = [=](std::size_t line) {
+    Longs values;
+    std::memcpy(&values, from + line * from_line, sizeof(values));
+    return values;
+  };
+  Longs a = load(0), b = load(1), c = load(2), d = load(3), e = load(4), f = load(5), g = load(6), h = load(7);
+  const auto exchange = [](Longs *first, Longs *second, Longs *third, Longs *fourth) {
+    Exchange(first, second, 16, 0x0000FFFF0000FFFFull);
+    Exchange(third, fourth, 16, 0x0000FFFF0000FFFFull);
+    Exchange(first, third, 32, 0x00000000FFFFFFFFull);
+    Exchange(second, fourth, 32, 0x00000000FFFFFFFFull);
+  };
+  exchange(&a, &b, &c, &d);
+  exchange(&e, &f, &g, &h);
+  ExchangeHalves(&a, &e);
+  ExchangeHalves(&b, &f);
+  ExchangeHalves(&c, &g);
+  ExchangeHalves(&d, &h);
+  for (const Longs &line : {a, b, c, d, e, f, g, h}) {
+    std::memcpy(to, &line, sizeof(line));
+    to += to_line;
+  }
+}
+
+template <class Value>
+void MoveBlock(const uint8_t *from, uint8_t *to, BlockSteps steps, uint32_t count, uint32_t lines) {
+  if (sizeof(Value) == 2 && count == 8 && lines == 8 && steps.from == 1 && steps.to_line == 1)
+    return TransposeTile(from, 2 * steps.from_line, to, 2 * steps.to);
+  if (sizeof(Value) == 2 && count == 8 && steps.from == 1 && steps.to == 1)
+    return MoveSpan<Longs>(from, 2 * steps.from_line, to, 2 * steps.to_line, lines);
+  const std::size_t read = sizeof(Value) * steps.from, written = sizeof(Value) * steps.to;
+  for (; lines > 0; --lines, from += steps.from_line * sizeof(Value), to += steps.to_line * sizeof(Value))
+    MoveSpan<Value>(from, read, to, written, count);
+}
+
+// Elements along two axes of an array, which grow different digits of the positions in both maps.
+class Plane {
+ public:
+  // A line has the elements of the inner axis.
+  Plane(const Tensor &x, const Tensor &y, bool channels_first, ArrayAxis inner, ArrayAxis outer)
+      : x_(x, channels_first), y_(y, channels_first), xs_(x, 0), ys_(y, 0), inner_(inner), outer_(outer),
+        x_inner_(x_.Along(inner.from)), x_outer_(x_.Along(outer.from)), y_inner_(y_.Along(inner.to)), y_outer_(y_.Along(outer.to)) {}
+
+  // Moves the elements of some lines, from positions on.
+  void Move(uint32_t from, uint32_t to, uint32_t count, uint32_t lines) const {
+    for (uint32_t moved; lines > 0; lines -= moved, from += moved * outer_.from, to += moved * outer_.to) {
+      const Ordered::Place x = x_.At(from), y = y_.At(to);
+      const Span a = x_.From(x, x_inner_), b = y_.From(y, y_inner_), c = x_.From(x, x_outer_), d = y_.From(y, y_outer_);
+      const uint32_t length = std::min(count, std::min(a.count, b.count));
+      moved = std::min(lines, std::min(c.count, d.count));
+      // Lines of what lies together in both maps, or in x, or else of most elements.
+      const auto worth = [](const Span &in_x, const Span &in_y, uint32_t number) {
+        return number == 1 ? 0u : in_x.step == 1 && in_y.step == 1 ? 1u << 31 : in_x.step == 1 && number == 8 ? 1u << 30 : number;
+      };
+      const bool is_line = worth(a, b, length) >= worth(c, d, moved);
+      const BlockSteps steps = is_line ? BlockSteps{a.step, b.step, c.step, d.step} : BlockSteps{c.step, d.step, a.step, b.step};
+      MoveElements(x.number, y.number, steps, is_line ? length : moved, is_line ? moved : length);
+      if (length < count) Move(from + length * inner_.from, to + length * inner_.to, count - length, moved);
+    }
+  }
+
+ private:
+  void MoveElements(std::size_t from, std::size_t to, BlockSteps steps, uint32_t count, uint32_t lines) const {
+    if (xs_.is_half && ys_.is_half) return MoveBlock<uint16_t>(xs_.At(from), ys_.At(to), steps, count, lines);
+    if (xs_.is_half == ys_.is_half) return MoveBlock<uint32_t>(xs_.At(from), ys_.At(to), steps, count, lines);
+    for (; lines > 0; --lines, from += steps.from_line, to += steps.to_line)
+      for (uint32_t i = 0; i < count; ++i) ys_.SetOne(to + i * steps.to, xs_.GetOne(from + i * steps.from));
+  }
+
+  const Ordered x_, y_;
+  const Elements xs_, ys_;
+  const ArrayAxis inner_, outer_;
+  const Ordered::Growth x_inner_, x_outer_, y_inner_, y_outer_;
+};
+
+// Takes the axis along which most elements lie in equal distances, and whose positions grow in other digits than those of `beside`.
+inline ArrayAxis TakeLongest(std::vector<ArrayAxis> *axes, const Ordered &x, const Ordered &y, const ArrayAxis *beside) {
+  ArrayAxis longest = {1, 1, 1};
+  std::size_t place = axes->size();
+  uint32_t most = 0;
+  for (std::size_t i = 0; i < axes->size(); ++i) {
+    const ArrayAxis axis = (*axes)[i];
+    const Ordered::Growth from = x.Along(axis.from), to = y.Along(axis.to);
+    if (beside && (from.digit == x.Along(beside->from).digit || to.digit == y.Along(beside->to).digit)) continue;
+    const uint32_t together = std::min(axis.length, std::min(x.Most(from), y.Most(to)));
+    if (together < most) continue;
+    most = together;
+    longest = axis;
+    place = i;
+  }
+  if (place < axes->size()) axes->erase(axes->begin() + static_cast<std::ptrdiff_t>(place));
+  return longest;
+}
+
 // x as an array of dims, its axes permuted, as y.
 inline void TransposeReshape(const Tensor &x, const Tensor &y, const std::vector<int> &dims, const std::vector<int> &axes,
                       bool channels_first) {
@@ -592,39 +730,24 @@ inline void TransposeReshape(const Tensor &x, const Tensor &y, const std::vector
     axis.to = stride;
     stride *= axis.length;
   }
-  // The axis along which most elements lie together becomes the last.
-  const auto together = [&](const ArrayAxis &axis) {
-    const uint32_t most = std::min(Ordered(x, channels_first, axis.from).Most(), Ordered(y, channels_first, axis.to).Most());
-    return std::min(axis.length, most);
-  };
-  std::size_t longest = 0;
-  for (std::size_t i = 1; i < all.size(); ++i)
-    if (together(all[i]) >= together(all[longest])) longest = i;
-  std::swap(all[longest], all.back());
-  const ArrayAxis inner = all.back();
-  all.pop_back();
+  const Ordered source(x, channels_first), target(y, channels_first);
+  const ArrayAxis inner = TakeLongest(&all, source, target, nullptr), outer = TakeLongest(&all, source, target, &inner);
+  const uint32_t most = 64;  // of a line at once
   Share(x.threads, x.Size() / inner.length, inner.length, [&](std::size_t first, std::size_t last) {
-    const Ordered source(x, channels_first, inner.from), target(y, channels_first, inner.to);
-    const Elements xs(x, 0), ys(y, 0);
-    for (std::size_t number = first; number < last; ++number) {
-      std::size_t rest = number;
-      uint32_t from = 0, to = 0;
+    const Plane plane(x, y, channels_first, inner, outer);
+    for (std::size_t number = first, lines; number < last; number += lines) {
+      std::size_t rest = number / outer.length;
+      const uint32_t line = static_cast<uint32_t>(number % outer.length);
+      lines = std::min(last - number, static_cast<std::size_t>(outer.length - line));
+      uint32_t from = line * outer.from, to = line * outer.to;
       for (const ArrayAxis &axis : all) {
         const uint32_t i = static_cast<uint32_t>(rest % axis.length);
         rest /= axis.length;
         from += i * axis.from;
         to += i * axis.to;
       }
-      for (uint32_t left = inner.length, count; left > 0; left -= count) {
-        const Span a = source.From(from), b = target.From(to);
-        count = std::min(left, std::min(a.count, b.count));
-        if (x.is_half && y.is_half) MoveSpan<uint16_t>(xs.At(a.number), a.step, ys.At(b.number), b.step, count);
-        else if (x.is_half == y.is_half) MoveSpan<uint32_t>(xs.At(a.number), a.step, ys.At(b.number), b.step, count);
-        else
-          for (uint32_t i = 0; i < count; ++i) ys.SetOne(b.number + i * b.step, xs.GetOne(a.number + i * a.step));
-        from += count * inner.from;
-        to += count * inner.to;
-      }
+      for (uint32_t i = 0; i < inner.length; i += most)
+        plane.Move(from + i * inner.from, to + i * inner.to, std::min(most, inner.length - i), static_cast<uint32_t>(lines));
     }
   });
 }
@@ -958,12 +1081,12 @@ class Values {
 
   static Values Of(const Tensor &t) {
     Values result(t);
-    result.ForRuns(t, [](Elements in_map, Elements in_copy, std::size_t count) { Transform(in_map, in_copy, count, Same{}); });
+    result.ForRuns(t, [](Run in_map, Run in_copy, std::size_t pixels, std::size_t count) { Copy(in_map, in_copy, pixels, count); });
     return result;
   }
 
   void Write(const Tensor &t) {
-    ForRuns(t, [](Elements in_map, Elements in_copy, std::size_t count) { Transform(in_copy, in_map, count, Same{}); });
+    ForRuns(t, [](Run in_map, Run in_copy, std::size_t pixels, std::size_t count) { Copy(in_copy, in_map, pixels, count); });
   }
 
   float *At(int y, int x, int c) {
@@ -978,7 +1101,37 @@ class Values {
   static Elements Row(float *first) { return Elements(reinterpret_cast<uint8_t *>(first), false); }
 
  private:
-  // Calls f(elements of the map, elements of the copy, count) for what lies together in both.
+  // Channels that lie together. step: from one pixel to the next.
+  struct Run {
+    Elements first;
+    std::size_t step;
+    uint8_t *At(std::size_t pixel) const { return first.At(pixel * step); }
+  };
+
+  // y = x for eight channels of pixels, as far as there are four, which keep processors busy that work in order.
+  template <Eight (*Load)(const uint8_t *), void (*Store)(Eight, uint8_t *)>
+  static std::size_t CopyFours(Run x, Run y, std::size_t pixels) {
+    std::size_t i = 0;
+    for (; i + 4 <= pixels; i += 4) {
+      const Eight a = Load(x.At(i)), b = Load(x.At(i + 1)), c = Load(x.At(i + 2)), d = Load(x.At(i + 3));
+      Store(a, y.At(i));
+      Store(b, y.At(i + 1));
+      Store(c, y.At(i + 2));
+      Store(d, y.At(i + 3));
+    }
+    return i;
+  }
+
+  // y = x for some channels of pixels.
+  static void Copy(Run x, Run y, std::size_t pixels, std::size_t count) {
+    const bool is_half = x.first.is_half;
+    std::size_t i = 0;
+    if (count == 8 && is_half && !y.first.is_half) i = CopyFours<LoadBeside, StoreFloats>(x, y, pixels);
+    if (count == 8 && !is_half && y.first.is_half) i = CopyFours<LoadFloats, StoreBeside>(x, y, pixels);
+    for (; i < pixels; ++i) Transform(Elements(x.At(i), is_half), Elements(y.At(i), y.first.is_half), count, Same{});
+  }
+
+  // Calls f(run of the map, run of the copy, pixels, count) for what lies together in both.
   template <class F>
   void ForRuns(const Tensor &t, const F &f) {
     const std::size_t run = static_cast<std::size_t>(t.LiesPlain() ? 64 : t.Together(0));
@@ -986,7 +1139,7 @@ class Values {
     if (t.LiesPlain()) {
       Share(threads_, (Size() + run - 1) / run, run, [&](std::size_t first, std::size_t last) {
         const std::size_t begin = first * run, end = std::min(last * run, Size());
-        f(Elements(t, begin), Row(values_.data() + begin), end - begin);
+        f(Run{Elements(t, begin), 0}, Run{Row(values_.data() + begin), 0}, 1, end - begin);
       });
       return;
     }
@@ -994,8 +1147,9 @@ class Values {
     Share(threads_, chunks * rows, columns * run, [&](std::size_t first, std::size_t last) {
       for (std::size_t i = first; i < last; ++i) {
         const int y = static_cast<int>(i % rows), c = static_cast<int>(i / rows * run);
-        for (int x = 0; x < width; ++x)
-          f(Elements(t, t.Index(y, x, c)), Row(At(y, x, c)), static_cast<std::size_t>(t.Together(c)));
+        const std::size_t count = static_cast<std::size_t>(t.Together(c));
+        const Run in_map = {Elements(t, t.Index(y, 0, c)), t.Pixel(0, 1) * count};
+        f(in_map, Run{Row(At(y, 0, c)), static_cast<std::size_t>(channels)}, columns, count);
       }
     });
   }
@@ -1218,19 +1372,19 @@ struct Part {
 };
 
 // Calls f(part) for all parts of a map, each thread its own copy of f. Parts are whole along some axes, one place along the
-// others; channels in groups.
+// others; channels in groups. beside: how many neighboring channels a call takes where each is another part's.
 template <class F>
-void ForParts(const Tensor &t, Axes along, int groups, const F &f) {
+void ForParts(const Tensor &t, Axes along, int groups, const F &f, int beside = 1) {
   const int height = along.height ? t.height : 1, width = along.width ? t.width : 1;
-  const int channels = along.channels ? t.channels / groups : 1;
-  const std::size_t columns = static_cast<std::size_t>(t.width / width), depth = static_cast<std::size_t>(t.channels / channels);
+  const int channels = along.channels ? t.channels / groups : beside;
+  const std::size_t columns = static_cast<std::size_t>(t.width / width), depth = static_cast<std::size_t>((t.channels + channels - 1) / channels);
   const std::size_t size = static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * static_cast<std::size_t>(channels);
-  Share(t.threads, t.Size() / size, size, [&](std::size_t first, std::size_t last) {
+  Share(t.threads, static_cast<std::size_t>(t.height / height) * columns * depth, size, [&](std::size_t first, std::size_t last) {
     F own = f;
     int y = static_cast<int>(first / depth / columns) * height, x = static_cast<int>(first / depth % columns) * width;
     int c = static_cast<int>(first % depth) * channels;
     for (std::size_t i = first; i < last; ++i) {
-      own(Part{y, y + height, x, x + width, c, c + channels});
+      own(Part{y, y + height, x, x + width, c, std::min(c + channels, t.channels)});
       c += channels;
       if (c < t.channels) continue;
       c = 0;
@@ -1242,25 +1396,156 @@ void ForParts(const Tensor &t, Axes along, int groups, const F &f) {
   });
 }
 
-struct NaturalExponential {
+// One part along channels, whose numbers take turns in the lanes, or else one part in each lane: of neighboring channels.
+class Lanes {
+ public:
+  // A number for each lane.
+  struct Numbers {
+    double lane[8];
+  };
+
+  Lanes(Values *values, const Part &part, bool is_one) : values_(values), part_(part), is_one_(is_one) {}
+
+  // How many numbers a part has.
+  int Size() const { return is_one_ ? part_.Size() : (part_.y_end - part_.y) * (part_.x_end - part_.x); }
+
+  // Calls f(numbers, count) for those of each pixel.
+  template <class F>
+  __attribute__((always_inline)) void ForPixels(F f) const {
+    const std::size_t count = static_cast<std::size_t>(part_.c_end - part_.c);
+    for (int y = part_.y; y < part_.y_end; ++y) {
+      float *numbers = values_->At(y, part_.x, part_.c);
+      for (int x = part_.x; x < part_.x_end; ++x, numbers += values_->channels) f(numbers, count);
+    }
+  }
+
+  // Calls f(numbers, count) for all of them, at most eight at a time.
+  template <class F>
+  __attribute__((always_inline)) void ForEach(F f) const {
+    ForPixels([&](float *numbers, std::size_t rest) __attribute__((always_inline)) {
+      for (; rest >= 8; rest -= 8, numbers += 8) f(numbers, 8);
+      if (rest > 0) f(numbers, static_cast<int>(rest));
+    });
+  }
+
+  // Each number becomes f(number, that of its lane).
+  template <class F>
+  void Transform(F f, const float *lanes) const {
+    const Eight others = Values::Row(const_cast<float *>(lanes)).Get(0);
+    ForPixels([&](float *numbers, std::size_t count) __attribute__((always_inline)) {
+      const Elements row = Values::Row(numbers);
+      std::size_t i = 0;
+      for (; i + 16 <= count; i += 16) {
+        const Eight first = Apply(f, row.Get(i), others), second = Apply(f, row.Get(i + 8), others);
+        row.Set(i, first);
+        row.Set(i + 8, second);
+      }
+      for (; i + 8 <= count; i += 8) row.Set(i, Apply(f, row.Get(i), others));
+      if (i < count) row.SetSome(i, count - i, Apply(f, row.GetSome(i, count - i), others));
+    });
+  }
+
+  // f(a number) for each lane.
+  template <class F>
+  __attribute__((always_inline)) Numbers Of(const Numbers &numbers, F f) const {
+    if (is_one_) return All(f(numbers.lane[0]));
+    Numbers result;
+    for (int i = 0; i < 8; ++i) result.lane[i] = f(numbers.lane[i]);
+    return result;
+  }
+
+  // The sums of f(number, that of its lane), in double precision: of a part in all lanes, or of the part in each lane.
+  template <class F>
+  Numbers Sum(F f, const Numbers &lanes = Numbers()) const {
+    double a = 0.0, b = 0.0, c = 0.0, d = 0.0, e = 0.0, g = 0.0, h = 0.0, i = 0.0;
+    const double *const lane = lanes.lane;
+    ForEach([&](const float *x, int count) __attribute__((always_inline)) {
+      a += f(x[0], lane[0]);
+      if (count > 1) b += f(x[1], lane[1]);
+      if (count > 2) c += f(x[2], lane[2]);
+      if (count > 3) d += f(x[3], lane[3]);
+      if (count > 4) e += f(x[4], lane[4]);
+      if (count > 5) g += f(x[5], lane[5]);
+      if (count > 6) h += f(x[6], lane[6]);
+      if (count > 7) i += f(x[7], lane[7]);
+    });
+    if (!is_one_) return {{a, b, c, d, e, g, h, i}};
+    return All(((a + b) + (c + d)) + ((e + g) + (h + i)));
+  }
+
+  // Each number becomes (number - mean) * factor, in double precision.
+  void Scale(const Numbers &means, const Numbers &factors) const {
+    ForEach([&](float *x, int count) __attribute__((always_inline)) {
+      const auto scale = [&](int i) { x[i] = static_cast<float>((x[i] - means.lane[i]) * factors.lane[i]); };
+      scale(0);
+      if (count > 1) scale(1);
+      if (count > 2) scale(2);
+      if (count > 3) scale(3);
+      if (count > 4) scale(4);
+      if (count > 5) scale(5);
+      if (count > 6) scale(6);
+      if (count > 7) scale(7);
+    });
+  }
+
+  // The largest number: of a part in all lanes, or of the part in each lane.
+  void Largest(float *lanes) const {
+    Eight largest = {};
+    largest = Apply([](Floats x) { return x - INFINITY; }, largest);
+    ForEach([&](float *numbers, int count) __attribute__((always_inline)) {
+      float some[8];
+      if (count < 8) {
+        std::fill_n(some, 8, -INFINITY);
+        std::copy_n(numbers, count, some);
+      }
+      largest = Apply(LargerOne{}, largest, Values::Row(count < 8 ? some : numbers).Get(0));
+    });
+    Values::Row(lanes).Set(0, largest);
+    if (!is_one_) return;
+    const float first = Larger(Larger(lanes[0], lanes[1]), Larger(lanes[2], lanes[3]));
+    const float second = Larger(Larger(lanes[4], lanes[5]), Larger(lanes[6], lanes[7]));
+    std::fill_n(lanes, 8, Larger(first, second));
+  }
+
+ private:
+  static Numbers All(double number) { return {{number, number, number, number, number, number, number, number}}; }
+
+  struct LargerOne {
+    template <class V>
+    V operator()(V x, V y) const { return Larger(x, y); }
+  };
+
+  Values *const values_;
+  const Part part_;
+  const bool is_one_;
+};
+
+// Calls f(lanes) for all parts.
+template <class F>
+void ForLanes(const Tensor &t, Values *values, Axes along, int groups, const F &f) {
+  ForParts(t, along, groups, [=](const Part &part) { f(Lanes(values, part, along.channels)); }, 8);
+}
+
+struct PowerOfE {
   template <class V>
-  V operator()(V x) const { return PowerOfTwo(Each<V>(kLog2OfE) * x); }
+  V operator()(V x, V largest) const { return PowerOfTwo(Each<V>(kLog2OfE) * (x - largest)); }
+};
+
+struct Product {
+  template <class V>
+  V operator()(V x, V factor) const { return x * factor; }
 };
 
 inline void Softmax(const Tensor &x, const Tensor &y, Axes along) {
   Values values = Values::Of(x);
-  ForParts(x, along, 1, [&](const Part &part) {
-    float largest = -INFINITY;
-    part.ForEach([&](int h, int w, int c) { largest = std::max(largest, values.Get(h, w, c)); });
-    part.ForEach([&](int h, int w, int c) { *values.At(h, w, c) -= largest; });
-  });
-  TransformAll(x.threads, values.All(), values.All(), values.Size(), NaturalExponential{});
-  ForParts(x, along, 1, [&](const Part &part) {
-    double sum = 0.0;
-    part.ForEach([&](int h, int w, int c) { sum += values.Get(h, w, c); });
-    part.ForEach([&](int h, int w, int c) {
-      values.Set(h, w, c, static_cast<float>(values.Get(h, w, c) / sum));
-    });
+  ForLanes(x, &values, along, 1, [](const Lanes &lanes) {
+    float numbers[8];
+    lanes.Largest(numbers);
+    lanes.Transform(PowerOfE{}, numbers);
+    const Lanes::Numbers sums = lanes.Sum([](double power, double) { return power; });
+    const Lanes::Numbers factors = lanes.Of(sums, [](double sum) { return 1.0 / sum; });
+    std::copy_n(factors.lane, 8, numbers);
+    lanes.Transform(Product{}, numbers);
   });
   values.Write(y);
 }
