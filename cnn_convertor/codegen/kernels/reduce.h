@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "axes.h"
+#include "block.h"
+#include "lanes.h"
 #include "part.h"
 #include "tensor.h"
 #include "values.h"
@@ -15,24 +17,38 @@ namespace dv700_cpu {
 
 enum Reduction { kSum, kMean, kMaximum, kMinimum, kSumOfMagnitudes, kSumOfSquares };
 
+struct Opposite {
+  template <class V>
+  V operator()(V x, V) const { return Each<V>(0.0f) - x; }
+};
+
+// Of each lane. The numbers of the lanes become their opposites for kMinimum.
+inline Lanes::Numbers Reduced(const Lanes &lanes, Reduction reduction) {
+  float largest[8] = {};
+  Lanes::Numbers result;
+  switch (reduction) {
+    case kSum:
+    case kMean: result = lanes.Sum([](double number, double) { return number; }); break;
+    case kSumOfMagnitudes: return lanes.Sum([](double number, double) { return std::abs(number); });
+    case kSumOfSquares: return lanes.Sum([](double number, double) { return number * number; });
+    default:
+      if (reduction == kMinimum) lanes.Transform(Opposite{}, largest);
+      lanes.Largest(largest);
+      std::copy_n(largest, 8, result.lane);
+  }
+  const double divisor = reduction == kMean ? lanes.Size() : reduction == kMinimum ? -1.0 : 1.0;
+  return lanes.Of(result, [=](double number) { return number / divisor; });
+}
+
 // One number for each part, times a factor.
 inline void Reduce(const Tensor &x, const Tensor &y, Axes along, Reduction reduction, float factor) {
   Values values = Values::Of(x);
-  ForParts(x, along, 1, [&](const Part &part) {
-    double result = reduction == kMaximum ? -INFINITY : reduction == kMinimum ? INFINITY : 0.0;
-    part.ForEach([&](int h, int w, int c) {
-      const double value = values.Get(h, w, c);
-      switch (reduction) {
-        case kMaximum: result = std::max(result, value); break;
-        case kMinimum: result = std::min(result, value); break;
-        case kSumOfMagnitudes: result += std::abs(value); break;
-        case kSumOfSquares: result += value * value; break;
-        default: result += value;
-      }
-    });
-    if (reduction == kMean) result /= part.Size();
-    y.Set(along.height ? 0 : part.y, along.width ? 0 : part.x, along.channels ? 0 : part.c,
-          static_cast<float>(result * factor));
+  ForLanes(x, &values, along, 1, [=](const Lanes &lanes) {
+    const Lanes::Numbers results = Reduced(lanes, reduction);
+    const Part &part = lanes.part;
+    for (int c = part.c; c < (along.channels ? part.c + 1 : part.c_end); ++c)
+      y.Set(along.height ? 0 : part.y, along.width ? 0 : part.x, along.channels ? 0 : c,
+            static_cast<float>(results.lane[c - part.c] * factor));
   });
 }
 

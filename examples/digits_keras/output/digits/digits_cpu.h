@@ -648,23 +648,25 @@ class Values {
 // One part along channels, whose numbers take turns in the lanes, or else one part in each lane: of neighboring channels.
 class Lanes {
  public:
+  const Part part;
+
   // A number for each lane.
   struct Numbers {
     double lane[8];
   };
 
-  Lanes(Values *values, const Part &part, bool is_one) : values_(values), part_(part), is_one_(is_one) {}
+  Lanes(Values *values, const Part &whole, bool is_one) : part(whole), values_(values), is_one_(is_one) {}
 
   // How many numbers a part has.
-  int Size() const { return is_one_ ? part_.Size() : (part_.y_end - part_.y) * (part_.x_end - part_.x); }
+  int Size() const { return is_one_ ? part.Size() : (part.y_end - part.y) * (part.x_end - part.x); }
 
   // Calls f(numbers, count) for those of each pixel.
   template <class F>
   __attribute__((always_inline)) void ForPixels(F f) const {
-    const std::size_t count = static_cast<std::size_t>(part_.c_end - part_.c);
-    for (int y = part_.y; y < part_.y_end; ++y) {
-      float *numbers = values_->At(y, part_.x, part_.c);
-      for (int x = part_.x; x < part_.x_end; ++x, numbers += values_->channels) f(numbers, count);
+    const std::size_t count = static_cast<std::size_t>(part.c_end - part.c);
+    for (int y = part.y; y < part.y_end; ++y) {
+      float *numbers = values_->At(y, part.x, part.c);
+      for (int x = part.x; x < part.x_end; ++x, numbers += values_->channels) f(numbers, count);
     }
   }
 
@@ -765,7 +767,6 @@ class Lanes {
   };
 
   Values *const values_;
-  const Part part_;
   const bool is_one_;
 };
 
