@@ -29,7 +29,6 @@ from cnn_convertor.files.replacing import Contents
 from cnn_convertor.frontends.builder import PartialGraph, in_network_order
 from cnn_convertor.frontends.subnetwork import layers_apart, part_of
 from cnn_convertor.ir.graph import Graph
-from cnn_convertor.ir.ops import MatMul
 from cnn_convertor.passes import PASSES
 from cnn_convertor.passes.contract import Pass, PassObserver, run_passes
 from cnn_convertor.progress import Progress, counted, silent
@@ -238,14 +237,7 @@ def _problems_of_part(part: PartialGraph, target: Accelerator, budget: Budget) -
 
 
 def _multiplications(graph: Graph) -> int:
-    """Those with weights, and those of maps with each other."""
-    count = 0
-    for node in graph.nodes:
-        count += graph.multiplications(node)
-        if isinstance(node.op, MatMul):
-            inner = node.op.left.size_in(graph.shape(node.inputs[0]))[1]
-            count += graph.shape(node.name).size * inner
-    return count
+    return sum(map(graph.multiplications, graph.nodes))
 
 
 def _end(line: str, ends: int, rest: tuple[Origin, ...], where: Origin, kept: int, all_: int) -> Problem:

@@ -10,7 +10,19 @@ from functools import cache
 from typing import Protocol, TypeAlias
 
 from cnn_convertor.errors import ModelError, Origin
-from cnn_convertor.ir.ops import Conv2d, ConvTranspose2d, Dense, Input, Op, PieceStep, Shape, ShapeError, Window
+from cnn_convertor.ir.ops import (
+    Conv2d,
+    ConvTranspose2d,
+    Dense,
+    Input,
+    MatMul,
+    OnCpu,
+    Op,
+    PieceStep,
+    Shape,
+    ShapeError,
+    Window,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +201,10 @@ class Graph:
         return Graph(tuple(nodes), tuple(source.get(name, name) for name in self.outputs))
 
     def multiplications(self, node: Node) -> int:
-        """Multiplications with a weight, for one image."""
+        """MACs for one image: multiplications with a weight, and those of matrix products of two maps."""
         match node.op:
+            case OnCpu(op=op):
+                return self.multiplications(replace(node, op=op))
             case Conv2d(weight=weight):
                 y = self.shape(node.name)
                 return y.height * y.width * weight.size
@@ -199,6 +213,9 @@ class Graph:
                 return x.height * x.width * weight.size
             case Dense(weight=weight):
                 return weight.size
+            case MatMul() as product:
+                x, y = node.inputs
+                return product.multiplications(self.shape(x), self.shape(y))
             case _:
                 return 0
 

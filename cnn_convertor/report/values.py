@@ -60,8 +60,8 @@ class ModelLayer(NamedTuple):
     """A layer of the framework.
 
     outputs: shapes; output_names: what the framework calls them; empty: as the layer. guessed: the shapes follow from a
-    guess, because a layer before it cannot be read. parameters: trained numbers; macs: multiplications with one of them, for
-    one image; null: not known. runs: where: device, rewritten, cpu, device+cpu, none, refused or unknown. how: in words; the
+    guess, because a layer before it cannot be read. parameters: trained numbers; macs: multiplications with one of them and
+    of matrix products of two maps, for one image; null: not known. runs: where: device, rewritten, cpu, device+cpu, none, refused or unknown. how: in words; the
     reason, for a refused layer. steps: that compute it; none if any layer of the network cannot be read.
     """
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cnn_convertor.devices.program import Program
-from cnn_convertor.devices.target import Boundary, Quantized
+from cnn_convertor.devices.target import Boundary, PlannedLayer, Quantized
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes.contract import Pass
 from cnn_convertor.passes.normalization import input_normalizations
@@ -50,7 +50,7 @@ def with_analysis(report: Report, analysis: Analysis) -> Report:
         layers=tuple(rows(analysis.partial, steps, analysis.problems)),
         normalizations=() if analysis.partial.problems else input_normalizations(analysis.partial.graph),
     )
-    report = replace(report, work=_work(report, [step.type.executor for step in steps.values()]))
+    report = replace(report, work=_work(report, analysis.legalized.graph, tuple(steps.values())))
     if analysis.problems:
         return report
     assert report.work is not None, "just counted"
@@ -59,9 +59,9 @@ def with_analysis(report: Report, analysis: Analysis) -> Report:
     return with_boundaries(report, boundaries_of(analysis.legalized, analysis.target))
 
 
-def _work(report: Report, executors: Sequence[str]) -> values.Work:
-    """The sums over a report's layers and steps. executors: where each step runs that computes layers of the network."""
-    on_device = sum(layer.macs or 0 for layer in report.layers if Runs(layer.runs) in ON_DEVICE)
+def _work(report: Report, graph: Graph, steps: Sequence[PlannedLayer]) -> values.Work:
+    """The sums over a report's layers, and over the steps that compute layers of the network."""
+    executors = [step.type.executor for step in steps]
     return values.Work(
         commands=executors.count("device"),
         cpu_layers=executors.count("cpu"),
@@ -69,9 +69,21 @@ def _work(report: Report, executors: Sequence[str]) -> values.Work:
         refused=sum(layer.runs == Runs.REFUSED.value for layer in report.layers),
         parameters=report.parameters,
         macs=report.macs,
-        macs_on_device=on_device,
+        macs_on_device=_macs_on_device(report, graph, steps),
         **(_times(report) if report.steps else {}),
     )
+
+
+def _macs_on_device(report: Report, graph: Graph, steps: Sequence[PlannedLayer]) -> int:
+    """Those of layers on the device, without what the CPU multiplies of layers that run on both."""
+    macs = {layer.name: layer.macs or 0 for layer in report.layers if Runs(layer.runs) in ON_DEVICE}
+    for step in steps:
+        if step.type.executor != "cpu":
+            continue
+        for node in step.nodes:
+            if node.where is not None and node.where.layer in macs:
+                macs[node.where.layer] -= min(macs[node.where.layer], graph.multiplications(node))
+    return sum(macs.values())
 
 
 def _times(report: Report) -> dict[str, Any]:

@@ -35,7 +35,7 @@ python -m development.benchmarks.zoo caffe_resnet50   # writes the rows of the n
 
 Keras and ONNX networks have a small input, which leaves most layers a few pixels. *Commands* are those of the
 device, at each level of fusion; *CPU layers* run on the CPU, in generated C++ or in the runtime (inputs and concatenations in
-place are not counted). *MACs* are multiplications with a weight for one image, in millions. *SQNR* is the lowest of all outputs in all six ways. SegNet unpools
+place are not counted). *MACs* are those of [inspect](report.md#columns), in millions. *SQNR* is the lowest of all outputs in all six ways. SegNet unpools
 by the maxima of the device, which are compared themselves ([verify](verify.md)).
 
 | network | input | commands: none | documented | full | CPU layers | MACs | on the device | SQNR |

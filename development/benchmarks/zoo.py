@@ -18,10 +18,9 @@ import click
 
 from cnn_convertor.config import Config
 from cnn_convertor.config.request import Request
+from cnn_convertor.conversion.inspection import inspect
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.errors import ConvertorError
-from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Conv2d, ConvTranspose2d, Dense
 from cnn_convertor.pipeline import build, load
 from cnn_convertor.report.collecting import report_of
 from cnn_convertor.report.values import Report
@@ -49,21 +48,6 @@ class Row(NamedTuple):
         return f"| {self.network} | {self.input} | {figures} |"
 
 
-def multiplications(graph: Graph, node: Node) -> int:
-    """With a weight, for one image."""
-    match node.op:
-        case Conv2d(weight=weight):
-            height, width, _ = graph.shape(node.name)
-            return height * width * weight.size
-        case ConvTranspose2d(weight=weight):
-            height, width, _ = graph.shape(node.inputs[0])
-            return height * width * weight.size
-        case Dense(weight=weight):
-            return weight.size
-        case _:
-            return 0
-
-
 def row(name: str) -> Row:
     """Build a network, convert it in every way, and compare it with its framework. Raises ConvertorError."""
     network = zoo.NETWORKS[name]
@@ -79,17 +63,15 @@ def row(name: str) -> Row:
                 result = verify(way, graph=graph, samples=SAMPLES, min_sqnr=LEAST)
                 sqnr += [output.sqnr for output in result.outputs]
             reports[fusion] = report_of(build(graph, way), Request.of(way))
-    report = reports[Fusion.DOCUMENTED]
-    on_device = {name for step in report.commands for name in step.layers}
-    macs = {node.name: multiplications(graph, node) for node in graph.nodes}
-    done = sum(macs[n.name] for n in graph.nodes if n.where is not None and n.where.layer in on_device)
+        work = inspect(replace(config, fusion=Fusion.DOCUMENTED.value)).work
+        assert work is not None, "the network is converted"
     return Row(
         network=name,
         input="x".join(str(n) for n in graph.shape(graph.inputs[0].name)),
         commands=tuple(len(each.commands) for each in reports.values()),
-        cpu_layers=len(report.on_cpu),
-        macs=sum(macs.values()),
-        share=done / sum(macs.values()),
+        cpu_layers=len(reports[Fusion.DOCUMENTED].on_cpu),
+        macs=work.macs,
+        share=work.macs_on_device / work.macs,
         sqnr=min(sqnr),
     )
 

@@ -81,7 +81,7 @@ def _work(op: ops.Op, inputs: Sequence[Shape], size: int) -> CpuWork:
         case ops.Dense(weight=weight):
             return CpuWork(_name(op), weight.size)
         case ops.MatMul():
-            return CpuWork(_name(op), size * op.left.size_in(inputs[0]).width)
+            return CpuWork(_name(op), op.multiplications(*inputs))
         case ops.Resize(interpolation=ops.Interpolation.NEAREST):
             return CpuWork("Nearest", size)
         case ops.Reduce() | ops.ArgMax():

@@ -369,6 +369,9 @@ class MatMul:
         assert self.result.number == max(counts)
         return self.result.shape(Pair(rows, columns))
 
+    def multiplications(self, x: Shape, y: Shape) -> int:
+        return self.output_shape(x, y).size * self.left.size_in(x).width
+
 
 Weighted: TypeAlias = Conv2d | ConvTranspose2d | Dense
 Activated: TypeAlias = Weighted | MaxPool2d | AveragePool2d | Scale | Add  # operators that can carry an activation

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from cnn_convertor.conversion.inspection import inspect
 from cnn_convertor.errors import UnsupportedError
 from frontends.keras.reading import read, refused
 from reference import ir_reference
@@ -153,18 +155,37 @@ def test_a_dot_product_keeps_the_axes_of_each_side(model: Any) -> None:
     np.testing.assert_allclose(result.ravel(), (x @ y).ravel())
 
 
-@pytest.mark.parametrize("underscore", ["", "_"])
-def test_the_parts_of_attention_have_groups_of_their_own(model: Any, numbers: Any, underscore: str) -> None:
-    """Versions of Keras 3 name them differently."""
-    shapes = {"query_dense": (4, 2, 3), "key_dense": (4, 2, 3), "value_dense": (4, 2, 3), "output_dense": (2, 3, 4)}
-    kernels = {name: numbers(*shape) / 50 - 0.2 for name, shape in shapes.items()}
+_KERNELS = {"query_dense": (4, 2, 3), "key_dense": (4, 2, 3), "value_dense": (4, 2, 3), "output_dense": (2, 3, 4)}
+
+
+def attention(model: Any, kernels: Mapping[str, Any], underscore: str = "") -> Path:
+    """Of six tokens to each other."""
     made = model.layer("MultiHeadAttention", "x", num_heads=2, key_dim=3, use_bias=False)
     layers = [
         model.layer("InputLayer", "in", batch_input_shape=[None, 6, 4]),
         {**made, "inbound_nodes": [[["in", 0, 0, {"value": ["in", 0, 0]}]]]},
     ]
     arrays = {f"layers/multi_head_attention/{underscore}{name}/vars/0": values for name, values in kernels.items()}
-    graph = read(model.keras(model.functional(layers, ["in"], ["x"]), arrays))
+    path: Path = model.keras(model.functional(layers, ["in"], ["x"]), arrays)
+    return path
+
+
+def test_macs_of_attention_are_those_of_its_products_too(model: Any, numbers: Any) -> None:
+    report = inspect(attention(model, {name: numbers(*shape) / 50 for name, shape in _KERNELS.items()}))
+    with_weights, of_maps = 6 * 4 * 4 * 6, 2 * 6 * 6 * 6
+    assert [(layer.runs, layer.macs) for layer in report.layers] == [
+        ("none", 0),
+        ("device+cpu", with_weights + of_maps),
+    ]
+    assert report.work is not None
+    assert (report.work.macs, report.work.macs_on_device) == (with_weights + of_maps, with_weights)
+
+
+@pytest.mark.parametrize("underscore", ["", "_"])
+def test_the_parts_of_attention_have_groups_of_their_own(model: Any, numbers: Any, underscore: str) -> None:
+    """Versions of Keras 3 name them differently."""
+    kernels = {name: numbers(*shape) / 50 - 0.2 for name, shape in _KERNELS.items()}
+    graph = read(attention(model, kernels, underscore))
     x = np.random.default_rng(0).normal(size=(6, 4))
     q, k, v = (np.einsum("tc,chd->htd", x, kernels[f"{name}_dense"]) for name in ("query", "key", "value"))
     weights = np.exp(q @ k.transpose(0, 2, 1) / np.sqrt(3))
