@@ -13,7 +13,7 @@ from cnn_convertor.config.ini_file import IniFile, is_model
 from cnn_convertor.config.keys import KEYS
 from cnn_convertor.config.kinds import LONGEST_NAME
 from cnn_convertor.config.python_values import field_value
-from cnn_convertor.devices.settings import DeviceSettings, Fusion, Override, Quantization
+from cnn_convertor.devices.settings import DeviceSettings, Fusion, Override, Quantization, Runtime
 from cnn_convertor.errors import Origin, Problem, UsageError, did_you_mean, warn
 from cnn_convertor.frontends import recognize
 from cnn_convertor.frontends.frontend import Frontend, Model, ReadOptions
@@ -58,6 +58,7 @@ class Config:
     quantization_threshold: float = _DEFAULTS["quantization_threshold"]  # dB
     quantization_output_sqnr: float | None = _DEFAULTS["quantization_output_sqnr"]  # dB
     cpu_threads: int = _DEFAULTS["cpu_threads"]  # Threads.AUTO: as many as there are cores
+    runtime: str = _DEFAULTS["runtime"]
     report: bool = _DEFAULTS["report"]
     selftest: bool = _DEFAULTS["selftest"]
     python_module: str = _DEFAULTS["python_module"]
@@ -106,6 +107,10 @@ class Config:
         if self.scale is not None and self.std is not None:
             problem = "[INPUT] std and scale are both set, and std = 1 / scale"
             yield Problem("DV129", problem, self.lines.get("std", where), "keep one of them")
+        if self.runtime == Runtime.GENERATED.value and self.softmax == "sdk":
+            problem = "[OPTIONAL] softmax = sdk is a layer of the SDK's library, which runtime = generated does without"
+            hint = "set softmax = cpu, or runtime = sdk in [OUTPUT]"
+            yield Problem("DV875", problem, self.lines.get("softmax", where), hint)
         if self.no_custom_code and self.custom_layer is not None:
             problem = "[INPUT] custom_layer names Python code, which --no-custom-code forbids to run"
             hint = "read the file, and leave out --no-custom-code if you trust it"
@@ -141,6 +146,7 @@ class Config:
             Quantization(self.quantization),
             self.overrides,
             int(self.cpu_threads),
+            Runtime(self.runtime),
         )
 
     @property

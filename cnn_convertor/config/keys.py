@@ -24,6 +24,7 @@ from cnn_convertor.config.kinds import (
     OUTPUT_DECIBELS,
     PIXELS,
     QUANTIZATION,
+    RUNTIME,
     SOFTMAX,
     STAGES,
     TEXT,
@@ -31,7 +32,7 @@ from cnn_convertor.config.kinds import (
     Kind,
 )
 from cnn_convertor.devices.registry import DEFAULT_DEVICE
-from cnn_convertor.devices.settings import Fusion
+from cnn_convertor.devices.settings import Fusion, Runtime
 from cnn_convertor.frontends import FRONTENDS
 
 
@@ -141,6 +142,13 @@ KEYS = (
         THREADS,
         "1",
         "threads that share the work of each layer on the CPU; auto: as many as the board has cores: see docs/layers.md#threads",
+    ),
+    Key(
+        "OUTPUT",
+        "runtime",
+        RUNTIME,
+        Runtime.SDK.value,
+        "sdk: the SDK's library runs the network; generated: generated code does, with the driver alone: see docs/runtime.md",
     ),
     Key("OUTPUT", "report", FLAG, "0", "write `name.html` and `name_report.json`: see docs/report.md"),
     Key("OUTPUT", "selftest", FLAG, "0", "write `name_selftest.cpp`, which tests the network on a board or PC"),

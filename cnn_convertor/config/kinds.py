@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 # `--help` imports all of these; without numpy, which takes long.
 from cnn_convertor.devices.registry import NAMES, read_hardware
-from cnn_convertor.devices.settings import Fusion, Quantization
+from cnn_convertor.devices.settings import Fusion, Quantization, Runtime
 from cnn_convertor.errors import UsageError, near_file
 from cnn_convertor.escaping import CPP_KEYWORDS
 from cnn_convertor.frontends import FRONTENDS
@@ -172,6 +172,10 @@ def _fusion(text: str, _: Path) -> str:
     return Fusion({"conservative": "proven"}.get(text.lower(), text.lower())).value  # conservative: an alias
 
 
+def _runtime(text: str, _: Path) -> str:
+    return Runtime(text.lower()).value
+
+
 def _softmax(text: str, _: Path) -> str:
     if text.lower() not in {"cpu", "sdk"}:
         raise ValueError
@@ -243,6 +247,7 @@ FUSION = Kind("proven, documented, full or none", _fusion)
 DEVICE = Kind(f"{', '.join(NAMES)}, or a .toml or .json file", read_hardware)
 THREADS = Kind(f"auto, or a number of threads from 1 to {MOST_THREADS}", _threads)
 SOFTMAX = Kind("cpu or sdk", _softmax)
+RUNTIME = Kind("sdk or generated", _runtime)
 STAGES = Kind("names of stages, each once, separated by commas", _layer_names)
 LEVEL = Kind("a whole number", _level)
 LAYER_NAMES = Kind("names of layers, each once, separated by commas", _layer_names)

@@ -5,6 +5,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
+from cnn_convertor.devices.settings import Runtime
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import ArraySoftmax, Axis, Op, Parameter, Shape, Softmax
@@ -182,7 +183,8 @@ class ProgramOf(Generic[R_co, W_co]):
 
     outputs: indices into layers, in the order of the user's definition. results: the name of each output, and its map, which
     may have another shape than the layer's. byte_input: None for an input of FP16. cpu_threads: that share the work of a generated
-    function; 0: as many as the board has cores.
+    function; 0: as many as the board has cores. cache_line: bytes, where a generated runtime maintains the cache for ranges; 0: for the
+    whole I/O buffer.
     """
 
     name: str
@@ -194,6 +196,8 @@ class ProgramOf(Generic[R_co, W_co]):
     transposed: bool
     byte_input: ByteInput | None = None
     cpu_threads: int = 1
+    runtime: Runtime = Runtime.SDK
+    cache_line: int = 0
 
     @property
     def order(self) -> tuple[int, ...]:

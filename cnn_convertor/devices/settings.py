@@ -18,6 +18,13 @@ class Fusion(Enum):
     FULL = "full"
 
 
+class Runtime(Enum):
+    """What runs a network on a board: the SDK's library, or generated code that calls the driver alone."""
+
+    SDK = "sdk"
+    GENERATED = "generated"
+
+
 class Quantization(IntEnum):
     """FP16 weights everywhere, a palette for every layer that can have one, or for each layer what its weights allow."""
 
@@ -55,3 +62,4 @@ class DeviceSettings(NamedTuple):
     quantization: Quantization
     overrides: tuple[Override, ...]
     cpu_threads: int
+    runtime: Runtime = Runtime.SDK

@@ -98,10 +98,17 @@ _ORDERS: tuple[Callable[[Block], tuple[int, ...]], ...] = (
 
 
 def plan(
-    buffers: Sequence[Buffer], *, alignment: int, nodes: int = NODES, enough: int = 0, budget: Budget | None = None
+    buffers: Sequence[Buffer],
+    *,
+    alignment: int,
+    line: int = 1,
+    nodes: int = NODES,
+    enough: int = 0,
+    budget: Budget | None = None,
 ) -> Plan:
     """Offsets for all buffers, multiples of `alignment`; sizes are rounded up to it.
 
+    line: bytes, a multiple of the alignment. Buffers that lie in no other start on a line, and share none with others at one step.
     nodes: limit of the complete search, which runs if no greedy order reaches the lower bound; it counts states, so the plan
     does not depend on the machine. enough: a plan of this size need not be improved. budget: for all improvements, by default
     a conversion's share, or in proportion to more nodes.
@@ -116,7 +123,7 @@ def plan(
     if len({buffer.name for buffer in buffers}) < len(buffers):
         raise ValueError("two buffers have the same name")
     rounded = [b._replace(size=-(-b.size // alignment) * alignment) for b in buffers]
-    nesting = Nesting(rounded, alignment)
+    nesting = Nesting(rounded, alignment, line)
     blocks = nesting.blocks
     peak = find_peak(nesting.pieces)
     budget = budget or Budget(SHARES["memory"] * max(1, nodes // _NODES_OF_WORK))
@@ -163,7 +170,7 @@ class Nesting:
     Raises ValueError as `plan` does.
     """
 
-    def __init__(self, buffers: Sequence[Buffer], alignment: int) -> None:
+    def __init__(self, buffers: Sequence[Buffer], alignment: int, line: int = 1) -> None:
         self._named = {b.name: b for b in buffers}
         self._starts: dict[str, tuple[str, int]] = {}
         families: dict[str, list[Buffer]] = {}
@@ -176,6 +183,7 @@ class Nesting:
         self.blocks: list[Block] = []
         for root, family in families.items():
             pieces = self._cut(family) if len(family) > 1 else [b for b in family if b.lives]
+            pieces = _on_lines(pieces, line)
             self.pieces += pieces
             size = max((piece.at + piece.size for piece in pieces), default=0)
             self.blocks.append(Block(root, size, _joined(pieces)))
@@ -224,6 +232,24 @@ class Nesting:
         """The nesting depth; 1 is outermost."""
         above = self._depth(self._named[buffer.inside]) if buffer.inside else 0
         return above + 1
+
+
+def _on_lines(pieces: Sequence[Buffer], line: int) -> list[Buffer]:
+    """The pieces of a block, in order, in whole lines. One that several pieces share lives as long as any of them."""
+    whole: list[Buffer] = []
+    for piece in pieces:
+        start = piece.at // line * line
+        end = -(-(piece.at + piece.size) // line) * line
+        if whole and whole[-1].at + whole[-1].size > start:
+            before = whole.pop()
+            if before.at < start:
+                whole.append(before._replace(size=start - before.at))
+            first, last = min(before.first, piece.first), max(before.last, piece.last)
+            whole.append(piece._replace(at=start, size=line, first=first, last=last))
+            start += line
+        if start < end:
+            whole.append(piece._replace(at=start, size=end - start))
+    return whole
 
 
 def _joined(pieces: Sequence[Buffer]) -> tuple[Buffer, ...]:

@@ -47,17 +47,17 @@ inline dmp_dv_cmdlist MaximizerList(dmp_dv_context context, dmp_dv_mem memory, s
   return nullptr;
 }
 
-// Block: context, memory, list and is_tried of the layer.
+// Block: context, memory, list and is_tried of the layer, and how its maps change sides.
 template <class Block>
 bool RunMaximizer(Block &block, std::size_t input, std::size_t output, const Tensor &x) {
   if (!block.is_tried) block.list = MaximizerList(block.context, block.memory, input, output, x);
   block.is_tried = true;
   if (!block.list) return false;
-  dmp_dv_mem_sync_end(block.memory);
+  const std::size_t classes = static_cast<std::size_t>(x.height) * static_cast<std::size_t>(x.width);
+  if (!block.HandOver(input, 2 * classes * static_cast<std::size_t>(x.channels), output, classes)) return false;
   const int64_t id = dmp_dv_cmdlist_exec(block.list);
   const bool is_done = id >= 0 && dmp_dv_cmdlist_wait(block.list, id) == 0;
-  dmp_dv_mem_sync_start(block.memory, 1, 1);
-  return is_done;
+  return block.TakeBack(output, classes) && is_done;
 }
 
 // input, output: the maps' offsets in bytes. The lowest class among equals.

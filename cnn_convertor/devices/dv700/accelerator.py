@@ -13,6 +13,7 @@ from cnn_convertor.codegen.options import RenderOptions
 from cnn_convertor.devices.dv700.byte_input import with_byte_input
 from cnn_convertor.devices.dv700.describing import device_facts, program_facts
 from cnn_convertor.devices.dv700.device import Device
+from cnn_convertor.devices.dv700.estimate import timetable_for
 from cnn_convertor.devices.dv700.frame_input import FrameInput, frame_input
 from cnn_convertor.devices.dv700.fusion.boundaries import boundaries
 from cnn_convertor.devices.dv700.fusion.least_traffic import map_traffic
@@ -20,7 +21,7 @@ from cnn_convertor.devices.dv700.fusion.partition import Partition, partition
 from cnn_convertor.devices.dv700.legalize import legalization
 from cnn_convertor.devices.dv700.legalize.split_slopes import NO_PALETTES, PaletteTargets
 from cnn_convertor.devices.dv700.lower import lower
-from cnn_convertor.devices.dv700.memory.placement import MemorySchedule, schedule_and_allocate
+from cnn_convertor.devices.dv700.memory.placement import ALIGNMENT, MemorySchedule, schedule_and_allocate
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.profiles import DV700, device_of
 from cnn_convertor.devices.dv700.rules import broken_rules
@@ -30,7 +31,7 @@ from cnn_convertor.devices.dv700.storing import Storing, quantize
 from cnn_convertor.devices.dv700.weights import palettes
 from cnn_convertor.devices.dv700.weights.encoding import encode_buffer
 from cnn_convertor.devices.facts import DeviceFacts, ProgramFacts
-from cnn_convertor.devices.settings import DeviceSettings, Fusion, Quantization
+from cnn_convertor.devices.settings import DeviceSettings, Fusion, Quantization, Runtime
 from cnn_convertor.devices.target import (
     Boundary,
     Hardware,
@@ -66,6 +67,7 @@ class Dv700(NamedTuple):
     uses_sdk_softmax: bool = False
     palettes: PaletteTargets = NO_PALETTES
     cpu_threads: int = 1
+    runtime: Runtime = Runtime.SDK
 
     @staticmethod
     def of(hardware: Hardware, settings: DeviceSettings) -> Dv700:
@@ -79,6 +81,7 @@ class Dv700(NamedTuple):
             settings.softmax == "sdk",
             PaletteTargets(everywhere, exceptions),
             settings.cpu_threads,
+            settings.runtime,
         )
 
     @property
@@ -88,6 +91,11 @@ class Dv700(NamedTuple):
     @property
     def mirrored(self) -> Dv700:
         return self._replace(transposed=not self.transposed)
+
+    @property
+    def cache_line(self) -> int:
+        """Bytes of a line for which the network's runtime maintains the cache; 0: it does so for the whole I/O buffer."""
+        return self.device.profile.cache_line.value if self.runtime is Runtime.GENERATED else 0
 
     @property
     def passes(self) -> tuple[Pass, ...]:
@@ -101,7 +109,7 @@ class Dv700(NamedTuple):
         return broken_rules(graph, steps, self.device, legal=legal, guessed=guessed)
 
     def schedule(self, legalized: Legalized) -> MemorySchedule:
-        return schedule_and_allocate(legalized.graph, legalized.steps)
+        return schedule_and_allocate(legalized.graph, legalized.steps, line=max(ALIGNMENT, self.cache_line))
 
     def lower(self, legalized: Legalized, schedule: PlannedMemory, *, name: str, original: Graph) -> Program:
         assert isinstance(schedule, MemorySchedule)
@@ -111,6 +119,8 @@ class Dv700(NamedTuple):
             name=name,
             transposed=self.transposed,
             cpu_threads=self.cpu_threads,
+            runtime=self.runtime,
+            cache_line=self.cache_line,
             placement=schedule.placement,
             original=original,
         )
@@ -168,7 +178,9 @@ class Dv700(NamedTuple):
         return variants_of(network, program)
 
     def emit(self, program: Program, options: RenderOptions, observe: Observer | None = None) -> dict[str, Contents]:
-        return rendering.emit(program, options, self._frame(program, options), observe)
+        return rendering.emit(
+            program, options, self._frame(program, options), observe, timetable_for(program, self.device.profile)
+        )
 
     def names_of(self, program: Program, options: RenderOptions) -> set[str]:
         return rendering.names_of(program, options, self._frame(program, options))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -18,6 +19,7 @@ from cnn_convertor.devices.dv700.sources.rendering import emit
 from cnn_convertor.devices.dv700.sources.runner_data import program_data, runner_kernels
 from cnn_convertor.devices.dv700.weights.encoding import encode_buffer
 from cnn_convertor.devices.program import Program
+from cnn_convertor.devices.settings import Runtime
 from cnn_convertor.emulation.build import build, runner
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.files.replacing import Contents, replace_all
@@ -49,7 +51,8 @@ class Twin(NamedTuple):
 
 
 def _wanted(graph: Graph, program: Program) -> str:
-    """Definitions of the inputs and outputs that an application looks for in the header: names, positions and sizes."""
+    """Definitions for the runner: the inputs and outputs that an application looks for in the header, with positions and sizes, and
+    what each layer on the CPU reads."""
     inputs = [(name, "0", tensor.shape) for name, tensor in program.inputs]
     shapes = [tensor.shape for _, tensor in program.results]
     constants = output_constants(graph.output_names)
@@ -63,6 +66,11 @@ def _wanted(graph: Graph, program: Program) -> str:
             f"{{{escaping.text(c_string(name))}, {place}, {', '.join(map(str, shape))}}}" for name, place, shape in maps
         ]
         lines.append(f"#define NETWORK_{kind} {', '.join(values)}\n")
+    reads = []
+    for index, layer in enumerate(program.generated().layers):
+        if layer.type.executor == "cpu":
+            reads += [f"{{{index}, {tensor.offset}, {tensor.nbytes}}}" for tensor in layer.inputs]
+    lines.append(f"#define NETWORK_READS {', '.join(reads)}\n")
     return "".join(lines)
 
 
@@ -108,7 +116,7 @@ def install_data(
     """
     if any(layer.custom is not None for layer in program.layers):
         _LOG.info("%s has custom layers, whose code is C++, so it is compiled", program.name)
-        files: dict[str, Contents] = dict(emit(program, RenderOptions(program.name)))
+        files: dict[str, Contents] = dict(emit(replace(program, runtime=Runtime.SDK), RenderOptions(program.name)))
         if residuals is not None:
             files[_RESIDUALS] = encode_buffer(residuals)
         network = install(graph, program, files, folder, sources=sources, device=device)

@@ -10,11 +10,13 @@ from cnn_convertor.devices.dv700.cpu_costs import estimate_on_cpu
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.profile import USUAL_MULTIPLIERS, Measurement, Profile
 from cnn_convertor.devices.dv700.runs import Layer, Program, Run, operand_of
+from cnn_convertor.devices.dv700.timetable import Timetable, costs_of, timetable_of
 from cnn_convertor.devices.dv700.weights.streams import BLOCK
 from cnn_convertor.devices.facts import LEFT_OUT, Between, CpuCost
 from cnn_convertor.devices.figures import Figure
 from cnn_convertor.devices.intervals import Interval, larger
 from cnn_convertor.devices.program import LayerType
+from cnn_convertor.devices.settings import Runtime
 from cnn_convertor.ir.ops import ONE, Window
 
 HALF = 2  # bytes of an element
@@ -101,6 +103,15 @@ def changes(program: Program, profile: Profile) -> Between:
     pairs = sum(side == "device" and (index == 0 or sides[index - 1] == "cpu") for index, side in enumerate(sides))
     maintenance = program.io_bytes / profile.cache_rate.value
     return Between(len(lists), pairs, profile.list_usec.value * len(lists) + maintenance * (2 * pairs))
+
+
+def timetable_for(program: Program, profile: Profile) -> Timetable | None:
+    """When a generated runtime does what; None for the SDK's."""
+    if program.runtime is Runtime.SDK:
+        return None
+    generated = program.generated()
+    commands = [cost.usec for cost in estimates(generated, profile)]
+    return timetable_of(generated, costs_of(generated, commands, profile), profile.list_usec.value)
 
 
 def change_usec(profile: Profile, io_bytes: int) -> Interval:

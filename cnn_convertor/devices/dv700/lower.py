@@ -10,6 +10,7 @@ from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked, map_lay
 from cnn_convertor.devices.dv700.memory.placement import ALIGNMENT, Placement, element_type, is_plain, place
 from cnn_convertor.devices.dv700.runs import Layer, Program, Run
 from cnn_convertor.devices.program import PLAIN, CustomCall, StoredArray, Tensor
+from cnn_convertor.devices.settings import Runtime
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import ArraySoftmax, ChannelSlice, Concat, Custom, Input, OnCpu, Op, Reshape
@@ -22,6 +23,8 @@ def lower(
     name: str,
     transposed: bool,
     cpu_threads: int = 1,
+    runtime: Runtime = Runtime.SDK,
+    cache_line: int = 0,
     placement: Placement | None = None,
     original: Graph | None = None,
 ) -> Program:
@@ -74,6 +77,8 @@ def lower(
         plan=placement.plan,
         transposed=transposed,
         cpu_threads=cpu_threads,
+        runtime=runtime,
+        cache_line=cache_line,
     )
 
 

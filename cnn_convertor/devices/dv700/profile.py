@@ -58,6 +58,7 @@ class Profile:
     command_usec: Figure[Interval]
     list_usec: Figure[Interval]
     cache_rate: Figure[Interval]
+    cache_line: Figure[int]
     cpu: Figure[str]
     cpu_freq: Figure[Interval]
     cpu_cores: Figure[Interval]
@@ -221,6 +222,12 @@ FIGURES: Mapping[str, FigureKind] = {
         "time to start a command list and wait for its end", "us", _NOT_NEGATIVE, _has_ends(0), _interval
     ),
     "cache_rate": FigureKind("cache maintenance of the I/O buffer", "MB/s", _POSITIVE, _has_ends(_TINY), _interval),
+    "cache_line": FigureKind(
+        "cache line, for maintenance of a range; 0: of the whole buffer alone",
+        "bytes",
+        "0, 32 or 64",
+        lambda value: type(value) is int and value in (0, 32, 64),
+    ),
     "cpu": FigureKind("processor", "", " or ".join(PROCESSORS), lambda value: value in PROCESSORS),
     "cpu_freq": FigureKind("processor clock", "MHz", _POSITIVE, _has_ends(_TINY), _interval),
     "cpu_cores": FigureKind(

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "completion.h"
 #include "dmp_network_host.h"
 #include "half.h"
 #include "message.h"
@@ -297,10 +298,7 @@ void custom(fpga_layer &layer, Memory &io, bool transposed) {
   running = transposed ? Running::kTransposed : Running::kPlain;
   layer.custom_proc_ptr(layer, layer.custom_param, io.data());
   running = Running::kNothing;
-  io.declare_written(layer.output_offs, layer.output_size,
-                     layer.is_f32_output                          ? Content::kFloat
-                     : dmp_network_host::has_byte_output(layer) ? Content::kBytes
-                                                                  : Content::kHalf);
+  io.declare_written(layer.output_offs, layer.output_size, content_of(layer));
 }
 
 }  // namespace dv

@@ -55,6 +55,7 @@ void compute(const Command &command, const Run &run, const Map &input, uint64_t 
 
 void load_operand(const Command &command, const Run &run, Map &map) {
   command.operand_memory->check_halves(command.operand_offset, run.operand().bytes(), "the element-wise operand");
+  command.operand_memory->before_device(command.operand_offset, run.operand().bytes(), "the element-wise operand");
   map.resize(run.operand(), command.transposed);
   load(*command.operand_memory, command.operand_offset, map);
 }
@@ -63,8 +64,9 @@ void load_operand(const Command &command, const Run &run, Map &map) {
 void load_bytes(const Command &command, Map &map) {
   const auto channels = static_cast<std::size_t>(command.input.channels);
   command.input_memory->check_written(command.input_offset, command.input.elements(), "the input");
-  const uint8_t *bytes = command.input_memory->data() + command.input_offset;
-  const uint8_t *table = command.table_memory->data() + command.table_offset;
+  command.input_memory->before_device(command.input_offset, command.input.elements(), "the input");
+  const uint8_t *bytes = command.input_memory->device_data() + command.input_offset;
+  const uint8_t *table = command.table_memory->device_data() + command.table_offset;
   float *pixel = map.chunk(0);
   for (std::size_t i = 0; i < map.positions(); ++i, pixel += 8, bytes += channels) {
     std::fill(pixel, pixel + 8, 0.0f);
@@ -81,14 +83,17 @@ void load_input(const Command &command, uint64_t offset, Map &map) {
   map.resize(command.input, command.transposed);
   if (command.table_memory) return load_bytes(command, map);
   command.input_memory->check_halves(offset, command.input.bytes(), "the input");
+  command.input_memory->before_device(offset, command.input.bytes(), "the input");
   load(*command.input_memory, offset, map);
 }
 
 // Weights in the memory of maps, which the CPU writes while the network runs.
 void check_weights(const Command &command) {
   for (const Run &run : command.runs)
-    if (run.convolves && run.weights == command.input_memory)
+    if (run.convolves && run.weights == command.input_memory) {
       run.weights->check_halves(run.weights_offset, PackedWeights::bytes(run), "the weights");
+      run.weights->before_device(run.weights_offset, PackedWeights::bytes(run), "the weights");
+    }
 }
 
 void execute_sample(const Command &command, uint64_t input_offset, uint64_t output, Workspace &room, Counters &work) {
@@ -102,7 +107,7 @@ void execute_sample(const Command &command, uint64_t input_offset, uint64_t outp
     if (run.adds) work.operand_bytes += run.operand().bytes();
     if (run.external) {
       const uint64_t bytes = run.output.bytes();
-      command.output_memory->mark(output, bytes, Content::kMap);
+      command.output_memory->mark_by_device(output, bytes, Content::kMap);
       output += bytes;
       work.output_bytes += bytes;
       input = &room.input;
@@ -117,6 +122,7 @@ void execute_sample(const Command &command, uint64_t input_offset, uint64_t outp
 
 void execute(const Command &command, Workspace &room) {
   check_weights(command);
+  command.output_memory->before_device(command.output_offset, command.output_bytes() * static_cast<uint64_t>(command.batch), "the output");
   Counters work{1, 0, 0, 0, 0};
   const uint64_t input_bytes = command.input_bytes(), output_bytes = command.output_bytes();
   for (uint64_t sample = 0; sample < static_cast<uint64_t>(command.batch); ++sample)

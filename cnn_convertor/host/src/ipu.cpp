@@ -84,7 +84,7 @@ Pixel texel(const Ipu &command, int x, int y) {
   const Raw &raw = command.raw;
   const std::size_t bytes = pixel_bytes(raw.fmt_tex);
   const auto at = static_cast<std::size_t>(y) * raw.tex_width + static_cast<std::size_t>(x);
-  const uint8_t *from = command.texture->data() + raw.tex.offs + at * bytes;
+  const uint8_t *from = command.texture->device_data() + raw.tex.offs + at * bytes;
   uint8_t color[4] = {0, 0, 0, 255};
   if (raw.fmt_tex == DMP_DV_LUT) {
     if (*from >= raw.ncolor_lut)
@@ -156,16 +156,16 @@ Ipu accept_ipu(const dmp_dv_cmdraw &header) {
 void execute(const Ipu &command) {
   const Raw &raw = command.raw;
   command.texture->check_written(raw.tex.offs, texture_bytes(raw), "the texture");
+  command.texture->before_device(raw.tex.offs, texture_bytes(raw), "the texture");
   const bool is_map = raw.fmt_wr == DMP_DV_RGBFP16;
   const uint64_t bytes = pixel_bytes(raw.fmt_wr), stride = static_cast<uint64_t>(raw.stride_wr);
   for (int y = 0; y < raw.rect_height; ++y)
     for (int x = 0; x < raw.rect_width; ++x) {
       const auto column = static_cast<uint64_t>(raw.transpose ? y : x), line = static_cast<uint64_t>(raw.transpose ? x : y);
-      write_pixel(raw, sample(command, x, y), command.output->data() + raw.wr.offs + line * stride + column * bytes);
+      write_pixel(raw, sample(command, x, y), command.output->device_data() + raw.wr.offs + line * stride + column * bytes);
     }
   for (uint64_t line = 0; line < lines(raw).second; ++line)
-    command.output->declare_written(raw.wr.offs + line * stride, line_bytes(raw),
-                                    is_map ? Content::kMap : Content::kBytes);
+    command.output->mark_by_device(raw.wr.offs + line * stride, line_bytes(raw), is_map ? Content::kMap : Content::kBytes);
   const uint64_t written = lines(raw).second * line_bytes(raw);
   count(DMP_DV_DEV_IPU, {1, texture_bytes(raw), 0, written, 0});
 }

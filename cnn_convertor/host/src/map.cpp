@@ -51,9 +51,9 @@ void load(const Memory &memory, uint64_t offset, Map &map) {
     const auto width = static_cast<std::size_t>(map.width(chunk));
     float *to = map.chunk(chunk) + 8 * first;
     const uint64_t from = offset + place(map.positions(), map.width(chunk), chunk, first);
-    if (width == 8) return memory.read(from, 8 * count, to);
+    if (width == 8) return memory.read_by_device(from, 8 * count, to);
     std::vector<float> narrow(width * count + 8);  // the last position is read as eight values, too
-    memory.read(from, width * count, narrow.data());
+    memory.read_by_device(from, width * count, narrow.data());
     Bits kept = {};
     for (std::size_t k = 0; k < width; ++k) kept[k] = ~0u;
     for (std::size_t i = 0; i < count; ++i) {
@@ -69,11 +69,11 @@ void store(const Shape &shape, int chunk, std::size_t first, std::size_t count, 
            uint64_t offset) {
   const int width = width_of_chunk(shape.channels, chunk);
   const uint64_t to = offset + place(shape.positions(), width, chunk, first);
-  if (width == 8) return memory.write(to, 8 * count, values);
+  if (width == 8) return memory.write_by_device(to, 8 * count, values);
   std::vector<float> narrow;
   narrow.reserve(size(width) * count);
   for (std::size_t i = 0; i < count; ++i) narrow.insert(narrow.end(), values + 8 * i, values + 8 * i + width);
-  memory.write(to, narrow.size(), narrow.data());
+  memory.write_by_device(to, narrow.size(), narrow.data());
 }
 
 }  // namespace dv

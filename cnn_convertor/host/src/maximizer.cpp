@@ -45,12 +45,14 @@ Maximizer accept_maximizer(const dmp_dv_cmdraw &header) {
 void execute(const Maximizer &command) {
   const Shape &shape = command.input;
   command.input_memory->check_halves(command.input_offset, shape.bytes(), "the input");
+  command.input_memory->before_device(command.input_offset, shape.bytes(), "the input");
+  command.output_memory->before_device(command.output_offset, shape.positions(), "the output");
   Map map;
   map.resize(shape, false);
   load(*command.input_memory, command.input_offset, map);
-  uint8_t *output = command.output_memory->data() + command.output_offset;
+  uint8_t *output = command.output_memory->device_data() + command.output_offset;
   for (std::size_t i = 0; i < map.positions(); ++i) output[i] = largest(map, i);
-  command.output_memory->mark(command.output_offset, map.positions(), Content::kBytes);
+  command.output_memory->mark_by_device(command.output_offset, map.positions(), Content::kBytes);
   count(DMP_DV_DEV_MAXIMIZER, {1, shape.bytes(), 0, map.positions(), 0});
 }
 

@@ -18,6 +18,8 @@ constexpr std::size_t kPage = 4096;
 
 std::atomic<int64_t> allocated{0};  // bytes of all memories of the process
 
+constexpr char kLoss[] = ", over which a line of the CPU's cache was written back";
+
 std::string reading(const char *reader, uint64_t offset, uint64_t bytes) {
   return std::string(reader) + " reads bytes " + std::to_string(offset) + " to " + std::to_string(offset + bytes);
 }
@@ -62,7 +64,59 @@ void Memory::check_mapped() {
 void Memory::end_writing() {
   if (cpu_writes_ && !declares_writes_)
     std::replace(content_.begin(), content_.end(), Content::kNothing, Content::kHalf);
+  if (cpu_writes_) was_handed_over_ = true;
+  if (cache_ && cpu_writes_) cache_->to_device(0, size_, 0);
   cpu_writes_ = false;
+}
+
+void Memory::start_writing(bool reads, bool writes) {
+  if (reads && cache_) cache_->to_cpu(0, size_, 0);
+  cpu_writes_ = cpu_writes_ || writes;
+}
+
+Cache *Memory::cache() {
+  if (cache_ || !context_->strict || context_->exact) return cache_.get();
+  std::vector<uint8_t> device(size_);
+  if (was_handed_over_) std::memcpy(device.data(), data_, size_);
+  cache_.reset(new Cache(data_, std::move(device), content_));
+  return cache_.get();
+}
+
+void Memory::to_device(uint64_t offset, uint64_t bytes, int flags) {
+  check_range(offset, bytes, "to_device");
+  if (Cache *lines = cache()) lines->to_device(offset, bytes, flags);
+  if (declares_writes_ || flags & DMP_DV_MEM_AS_DEV_OUTPUT || content_.empty()) return;
+  const Range range = contents(offset, bytes);
+  std::replace(content_.begin() + static_cast<std::ptrdiff_t>(range.first),
+               content_.begin() + static_cast<std::ptrdiff_t>(range.second), Content::kNothing, Content::kHalf);
+}
+
+void Memory::to_cpu(uint64_t offset, uint64_t bytes, int flags) {
+  check_range(offset, bytes, "to_cpu");
+  if (Cache *lines = cache()) lines->to_cpu(offset, bytes, flags);
+}
+
+void Memory::begin_use(uint64_t offset, uint64_t bytes, bool writes) {
+  if (cache_) cache_->begin(offset, bytes, writes);
+}
+
+void Memory::end_use(uint64_t offset, uint64_t bytes, bool writes) {
+  if (cache_) cache_->end(offset, bytes, writes);
+}
+
+void Memory::before_device(uint64_t offset, uint64_t bytes, const char *what) const {
+  if (cache_) cache_->before_device(offset, bytes, what);
+}
+
+void Memory::mark_by_device(uint64_t offset, uint64_t bytes, Content content) {
+  if (cache_) cache_->after_device(offset, bytes);
+  mark(offset, bytes, content);
+}
+
+void Memory::check_seen(uint64_t offset, uint64_t bytes, const char *reader) const {
+  if (!cache_) return;
+  cache_->before_cpu(offset, bytes, reader);
+  if (holds(Content::kLost, offset, bytes)) report(reading(reader, offset, bytes) + kLoss);
 }
 
 void Memory::begin_execution() {
@@ -90,6 +144,7 @@ void Memory::mark(uint64_t offset, uint64_t bytes, Content content) {
 }
 
 void Memory::declare_written(uint64_t offset, uint64_t bytes, Content content) {
+  if (cache_) cache_->after_cpu(offset, bytes);
   mark(offset, bytes, content);
   for (std::size_t i = offset / 2; i < std::min<uint64_t>(exact_.size(), (offset + bytes) / 2); ++i) {
     uint16_t half;
@@ -132,6 +187,7 @@ void Memory::check_halves(uint64_t offset, uint64_t bytes, const char *reader) c
   if (holds(Content::kFloat, offset, bytes)) report(reading(reader, offset, bytes) + " as FP16, but they hold FP32");
   if (holds(Content::kBytes, offset, bytes))
     report(reading(reader, offset, bytes) + " as FP16, but they hold 8-bit values");
+  if (holds(Content::kLost, offset, bytes)) report(reading(reader, offset, bytes) + kLoss);
   if (holds(Content::kSpoiled, offset, bytes))
     report(reading(reader, offset, bytes) + ", which a softmax of the runtime has overwritten");
 }
@@ -152,8 +208,8 @@ void Memory::check_range(uint64_t offset, uint64_t bytes, const char *what) cons
   throw Error(std::string(what) + ": bytes " + std::to_string(offset) + " to " + end + " are outside a memory of " + std::to_string(size_) + " bytes");
 }
 
-void Memory::read(uint64_t offset, std::size_t count, float *values) const {
-  widen_all(data_ + offset, count, values);
+void Memory::read_from(const uint8_t *data, uint64_t offset, std::size_t count, float *values) const {
+  widen_all(data + offset, count, values);
   if (exact_.empty()) return;
   // An unrounded value counts as long as the FP16 memory holds its rounding: a later write there has replaced it.
   const float *exact = exact_.data() + offset / 2;
@@ -162,8 +218,8 @@ void Memory::read(uint64_t offset, std::size_t count, float *values) const {
     if (is_unrounded || bits_of_float(widen(narrow(exact[i]))) == bits_of_float(values[i])) values[i] = exact[i];
 }
 
-void Memory::write(uint64_t offset, std::size_t count, const float *values) {
-  narrow_all(values, count, data_ + offset);
+void Memory::write_to(uint8_t *data, uint64_t offset, std::size_t count, const float *values) {
+  narrow_all(values, count, data + offset);
   if (!exact_.empty()) std::copy(values, values + count, exact_.begin() + static_cast<std::ptrdiff_t>(offset / 2));
 }
 
@@ -214,14 +270,14 @@ void dmp_dv_mem_unmap(dmp_dv_mem mem) {
   });
 }
 
-// CPU and device share their caches here, so the functions below check their arguments, and what the CPU has written.
+// A memory that changes sides as a whole is one for both: the calls check their arguments, and what the CPU has written.
 
 int dmp_dv_mem_sync_start(dmp_dv_mem mem, int rd, int wr) {
   return guarded(EINVAL, [&] {
     const auto memory = memories().get(mem);
     memory->check_mapped();
     if (!rd && !wr) throw Error("rd = 0 and wr = 0: the CPU reads, writes, or does both");
-    if (wr) memory->start_writing();
+    memory->start_writing(rd != 0, wr != 0);
     return 0;
   });
 }
@@ -237,17 +293,16 @@ int dmp_dv_mem_to_device(dmp_dv_mem mem, size_t offs, size_t size, int flags) {
   return guarded(EINVAL, [&] {
     const auto memory = memories().get(mem);
     memory->check_mapped();
-    memory->check_range(offs, size, "to_device");
-    if (!(flags & DMP_DV_MEM_AS_DEV_OUTPUT)) memory->declare_written(offs, size);
+    memory->to_device(offs, size, flags);
     return 0;
   });
 }
 
-int dmp_dv_mem_to_cpu(dmp_dv_mem mem, size_t offs, size_t size, int) {
+int dmp_dv_mem_to_cpu(dmp_dv_mem mem, size_t offs, size_t size, int flags) {
   return guarded(EINVAL, [&] {
     const auto memory = memories().get(mem);
     memory->check_mapped();
-    memory->check_range(offs, size, "to_cpu");
+    memory->to_cpu(offs, size, flags);
     return 0;
   });
 }

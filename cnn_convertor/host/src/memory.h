@@ -9,19 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "cache.h"
+#include "content.h"
 #include "context.h"
 
 namespace dv {
-
-// What two bytes of memory hold.
-enum class Content : uint8_t {
-  kNothing,  // not written in this execution
-  kHalf,     // FP16
-  kMap,      // FP16 in the device's order
-  kFloat,    // a part of an FP32 value
-  kBytes,    // 8-bit values
-  kSpoiled   // FP16 that a softmax of the runtime has overwritten with x - max
-};
 
 class Memory {
  public:
@@ -30,8 +22,11 @@ class Memory {
   Memory(const Memory &) = delete;
   Memory &operator=(const Memory &) = delete;
 
+  // The bytes as the CPU sees them, and as the device does: the same ones, until the memory changes sides by ranges.
   uint8_t *data() { return data_; }
   const uint8_t *data() const { return data_; }
+  uint8_t *device_data() { return cache_ ? cache_->device() : data_; }
+  const uint8_t *device_data() const { return cache_ ? cache_->device() : data_; }
   std::size_t size() const { return size_; }
   const Context &context() const { return *context_; }
 
@@ -41,7 +36,7 @@ class Memory {
   void check_mapped();
   // The CPU may write from start_writing to the device's turn. Then all that it may have written counts as written, unless
   // someone else says what is: a network, or the application (declare_own_writes).
-  void start_writing() { cpu_writes_ = true; }
+  void start_writing(bool reads, bool writes);
   void end_writing();
   void declare_own_writes() { declares_writes_ = true; }
 
@@ -58,10 +53,23 @@ class Memory {
   void check_floats(uint64_t offset, uint64_t bytes, const char *reader) const;
   bool holds(Content content, uint64_t offset, uint64_t bytes) const;
 
-  // FP16 elements as FP32 values, from an even offset. The caller has checked the range.
-  void read(uint64_t offset, std::size_t count, float *values) const;
+  // FP16 elements as FP32 values, from an even offset, for the CPU or for the device. The caller has checked the range.
+  void read(uint64_t offset, std::size_t count, float *values) const { read_from(data_, offset, count, values); }
+  void read_by_device(uint64_t offset, std::size_t count, float *values) const { read_from(device_data(), offset, count, values); }
   // FP32 values to FP16 elements; with an unrounded copy in exact mode.
-  void write(uint64_t offset, std::size_t count, const float *values);
+  void write(uint64_t offset, std::size_t count, const float *values) { write_to(data_, offset, count, values); }
+  void write_by_device(uint64_t offset, std::size_t count, const float *values) { write_to(device_data(), offset, count, values); }
+
+  // Changes of sides. In strict mode the first one gives the memory a cache, but not in exact mode.
+  void to_device(uint64_t offset, uint64_t bytes, int flags);
+  void to_cpu(uint64_t offset, uint64_t bytes, int flags);
+  void begin_use(uint64_t offset, uint64_t bytes, bool writes);
+  void end_use(uint64_t offset, uint64_t bytes, bool writes);
+  // The device is about to use a range; what names it. It has written a range, which holds this content now.
+  void before_device(uint64_t offset, uint64_t bytes, const char *what) const;
+  void mark_by_device(uint64_t offset, uint64_t bytes, Content content);
+  // Reports what the CPU must not read, or cannot: bytes that are the device's, or lost.
+  void check_seen(uint64_t offset, uint64_t bytes, const char *reader) const;
   // Marks what write() wrote. Apart, because write() is called from several threads.
   void mark(uint64_t offset, uint64_t bytes, Content content);
   // Undoes the rounding of each FP16 number: adds what rounding took from it, which is given times 2^12, as FP16 at the same place.
@@ -79,13 +87,17 @@ class Memory {
   Range contents(uint64_t offset, uint64_t bytes) const;
   // The first place with that content; null when there is none.
   const Content *find(Content content, const Range &range) const;
+  void read_from(const uint8_t *data, uint64_t offset, std::size_t count, float *values) const;
+  void write_to(uint8_t *data, uint64_t offset, std::size_t count, const float *values);
+  Cache *cache();
   void report_outside(uint64_t offset, uint64_t bytes, const char *what) const;
 
   std::shared_ptr<Context> context_;
   std::size_t size_;
   uint8_t *data_;
   std::mutex mutex_;
-  bool mapped_ = false, cpu_writes_ = false, declares_writes_ = false;
+  bool mapped_ = false, cpu_writes_ = false, declares_writes_ = false, was_handed_over_ = false;
+  std::unique_ptr<Cache> cache_;  // once the memory has changed sides by ranges
   std::vector<Content> content_;  // of two bytes each; empty unless it is checked
   std::vector<float> exact_;      // one value for two bytes; empty unless in exact mode
 };

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <memory>
 
+#include "completion.h"
 #include "convert_table.h"
 #include "cpu_layers.h"
 #include "dmp_network_host.h"
@@ -43,6 +44,10 @@ bool misuse(const std::string &text) {
 }
 
 std::string title(const fpga_layer &layer) { return "layer " + dv::quoted(layer.name); }
+
+std::string listed(const fpga_layer &first, const fpga_layer &last) {
+  return &first == &last ? title(first) : "layers " + dv::quoted(first.name) + " to " + dv::quoted(last.name);
+}
 
 // True when the address lies in code of this process, or when that cannot be found out. The kernel takes long to list the
 // memory of a process, so the code that the last search found counts without another.
@@ -248,15 +253,16 @@ bool CDMP_Network::RunOnDevice(fpga_layer &layer, int64_t &exec_id) {
   if (!layer.cmdlist) return dv::message(title(layer) + " has no command list: call Commit first");
   if (layer.cmdlist_pos == 0) {
     const fpga_layer &last = (&layer)[layer.cmdlist_size - 1];
-    const dv::Subject subject(&layer == &last ? title(layer)
-                                              : "layers " + dv::quoted(layer.name) + " to " + dv::quoted(last.name));
+    const dv::Subject subject(listed(layer, last));
     if (dmp_dv_mem_sync_end(io_mem_)) return driver_failed("cannot hand over memory for feature maps");
     exec_id = dmp_dv_cmdlist_exec(layer.cmdlist);
     if (exec_id < 0) return driver_failed(dv::about_subject("cannot run"));
     if (iprint_ > 1) std::printf("started %d layers\n", layer.cmdlist_size);
   }
   if (layer.cmdlist_pos != layer.cmdlist_size - 1) return true;
-  if (dmp_dv_cmdlist_wait(layer.cmdlist, exec_id)) return driver_failed(title(layer));
+  const fpga_layer &first = (&layer)[1 - layer.cmdlist_size];
+  const dv::Subject subject(listed(first, layer));
+  if (dmp_dv_cmdlist_wait(layer.cmdlist, exec_id)) return driver_failed(dv::about_subject("cannot run"));
   const int usec = static_cast<int>(dmp_dv_cmdlist_get_last_exec_time(layer.cmdlist));
   (layer.type == LT_FC ? last_fc_usec_ : last_conv_usec_) += usec;
   if (iprint_ > 1) std::printf("finished %d layers after %d us\n", layer.cmdlist_size, usec);
@@ -288,41 +294,11 @@ void CDMP_Network::CopyOutput(fpga_layer &layer) {
     dv::report(title(layer) + ": WantLayerOutputs after Commit copies the output before it is complete");
 }
 
-static void declare_inputs(const std::vector<fpga_layer> &layers, dv::Memory &io) {
-  io.begin_execution();
-  bool declared = false;
-  for (const fpga_layer &layer : layers)
-    if (layer.type == LT_INPUT) {
-      io.declare_written(layer.output_offs, layer.output_size, dv::Content::kMap);
-      declared = true;
-    }
-  if (declared || layers.empty()) return;
-  const fpga_layer &first = layers[0];
-  const std::size_t elements = dv::element_count(first.input_dim, first.input_dim_size);
-  if (dmp_network_host::takes_bytes(first))
-    io.declare_written(first.input_offs, elements, dv::Content::kBytes);
-  else
-    io.declare_written(first.input_offs, 2 * elements, dv::Content::kMap);
-}
-
-// Tells the observer of a layer that has run, then of the concatenations in place that it completes: they lie in memory now, and
-// may be overwritten when their turn comes.
-static void tell(const std::vector<fpga_layer> &layers, std::vector<bool> &told, const fpga_layer &layer) {
-  const auto index = [&](const fpga_layer *each) { return static_cast<std::size_t>(each - layers.data()); };
-  const auto is_told = [&](const fpga_layer *each) { return index(each) < told.size() && told[index(each)]; };
-  if (is_told(&layer)) return;
-  observer(layer);
-  told[index(&layer)] = true;
-  for (const fpga_layer &other : layers)
-    if (other.type == LT_CONCAT && other.input_layer_num > 0 &&
-        std::all_of(other.input_layers, other.input_layers + other.input_layer_num, is_told))
-      tell(layers, told, other);
-}
-
 bool CDMP_Network::RunNetwork() try {
   if (weights_size_ > 0 && !weights_loaded_) return dv::message("RunNetwork: call LoadWeights first");
   last_conv_usec_ = last_fc_usec_ = last_cpu_usec_ = 0;
-  if (io_mem_) declare_inputs(layers_, *dv::memories().get(io_mem_));
+  const int count = static_cast<int>(layers_.size());
+  if (io_mem_) dv::declare_inputs(layers_.data(), count, *dv::memories().get(io_mem_), dv::Content::kMap);
   std::vector<bool> told(layers_.size());
   int64_t exec_id = -1;
   for (fpga_layer &layer : layers_) {
@@ -338,7 +314,7 @@ bool CDMP_Network::RunNetwork() try {
       }
     }
     if (want_layer_outputs_) CopyOutput(layer);
-    if (observer) tell(layers_, told, layer);
+    if (observer) dv::tell(layers_.data(), count, told, layer, observer);
   }
   return dmp_dv_mem_sync_start(io_mem_, 1, 1) == 0 || driver_failed("cannot access memory for feature maps");
 } catch (const dv::Error &error) {
@@ -357,13 +333,14 @@ bool dmp_network_host::has_byte_output(const fpga_layer &layer) {
          layer.output_size == dv::element_count(layer.output_dim, layer.output_dim_size);
 }
 
-std::vector<float> dmp_network_host::read_elements(const CDMP_Network &network, std::size_t offset, std::size_t count,
+std::vector<float> dmp_network_host::read_elements(const uint8_t *io_ptr, std::size_t offset, std::size_t count,
                                                    int element_bytes, const char *reader) {
-  const auto io = dv::memory_at(network.get_io_ptr());
+  const auto io = dv::memory_at(io_ptr);
   if (!io) throw dv::Error("the network has no memory: call Initialize first");
   std::vector<float> values(count);
   const std::size_t bytes = count * static_cast<std::size_t>(element_bytes);
   io->check_range(offset, bytes, "the output");
+  io->check_seen(offset, bytes, reader);
   const uint8_t *const from = io->data() + offset;
   switch (element_bytes) {
     case 1:
@@ -382,22 +359,22 @@ std::vector<float> dmp_network_host::read_elements(const CDMP_Network &network, 
 }
 
 // What get_final_output gives.
-static std::vector<float> read_floats(const CDMP_Network &network, const fpga_layer &layer) {
+static std::vector<float> read_floats(const uint8_t *io_ptr, const fpga_layer &layer) {
   const int width = layer.is_f32_output ? 4 : 2;
   const std::size_t count = layer.output_size / static_cast<std::size_t>(width);
-  return dmp_network_host::read_elements(network, layer.output_offs, count, width, "get_final_output");
+  return dmp_network_host::read_elements(io_ptr, layer.output_offs, count, width, "get_final_output");
 }
 
-void dmp_network_host::write_halves(const CDMP_Network &network, std::size_t offset, const std::vector<float> &values) {
-  const auto io = dv::memory_at(network.get_io_ptr());
+void dmp_network_host::write_halves(const uint8_t *io_ptr, std::size_t offset, const std::vector<float> &values) {
+  const auto io = dv::memory_at(io_ptr);
   if (!io) throw dv::Error("the network has no memory: call Initialize first");
   io->check_range(offset, 2 * values.size(), "the map");
   io->write(offset, values.size(), values.data());
 }
 
-std::vector<float> dmp_network_host::read_output(const CDMP_Network &network, const fpga_layer &layer) {
-  if (!has_byte_output(layer)) return read_floats(network, layer);
-  return read_elements(network, layer.output_offs, layer.output_size, 1, "the application");
+std::vector<float> dmp_network_host::read_output(const uint8_t *io_ptr, const fpga_layer &layer) {
+  if (!has_byte_output(layer)) return read_floats(io_ptr, layer);
+  return read_elements(io_ptr, layer.output_offs, layer.output_size, 1, "the application");
 }
 
 void CDMP_Network::get_final_output(std::vector<float> &output, int i_output) {
@@ -409,7 +386,7 @@ void CDMP_Network::get_final_output(std::vector<float> &output, int i_output) {
   }
   const dv::Subject subject(title(*layer));
   try {
-    output = read_floats(*this, *layer);
+    output = read_floats(io_ptr_, *layer);
   } catch (const dv::Error &error) {
     dv::report(error.what());
     output.assign(layer->output_size / (layer->is_f32_output ? 4 : 2), 0.0f);

@@ -226,6 +226,9 @@ struct Maximizer {
   dmp_dv_cmdlist list = nullptr;
   bool is_tried = false;
 
+  bool HandOver(std::size_t, std::size_t, std::size_t, std::size_t) const { return dmp_dv_mem_sync_end(memory) == 0; }
+  bool TakeBack(std::size_t, std::size_t) const { return dmp_dv_mem_sync_start(memory, 1, 1) == 0; }
+
   Maximizer() = default;
   Maximizer(const Maximizer &) = delete;
   Maximizer &operator=(const Maximizer &) = delete;

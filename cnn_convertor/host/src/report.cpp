@@ -49,6 +49,8 @@ Subject::Subject(std::string text) : outer_(std::move(subject)) { subject = std:
 
 Subject::~Subject() { subject = std::move(outer_); }
 
+const std::string &subject_now() { return subject; }
+
 std::string about_subject(const std::string &text) { return subject.empty() ? text : subject + ": " + text; }
 
 }  // namespace dv

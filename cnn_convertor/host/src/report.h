@@ -27,6 +27,9 @@ class Subject {
   std::string outer_;
 };
 
+// This thread's subject; empty without one.
+const std::string &subject_now();
+
 // The text with this thread's subject in front of it.
 std::string about_subject(const std::string &text);
 

@@ -23,12 +23,12 @@ namespace {
 bool is_unrounded() { return std::getenv("DMP_DV_RESIDUALS") != nullptr; }
 
 // Reads a map of a file into the I/O buffer.
-void read_map(std::ifstream &file, const std::string &path, const CDMP_Network &network, std::size_t offset,
+void read_map(std::ifstream &file, const std::string &path, const dv::AnyNetwork &network, std::size_t offset,
               std::size_t bytes, bool is_half) {
   std::vector<float> values(is_half && is_unrounded() ? bytes / 2 : 0);
   char *const to = values.empty() ? reinterpret_cast<char *>(network.get_io_ptr() + offset) : reinterpret_cast<char *>(values.data());
   if (!file.read(to, static_cast<std::streamsize>(values.empty() ? bytes : 4 * values.size()))) fail("cannot read " + path);
-  if (!values.empty()) dmp_network_host::write_halves(network, offset, values);
+  if (!values.empty()) dmp_network_host::write_halves(network.get_io_ptr(), offset, values);
 }
 
 // The bytes of a file; then it reads from the start.
@@ -63,7 +63,7 @@ class Values {
 // each sample, the outputs of the others.
 class Given {
  public:
-  Given(const std::string &path, CDMP_Network &network)
+  Given(const std::string &path, dv::AnyNetwork &network)
       : path_(path), file_(path, std::ios::binary), known_(static_cast<std::size_t>(network.get_total_layer_count())) {
     if (path.empty()) return;
     if (!file_.read(reinterpret_cast<char *>(known_.data()), static_cast<std::streamsize>(known_.size())))
@@ -74,7 +74,7 @@ class Given {
       if (known_[index]) sample_bytes_ += layer.output_size * (is_half(layer) && is_unrounded() ? 2 : 1);
     }
   }
-  void replace(std::size_t sample, std::size_t index, const CDMP_Network &network, const fpga_layer &layer) {
+  void replace(std::size_t sample, std::size_t index, const dv::AnyNetwork &network, const fpga_layer &layer) {
     if (!known_.at(index)) return;
     file_.seekg(static_cast<std::streamoff>(known_.size() + sample * sample_bytes_ + starts_[index]));
     read_map(file_, path_, network, layer.output_offs, layer.output_size, is_half(layer));
@@ -99,7 +99,7 @@ struct Input {
   std::size_t bytes() const { return count * (is_bytes ? 1 : is_unrounded() ? 4 : 2); }
 };
 
-std::vector<Input> inputs_of(CDMP_Network &network) {
+std::vector<Input> inputs_of(dv::AnyNetwork &network) {
   std::vector<Input> inputs;
   for (int i = 0; i < network.get_total_layer_count(); ++i) {
     const fpga_layer &layer = network.get_layer(i);
@@ -130,7 +130,7 @@ std::string quoted(const std::string &text) {
 // describe the maps that the application looks for.
 class Application {
  public:
-  Application(const dv::Header &header, const CDMP_Network &network, const std::string &samples)
+  Application(const dv::Header &header, const dv::AnyNetwork &network, const std::string &samples)
       : header_(header), network_(network), path_(samples), samples_(samples, std::ios::binary) {
     const std::vector<dv::Wanted> &inputs = header.wanted_inputs, &outputs = header.wanted_outputs;
     require_count("kInputs", header.inputs.size(), inputs.size());
@@ -178,7 +178,7 @@ class Application {
   std::vector<float> read(std::size_t output) const {
     const Described &from = outputs_[output];
     const std::vector<float> in_memory =
-        dmp_network_host::read_elements(network_, from.map.offset, from.places.size(), from.map.element_bytes, "kOutputs");
+        dmp_network_host::read_elements(network_.get_io_ptr(), from.map.offset, from.places.size(), from.map.element_bytes, "kOutputs");
     std::vector<float> values;
     for (const std::size_t place : from.places) values.push_back(in_memory[place]);
     return values;
@@ -234,7 +234,7 @@ class Application {
   }
 
   const dv::Header &header_;
-  const CDMP_Network &network_;
+  const dv::AnyNetwork &network_;
   std::string path_;
   std::ifstream samples_;
   std::vector<Described> inputs_, outputs_;
@@ -292,12 +292,12 @@ const char *volatile doing = "the constructor";
 
 void run(dv::Make make, const dv::Header *header, const std::string &weights, const std::string &input_path,
          const std::string &directory, bool with_layers, const std::string &given_path) {
-  const std::unique_ptr<CDMP_Network> owner(make());
-  CDMP_Network &network = *owner;
-  const auto check = [](const char *call, const auto &function) {
+  const std::unique_ptr<dv::AnyNetwork> owner(make());
+  dv::AnyNetwork &network = *owner;
+  const auto check = [&network](const char *call, const auto &function) {
     doing = call;
     if (function()) return;
-    const std::string &why = dmp_network_host::last_message();
+    const std::string why = network.error();
     fail(why.empty() ? call + std::string(" failed") : why);
   };
   check("Initialize", [&] { return network.Initialize(); });
@@ -315,9 +315,9 @@ void run(dv::Make make, const dv::Header *header, const std::string &weights, co
   dmp_dv_host_counters last = start;
   if (with_layers) {
     network.WantLayerOutputs();
-    dmp_network_host::observe([&](const fpga_layer &layer) {
+    network.observe([&](const fpga_layer &layer) {
       const auto index = static_cast<std::size_t>(&layer - &network.get_layer(0));
-      maps[index] = dmp_network_host::read_output(network, layer);
+      maps[index] = dmp_network_host::read_output(network.get_io_ptr(), layer);
       const dmp_dv_host_counters now = read_counters();
       if (sample == 0) layer_traffic[index] = "    " + traffic(last, now);
       last = now;
@@ -350,7 +350,7 @@ void run(dv::Make make, const dv::Header *header, const std::string &weights, co
       const fpga_layer *layer = network.get_output_layers()[static_cast<std::size_t>(position)];
       std::vector<float> values;
       if (layer && dmp_network_host::has_byte_output(*layer))
-        values = dmp_network_host::read_output(network, *layer);
+        values = dmp_network_host::read_output(network.get_io_ptr(), *layer);
       else
         network.get_final_output(values, position);
       if (application) maps_of_outputs.append(application->read(static_cast<std::size_t>(i)));

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "any_network.h"
 #include "dmp_network.h"
 
 namespace dv {
@@ -34,7 +35,7 @@ struct Header {
 };
 
 // A new network. A plain pointer, since each network is compiled with this header and <memory> is long.
-using Make = CDMP_Network *(*)();
+using Make = AnyNetwork *(*)();
 
 // Makes a network, does what the arguments of the program say, and deletes it. Returns the exit status.
 // header: null where the sources are not compiled, or their header describes no maps.

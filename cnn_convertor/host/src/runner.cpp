@@ -21,6 +21,9 @@
 
 #include "run_network.h"
 
+#ifndef NETWORK_READS
+#define NETWORK_READS
+#endif
 #ifdef NETWORK_INPUTS
 #define JOINED(name, end) name##end
 #define IO_OF(name) JOINED(name, _io)
@@ -48,7 +51,7 @@ std::vector<float> numbers(const float (&all)[count]) {
 #endif
 
 int main(int argc, char **argv) {
-  const auto make = []() -> CDMP_Network * { return new NETWORK_CLASS; };
+  const auto make = []() -> dv::AnyNetwork * { return new dv::Adapted<NETWORK_CLASS>({NETWORK_READS}); };
 #ifdef NETWORK_INPUTS
   const dv::Header header = {maps(io::kInputs), maps(io::kOutputs), numbers(io::kMean), numbers(io::kScale),
                              io::kChannelOrder, io::ToHalf, {NETWORK_INPUTS}, {NETWORK_OUTPUTS}};

@@ -80,7 +80,7 @@ uint64_t PackedWeights::bytes(const Run &run) {
 PackedWeights::PackedWeights(const Run &run, bool transposed) {
   const Layout layout(run);
   offset_ = run.weights_offset;
-  start_ = run.weights->data() + offset_;
+  start_ = run.weights->device_data() + offset_;
   if (!run.weights->context().residuals.empty()) exact_ = run.weights;
   outputs_ = layout.outputs;
   channels_ = layout.channels;

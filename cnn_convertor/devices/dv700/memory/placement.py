@@ -61,43 +61,43 @@ class MemorySchedule(NamedTuple):
     placement: Placement
 
 
-def schedule_and_allocate(graph: Graph, steps: Sequence[Command]) -> MemorySchedule:
+def schedule_and_allocate(graph: Graph, steps: Sequence[Command], *, line: int = ALIGNMENT) -> MemorySchedule:
     """The steps in the order that needs the least memory; of such orders, one with fewer changes between device and CPU.
 
     The given order wins ties.
 
     A concatenation in place becomes a copy on the CPU where that makes the plan smaller. A plan that is proven smallest cannot
-    gain from it, since at no single step does a copy need fewer bytes.
+    gain from it, since at no single step does a copy need fewer bytes. line: as in `place`.
     """
     commands, budget = tuple(steps), Budget.of("memory")
     part = budget.part(2)
-    ordered = _in_best_order(graph, commands, part)
+    ordered = _in_best_order(graph, commands, part, line)
     budget.take_back(part)
-    best = MemorySchedule(ordered, place(graph, ordered, budget=budget))
+    best = MemorySchedule(ordered, place(graph, ordered, line=line, budget=budget))
     if ordered != commands:  # the maps of a smaller peak may fit together worse
-        best = _smaller(best, MemorySchedule(commands, place(graph, commands, nodes=0, budget=budget)))
-    best = _with_fewer_changes(graph, best, budget)
+        best = _smaller(best, MemorySchedule(commands, place(graph, commands, line=line, nodes=0, budget=budget)))
+    best = _with_fewer_changes(graph, best, budget, line)
     for index, step in enumerate(best.steps):
         if best.placement.plan.proven or budget.is_spent:
             break
         if step.type is LayerType.CONCAT and can_be_copied(graph, step):
             apart = step._replace(type=LayerType.COPY_CONCAT)
             tried = (*best.steps[:index], apart, *best.steps[index + 1 :])
-            best = _smaller(best, MemorySchedule(tried, place(graph, tried, nodes=0, budget=budget)))
+            best = _smaller(best, MemorySchedule(tried, place(graph, tried, line=line, nodes=0, budget=budget)))
     return best
 
 
-def _with_fewer_changes(graph: Graph, best: MemorySchedule, budget: Budget) -> MemorySchedule:
+def _with_fewer_changes(graph: Graph, best: MemorySchedule, budget: Budget, line: int) -> MemorySchedule:
     """The steps in an order that changes less often between device and CPU, if one needs no more memory."""
     sides = [step.type.executor.replace("none", "") for step in best.steps]
     if _changes(sides) < 2:
         return best
-    tasks = _Tasks.of(graph, best.steps)
+    tasks = _Tasks.of(graph, best.steps, line)
     order = grouped(tasks.tasks, tasks.sizes, sides, best.placement.plan.size, **tasks.constraints, budget=budget)
     if order is None or _changes([sides[i] for i in order]) >= _changes(sides):
         return best
     steps = tuple(best.steps[i] for i in order)
-    regrouped = MemorySchedule(steps, place(graph, steps, budget=budget))
+    regrouped = MemorySchedule(steps, place(graph, steps, line=line, budget=budget))
     return regrouped if regrouped.placement.plan.size <= best.placement.plan.size else best
 
 
@@ -114,22 +114,25 @@ def _smaller(one: MemorySchedule, other: MemorySchedule) -> MemorySchedule:
     return other if other.placement.plan.size < one.placement.plan.size else one
 
 
-def place(graph: Graph, steps: Sequence[Command], *, nodes: int = NODES, budget: Budget | None = None) -> Placement:
+def place(
+    graph: Graph, steps: Sequence[Command], *, line: int = ALIGNMENT, nodes: int = NODES, budget: Budget | None = None
+) -> Placement:
     """Offsets of all maps.
 
     Inputs live from the start, outputs until the end. A concatenation in place is one buffer that holds its parts; each part
     lives from the step that writes it. A function of the CPU writes over an input where that can be and takes no more memory.
-    nodes, budget: limits of the search for a plan.
+    line: bytes, of which no two maps that live at one step share one; but parts of a concatenation may. nodes, budget: limits of
+    the search for a plan.
     """
     maps = _Maps(graph, steps)
-    best = _place(maps, steps, nodes, budget)
+    best = _place(maps, steps, line, nodes, budget)
     if best.plan.proven or not maps.takes:
         return best
-    apart = _place(_Maps(graph, steps, takes={}), steps, nodes, budget)
+    apart = _place(_Maps(graph, steps, takes={}), steps, line, nodes, budget)
     return apart if apart.plan.size < best.plan.size else best
 
 
-def _place(maps: _Maps, steps: Sequence[Command], nodes: int, budget: Budget | None) -> Placement:
+def _place(maps: _Maps, steps: Sequence[Command], line: int, nodes: int, budget: Budget | None) -> Placement:
     born = dict.fromkeys(maps.inputs, 0)
     dies = dict(born)
     for index, step in enumerate(steps):
@@ -137,15 +140,15 @@ def _place(maps: _Maps, steps: Sequence[Command], nodes: int, budget: Budget | N
             born.setdefault(name, index)
             dies[name] = index
     dies |= dict.fromkeys(maps.outputs, len(steps))
-    planned = plan(_buffers(maps, born, dies), alignment=ALIGNMENT, nodes=nodes, budget=budget)
+    planned = plan(_buffers(maps, born, dies), alignment=ALIGNMENT, line=line, nodes=nodes, budget=budget)
     homes = maps.homes.items()
     offsets = {name: planned.offsets[home] + at for name, (home, at) in homes if home in planned.offsets}
     return Placement(offsets, planned)
 
 
-def _in_best_order(graph: Graph, steps: Sequence[Command], budget: Budget) -> tuple[Command, ...]:
+def _in_best_order(graph: Graph, steps: Sequence[Command], budget: Budget, line: int) -> tuple[Command, ...]:
     """The steps in the best order. The first step stays first, since its input is the network's; inputs keep their order."""
-    tasks = _Tasks.of(graph, steps)
+    tasks = _Tasks.of(graph, steps, line)
     chosen = schedule(tasks.tasks, tasks.sizes, **tasks.constraints, budget=budget)
     return tuple(steps[index] for index in chosen.order)
 
@@ -164,7 +167,7 @@ class _Tasks(NamedTuple):
     constraints: _Constraints
 
     @staticmethod
-    def of(graph: Graph, steps: Sequence[Command]) -> _Tasks:
+    def of(graph: Graph, steps: Sequence[Command], line: int) -> _Tasks:
         maps = _Maps(graph, steps)
         tasks = [
             Task(
@@ -174,7 +177,7 @@ class _Tasks(NamedTuple):
             )
             for step in steps
         ]
-        sizes = {name: -(-nbytes(graph, name) // ALIGNMENT) * ALIGNMENT for name in maps.leaves}
+        sizes = {name: -(-nbytes(graph, name) // line) * line for name in maps.leaves}
         inputs = [index for index, step in enumerate(steps) if step.type is LayerType.INPUT]
         before = [*((0, index) for index in range(1, len(steps))), *pairwise(inputs)]
         return _Tasks(tasks, sizes, _Constraints(inputs=maps.inputs, kept=maps.outputs, before=before))

@@ -1,6 +1,7 @@
 """Renders a program, in which every value is final, as the texts that firmware is built from."""
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +13,15 @@ from cnn_convertor.codegen.kernels import bundle, kernel_view
 from cnn_convertor.codegen.options import RenderOptions
 from cnn_convertor.codegen.text_templates import made_by, render_template
 from cnn_convertor.devices.dv700.byte_input import OWN_TABLE
+from cnn_convertor.devices.dv700.cache_lines import AS_DEV_OUTPUT, CPU_WONT_READ
 from cnn_convertor.devices.dv700.encode.registers import legend
 from cnn_convertor.devices.dv700.frame_input import LARGEST_FRAME, FrameInput, PixelConversion
 from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.devices.dv700.sources.layer_views import drawing, layer_views
+from cnn_convertor.devices.dv700.timetable import Act, Timetable
 from cnn_convertor.devices.dv700.weights.encoding import Observer, encode_buffer
 from cnn_convertor.devices.program import ByteInput
+from cnn_convertor.devices.settings import Runtime
 from cnn_convertor.files.replacing import Contents
 
 _FRAME_WORK = {
@@ -25,16 +29,22 @@ _FRAME_WORK = {
     PixelConversion.SUBTRACTION: "subtracts {} from them",
     PixelConversion.BY_255: "divides them by 255 (how it rounds, the SDK does not document)",
 }
+_FLAGS = {CPU_WONT_READ: "the CPU does not read it", AS_DEV_OUTPUT: "the device overwrites it"}
 _MOST_EXPECTED_IN_SOURCE = 1024  # values; more go to a file of their own
 
 
-def render(program: Program, options: RenderOptions, frame: FrameInput | None = None) -> dict[str, str]:
+def render(
+    program: Program,
+    options: RenderOptions,
+    frame: FrameInput | None = None,
+    timetable: Timetable | None = None,
+) -> dict[str, str]:
     """File name -> contents, for all texts of the options. The same program gives the same texts.
 
-    frame: how the device draws a camera's frame.
+    frame: how the device draws a camera's frame. timetable: of a generated runtime.
     """
     common = _common(program, options.model)
-    texts = _texts(program.generated(), options, frame)
+    texts = _texts(program.generated(), options, frame, timetable)
     return {name: render_template(template, {**common, **values}) for name, template, values in texts}
 
 
@@ -55,11 +65,11 @@ def _common(program: Program, model: str) -> dict[str, object]:
 
 
 def _texts(
-    program: Program, options: RenderOptions, frame: FrameInput | None
+    program: Program, options: RenderOptions, frame: FrameInput | None, timetable: Timetable | None = None
 ) -> Iterator[tuple[str, str, dict[str, object]]]:
     """The name of each file, its template, and the values that it has beside the common ones."""
     if options.source:
-        yield from _sources(program, options, frame)
+        yield from _sources(program, options, frame, timetable)
     if options.dot:
         yield f"{program.name}.dot", "network.dot.j2", drawing(program)
     if options.doxygen:
@@ -81,7 +91,7 @@ def _texts(
 
 
 def _sources(
-    program: Program, options: RenderOptions, frame: FrameInput | None
+    program: Program, options: RenderOptions, frame: FrameInput | None, timetable: Timetable | None
 ) -> Iterator[tuple[str, str, dict[str, object]]]:
     """The C++ sources that every network has, or may have: as `_texts`."""
     calls = [kernel_view(program, layer) for layer in program.layers if layer.cpu is not None]
@@ -94,6 +104,8 @@ def _sources(
         "byte_input": _byte_input(program),
         "channel_order": options.channel_order,
         "frame": _frame(program, frame),
+        "timetable": None if timetable is None else _timetable(timetable),
+        "ranges": program.cache_line > 0,
     }
     header = {
         "description": description(program),
@@ -120,15 +132,19 @@ def _sources(
 
 
 def emit(
-    program: Program, options: RenderOptions, frame: FrameInput | None = None, observe: Observer | None = None
+    program: Program,
+    options: RenderOptions,
+    frame: FrameInput | None = None,
+    observe: Observer | None = None,
+    timetable: Timetable | None = None,
 ) -> dict[str, Contents]:
     """File name -> contents of everything that runs a program: its texts and its packed weights.
 
-    observe: is given the weights while they are packed.
+    observe: is given the weights while they are packed. timetable: as in `render`.
     Raises ConvertorError while the weights are read when some cannot be packed.
     """
     weights = encode_buffer(program, observe=observe)
-    return {**render(program, options, frame), f"{program.name}_weights.bin": weights}
+    return {**render(program, options, frame, timetable), f"{program.name}_weights.bin": weights}
 
 
 def render_selftest(
@@ -158,20 +174,36 @@ def render_selftest(
     return files
 
 
+def _timetable(timetable: Timetable) -> dict[str, object]:
+    """The timetable as C++. flags: of an action, in words."""
+    actions = []
+    for act, layer, offset, nbytes, number in timetable.actions:
+        flags = " and ".join(_FLAGS[bit] for bit in _FLAGS if act is Act.TO_DEVICE and number & bit)
+        actions.append({"fields": f"{act.value}, {layer}, {offset}, {nbytes}, {number}", "flags": flags})
+    return {
+        "commands": [layer for commands in timetable.lists for layer in commands],
+        "ends": list(accumulate(map(len, timetable.lists))),
+        "actions": actions,
+    }
+
+
 def _byte_input(program: Program) -> dict[str, object] | None:
     """The policy of an input of bytes, and the rows of its table where it is not the SDK's."""
     if program.byte_input is None:
         return None
-    values = byte_values(program.byte_input)
+    is_generated = program.runtime is Runtime.GENERATED
+    values = byte_values(program.byte_input, always=is_generated)
     return {
         "policy": program.byte_input.policy,
         "rows": [", ".join(values[i : i + 12]) for i in range(0, len(values), 12)],
     }
 
 
-def byte_values(byte_input: ByteInput) -> list[str]:
-    """The FP16 bits of an application's own table, byte by byte and channel by channel; none of the SDK's tables."""
-    return [f"0x{bits:04X}" for entry in byte_input.table for bits in entry] if byte_input.policy == OWN_TABLE else []
+def byte_values(byte_input: ByteInput, *, always: bool = False) -> list[str]:
+    """The FP16 bits of an application's own table, byte by byte and channel by channel; of the SDK's tables only if `always`."""
+    if not always and byte_input.policy != OWN_TABLE:
+        return []
+    return [f"0x{bits:04X}" for entry in byte_input.table for bits in entry]
 
 
 def _frame(program: Program, frame: FrameInput | None) -> dict[str, object] | None:
