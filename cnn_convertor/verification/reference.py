@@ -11,9 +11,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from cnn_convertor.devices.settings import Runtime
 from cnn_convertor.emulation.feature_maps import Maps, Outputs
 from cnn_convertor.emulation.network import EmulatedNetwork
-from cnn_convertor.errors import Origin, Problem, UsageError, near_names
+from cnn_convertor.errors import ConvertorError, Origin, Problem, UsageError, near_names
 from cnn_convertor.frontends.frontend import Model
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.ir.ops import Order, Shape
@@ -211,8 +212,21 @@ def _run_device(network: EmulatedNetwork, inputs: Mapping[str, Maps], *, with_la
     if not with_layers:
         return network.run(inputs)
     first = network.run(first_samples(inputs), layers=True)
+    if network.program.runtime is Runtime.GENERATED:
+        whole = network.run(inputs)
+        _require_same(network, first.outputs, whole.outputs)
+        return replace(first, outputs=whole.outputs)
     rest = {name: values[KEPT:] for name, values in inputs.items()}
     return _joined_outputs([first, network.run(rest)]) if all(map(len, rest.values())) else first
+
+
+def _require_same(network: EmulatedNetwork, alone: Sequence[Maps], whole: Sequence[Maps]) -> None:
+    """Raises ConvertorError if outputs of a network as a whole are not those of each layer by itself."""
+    for name, one, other in zip(network.graph.output_names, alone, whole, strict=True):
+        if one.tobytes() != other[: len(one)].tobytes():
+            problem = f'the output "{name}" has other bits if each layer runs by itself'
+            hint = "unless its files were changed, this is an error of the convertor: please report it"
+            raise ConvertorError.of("DV876", problem, Origin(network.program.name), hint)
 
 
 def _choices(network: EmulatedNetwork, inputs: Mapping[str, Maps]) -> dict[str, DeviceMaxima]:

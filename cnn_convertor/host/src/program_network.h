@@ -25,6 +25,12 @@
 #include "registers.h"
 #include "threads.h"
 #include "kernels.h"  // generated: the functions of CPU layers, FOR_EACH_KERNEL, FOR_EACH_WORD
+#ifdef PROGRAM_RUN  // a header with the generated runtime of a network called Program, which then runs the program
+#include PROGRAM_RUN
+using ProgramBase = Program_run::Network;
+#else
+using ProgramBase = CDMP_Network;
+#endif
 
 namespace program {
 
@@ -280,7 +286,7 @@ inline void run_call(fpga_layer &, void *call, uint8_t *) { (*static_cast<Call *
 
 }  // namespace program
 
-class ProgramNetwork : public CDMP_Network {
+class ProgramNetwork : public ProgramBase {
  public:
   bool Initialize() override {
     const char *path = std::getenv("DMP_DV_PROGRAM");
@@ -321,7 +327,14 @@ class ProgramNetwork : public CDMP_Network {
     } else if (word == "convert") {
       const auto policy = number<convert_policy>(words);
       table_ = numbers<uint16_t>(words);
+#ifdef PROGRAM_RUN
+      static_cast<void>(policy);
+      set_table(table_.data());
+    } else if (word == "timetable") {
+      read_timetable(words);
+#else
       if (!SetConvertPolicy(policy, false, table_.empty() ? nullptr : table_.data())) program::refuse("its table");
+#endif
     } else if (!layer_) {
       program::refuse("\"" + word + "\" is before the first layer");
     } else {
@@ -468,6 +481,22 @@ class ProgramNetwork : public CDMP_Network {
   std::deque<program::Maximizer> maximizers_;
   std::deque<std::vector<fpga_layer *>> sources_;
   std::vector<uint16_t> table_;
+#ifdef PROGRAM_RUN
+
+  // The layers of all commands, the ends of lists, then five numbers for each action.
+  void read_timetable(program::Words &words) {
+    commands_ = numbers<int>(words);
+    ends_ = numbers<int>(words);
+    const std::vector<std::size_t> all = numbers<std::size_t>(words);
+    for (std::size_t i = 0; i + 4 < all.size(); i += 5)
+      actions_.push_back({static_cast<Program_run::Act>(all[i]), static_cast<int>(all[i + 1]), all[i + 2], all[i + 3],
+                          static_cast<int>(all[i + 4])});
+    set_timetable({commands_.data(), ends_.data(), static_cast<int>(ends_.size()), actions_.data(), static_cast<int>(actions_.size())});
+  }
+
+  std::vector<int> commands_, ends_;
+  std::vector<Program_run::Action> actions_;
+#endif
 };
 
 #endif

@@ -180,7 +180,7 @@ static void classes_become_colors(dmp_dv_context context, dmp_dv_mem mem, uint8_
   int y, x, i;
   for (i = 0; i < kPixels; ++i) data[kFrame + i] = (uint8_t)(i % kChannels);
   EXPECT(dmp_dv_mem_to_device(mem, kFrame, kPixels, DMP_DV_MEM_CPU_WONT_READ) == 0);
-  EXPECT(dmp_dv_mem_to_device(mem, kColors, kWeights - kColors, DMP_DV_MEM_AS_DEV_OUTPUT) == 0);
+  EXPECT(dmp_dv_mem_to_device(mem, kColors, kWeights - kColors, DMP_DV_MEM_CPU_WONT_READ | DMP_DV_MEM_AS_DEV_OUTPUT) == 0);
 
   color.ncolor_lut = kChannels;
   for (i = 0; i < kChannels; ++i) color.lut[i] = colors[i][0] | (uint32_t)colors[i][1] << 8 | (uint32_t)colors[i][2] << 16;
@@ -197,8 +197,8 @@ static void classes_become_colors(dmp_dv_context context, dmp_dv_mem mem, uint8_
   EXPECT(dmp_dv_cmdlist_add_raw(list, &copy.header) == 0);
   EXPECT(dmp_dv_cmdlist_commit(list) == 0 && run(list));
 
-  EXPECT(dmp_dv_mem_to_cpu(mem, kColors, kPixels * kChannels, 0) == 0);
   EXPECT(dmp_dv_mem_to_cpu(mem, kScores, kPixels * kChannels * 2, DMP_DV_MEM_CPU_HADNT_READ) == 0);
+  EXPECT(dmp_dv_mem_to_cpu(mem, kColors, kPixels * kChannels, 0) == 0);
   for (y = 0; y < kHeight; ++y)
     for (x = 0; x < kWidth; ++x)
       for (i = 0; i < kChannels; ++i) {

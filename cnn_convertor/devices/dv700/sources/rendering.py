@@ -20,7 +20,7 @@ from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.devices.dv700.sources.layer_views import drawing, layer_views
 from cnn_convertor.devices.dv700.timetable import Act, Timetable
 from cnn_convertor.devices.dv700.weights.encoding import Observer, encode_buffer
-from cnn_convertor.devices.program import ByteInput
+from cnn_convertor.devices.program import ByteInput, LayerType
 from cnn_convertor.devices.settings import Runtime
 from cnn_convertor.files.replacing import Contents
 
@@ -96,6 +96,7 @@ def _sources(
     """The C++ sources that every network has, or may have: as `_texts`."""
     calls = [kernel_view(program, layer) for layer in program.layers if layer.cpu is not None]
     functions = dict.fromkeys(function for call in calls for function in call.functions)
+    types = {layer.type for layer in program.layers}
     shared: dict[str, object] = {
         "layers": layer_views(program),
         "kernels": bundle(functions, threads=program.cpu_threads != 1),
@@ -106,6 +107,8 @@ def _sources(
         "frame": _frame(program, frame),
         "timetable": None if timetable is None else _timetable(timetable),
         "ranges": program.cache_line > 0,
+        "flattens": LayerType.FLATTEN in types,
+        "joins": LayerType.COPY_CONCAT in types,
     }
     header = {
         "description": description(program),

@@ -1,6 +1,7 @@
 """A program as data for the prebuilt runner, which does what the generated sources of the program do."""
 
 from collections.abc import Iterator
+from itertools import accumulate
 
 import numpy as np
 
@@ -11,16 +12,18 @@ from cnn_convertor.devices.dv700.byte_input import OWN_TABLE, POLICIES
 from cnn_convertor.devices.dv700.runs import Layer, Program
 from cnn_convertor.devices.dv700.sources.layer_views import Assignment, command_rows, layer_rows, run_rows
 from cnn_convertor.devices.dv700.sources.rendering import byte_values
+from cnn_convertor.devices.dv700.timetable import Act, Timetable
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.ir.ops import Relu
 
 
-def program_data(program: Program, *, unrounded: bool = False) -> bytes:
+def program_data(program: Program, *, unrounded: bool = False, timetable: Timetable | None = None) -> bytes:
     """The program, but for its weights. host/src/program_network.h reads it. The program has no custom layers.
 
+    timetable: for a runner with a generated runtime.
     unrounded: with the factors and slopes in registers as they are before they are rounded to FP16, for exact mode.
     """
-    return "\n".join(_statements(program.generated(), unrounded)).encode(errors="surrogatepass") + b"\n"
+    return "\n".join(_statements(program.generated(), unrounded, timetable)).encode(errors="surrogatepass") + b"\n"
 
 
 def runner_kernels() -> str:
@@ -30,7 +33,7 @@ def runner_kernels() -> str:
     return render_text("kernels.h.j2", "the functions of CPU layers", {"kernels": kernels, "words": words})
 
 
-def _statements(program: Program, unrounded: bool) -> Iterator[str]:
+def _statements(program: Program, unrounded: bool, timetable: Timetable | None) -> Iterator[str]:
     yield "program 1"
     yield f"transposed {bool_literal(program.transposed)}"
     yield f"reserve {program.weight_bytes} {program.io_bytes}"
@@ -38,7 +41,13 @@ def _statements(program: Program, unrounded: bool) -> Iterator[str]:
     for index, layer in enumerate(program.layers):
         yield from _layer(program, index, layer, unrounded)
     if program.byte_input is not None:
-        yield f"convert {program.byte_input.policy} {{{', '.join(byte_values(program.byte_input))}}}"
+        yield f"convert {program.byte_input.policy} {{{', '.join(byte_values(program.byte_input, always=timetable is not None))}}}"
+    if timetable is not None:
+        acts = list(Act)
+        rows = [f"{acts.index(act)}, {', '.join(map(str, rest))}" for act, *rest in timetable.actions]
+        commands = ", ".join(str(layer) for commands in timetable.lists for layer in commands)
+        ends = ", ".join(map(str, accumulate(map(len, timetable.lists))))
+        yield f"timetable {{{commands}}} {{{ends}}} {{{', '.join(rows)}}}"
     yield "end"
 
 
