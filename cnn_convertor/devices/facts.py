@@ -112,14 +112,16 @@ class CpuCost(NamedTuple):
 
 
 class Between(NamedTuple):
-    """What it costs to change between device and CPU.
+    """What it costs to change between device and CPU with a runtime, "sdk" or "generated".
 
-    lists: of commands, each of which starts and is waited for. changes: from the CPU to the device and back, each pair once; both
-    ways go through the caches for the whole I/O buffer.
+    lists: of commands, each of which starts and is waited for. changes: from the CPU to the device and back, each pair once.
+    bytes: for which the cache is maintained; the SDK's runtime does so for the whole I/O buffer both ways.
     """
 
+    runtime: str
     lists: int
     changes: int
+    bytes: int
     usec: Interval
 
 
@@ -275,10 +277,15 @@ class KeptPrecision(NamedTuple):
 
 
 class ProgramFacts(NamedTuple):
-    """What an accelerator knows of a program. command_buffer: bytes that the driver needs in addition, for palettes."""
+    """What an accelerator knows of a program.
+
+    between: with the network's runtime; other_between: with the other one, if there is one. command_buffer: bytes that the driver needs in addition,
+    for palettes.
+    """
 
     steps: tuple[Step, ...]
     between: Between
+    other_between: Between | None
     weights: tuple[StoredWeights, ...]
     command_buffer: int
 

@@ -34,6 +34,7 @@ def report_of(
         ),
         steps=facts.steps,
         between=facts.between,
+        other_between=facts.other_between,
         memory=_memory(program),
         weight_bytes=program.weight_bytes,
         weights=facts.weights,

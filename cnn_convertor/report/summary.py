@@ -66,6 +66,8 @@ def _estimated(report: Report) -> Iterator[tuple[str, str]]:
     if report.commands:
         yield "driver", _platform(report.device)
         yield "estimate", times(report)
+        if (other := report.other_between) is not None and report.on_cpu:
+            yield "estimate", f"with runtime = {other.runtime}, {milliseconds(other.usec)} ms between them"
         text = f"the commands on {report.device.name} move {report.traffic / 1e6:,.2f} MB"
         yield "estimate", f"{text}; {milliseconds(report.command_usec)} ms to start and end them"
         model, _, source = report.device.provenance.rpartition("; ")

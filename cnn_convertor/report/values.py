@@ -158,6 +158,7 @@ class Report:
     Each command fills what it finds; the other parts are empty or null:
     layers, work, boundaries, normalizations: an inspection and a report. passes, magnitudes of weights: a report.
     weights, calibration, kept: a conversion and a report. verified: a verification. board: a report with a kit's results.
+    between, other_between: changes of sides with the runtime of the network, and with the other one.
     steps and what follows from them are empty when problems of layers prevent a conversion.
 
     has_weights: whether the model was read with its weights; without them, numbers depend on none. palette_command_bytes: about
@@ -183,6 +184,7 @@ class Report:
     normalizations: tuple[Normalization, ...] = ()
     steps: tuple[Step, ...] = ()
     between: Between | None = None
+    other_between: Between | None = None
     memory: MemoryUse | None = None
     weight_bytes: int = 0
     weights: tuple[StoredWeights, ...] = ()

@@ -58,7 +58,7 @@ def execute(
     runner: Path, folder: Path, program: Program, inputs: bytes, timetable: Timetable | None = None
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.float32]], str]:
     """The outputs of a program, and what was reported. timetable: in place of its own."""
-    timetable = timetable or timetable_for(program, DV700.profile)
+    timetable = timetable or timetable_for(program.generated(), DV700.profile)
     (folder / "net.program").write_bytes(program_data(program, timetable=timetable))
     with (folder / "weights.bin").open("wb") as file:
         for piece in encode_buffer(program):
@@ -70,5 +70,3 @@ def execute(
     said = "\n".join(line for line in result.stderr.splitlines() if not line.startswith("convolution "))
     outputs = np.fromfile(folder / "outputs.bin", "<f4") if result.returncode == 0 else np.empty(0, np.float32)
     return outputs, said or ("" if result.returncode == 0 else f"status {result.returncode}")
-
-

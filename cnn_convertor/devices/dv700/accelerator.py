@@ -179,7 +179,11 @@ class Dv700(NamedTuple):
 
     def emit(self, program: Program, options: RenderOptions, observe: Observer | None = None) -> dict[str, Contents]:
         return rendering.emit(
-            program, options, self._frame(program, options), observe, timetable_for(program, self.device.profile)
+            program,
+            options,
+            self._frame(program, options),
+            observe,
+            timetable_for(program.generated(), self.device.profile),
         )
 
     def names_of(self, program: Program, options: RenderOptions) -> set[str]:

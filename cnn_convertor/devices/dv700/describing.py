@@ -32,6 +32,7 @@ from cnn_convertor.devices.facts import (
     plain,
 )
 from cnn_convertor.devices.intervals import Interval
+from cnn_convertor.devices.settings import Runtime
 from cnn_convertor.devices.words import describe, words_of
 from cnn_convertor.ir.ops import ONE
 
@@ -42,7 +43,8 @@ def program_facts(program: Program, profile: Profile) -> ProgramFacts:
     """What the device knows of a program."""
     return ProgramFacts(
         tuple(_steps(program, profile)),
-        changes(program, profile),
+        changes(program, profile, program.runtime),
+        changes(program, profile, Runtime.SDK if program.runtime is Runtime.GENERATED else Runtime.GENERATED),
         palettes.describe(program),
         palette_command_bytes(program, profile),
     )

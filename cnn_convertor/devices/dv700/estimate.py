@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cnn_convertor.devices.dv700.cpu_costs import ASSUMPTIONS as OF_CPU
@@ -10,7 +11,7 @@ from cnn_convertor.devices.dv700.cpu_costs import estimate_on_cpu
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.profile import USUAL_MULTIPLIERS, Measurement, Profile
 from cnn_convertor.devices.dv700.runs import Layer, Program, Run, operand_of
-from cnn_convertor.devices.dv700.timetable import Timetable, costs_of, timetable_of
+from cnn_convertor.devices.dv700.timetable import Act, Timetable, costs_of, timetable_of
 from cnn_convertor.devices.dv700.weights.streams import BLOCK
 from cnn_convertor.devices.facts import LEFT_OUT, Between, CpuCost
 from cnn_convertor.devices.figures import Figure
@@ -35,8 +36,12 @@ ASSUMPTIONS = (
     ),
     ("commands do not overlap", "no measurement"),
     (
-        "each change to the CPU, and each to the device, needs cache maintenance for the whole I/O buffer",
+        "with the SDK's runtime, each change to the CPU, and each to the device, needs cache maintenance for the whole I/O buffer",
         "the runtime's calls",
+    ),
+    (
+        "with a generated runtime, cache maintenance costs as much for each byte of a range; work at the same time is not deducted",
+        "no measurement",
     ),
     *OF_CPU,
 )
@@ -95,23 +100,36 @@ def estimate(runs: Sequence[Run], *, operand_bytes: int, profile: Profile, eleme
     )
 
 
-def changes(program: Program, profile: Profile) -> Between:
-    """The runtime puts commands that follow each other into one list; the application and the CPU take over from the device."""
-    layers = program.generated().layers
+def changes(program: Program, profile: Profile, runtime: Runtime) -> Between:
+    """What a runtime spends between the sides; the application and the CPU take over from the device."""
+    generated = replace(program.generated(), runtime=runtime, cache_line=profile.cache_line.value)
+    timetable = timetable_for(generated, profile)
+    if timetable is None:
+        lists, pairs = _of_sdk(generated.layers)
+        nbytes = 2 * pairs * program.io_bytes
+    else:
+        lists = len(timetable.lists)
+        acts = [action.act for action in timetable.actions]
+        pairs = acts.count(Act.END_ACCESS) or lists
+        nbytes = timetable.maintained + program.io_bytes * (acts.count(Act.END_ACCESS) + acts.count(Act.BEGIN_ACCESS))
+    usec = profile.list_usec.value * lists + nbytes / profile.cache_rate.value
+    return Between(runtime.value, lists, pairs, nbytes, usec)
+
+
+def _of_sdk(layers: Sequence[Layer]) -> tuple[int, int]:
+    """How many lists and changes of sides the SDK's runtime makes: it puts commands that follow each other into one list."""
     lists = [index for index, layer in enumerate(layers) if layer.runs and not _continues(layers, index)]
     sides = [layer.type.executor for layer in layers if layer.type.executor != "none"]
     pairs = sum(side == "device" and (index == 0 or sides[index - 1] == "cpu") for index, side in enumerate(sides))
-    maintenance = program.io_bytes / profile.cache_rate.value
-    return Between(len(lists), pairs, profile.list_usec.value * len(lists) + maintenance * (2 * pairs))
+    return len(lists), pairs
 
 
 def timetable_for(program: Program, profile: Profile) -> Timetable | None:
-    """When a generated runtime does what; None for the SDK's."""
+    """When a generated runtime does what, in a program whose layers have the order of the generated network; None for the SDK's."""
     if program.runtime is Runtime.SDK:
         return None
-    generated = program.generated()
-    commands = [cost.usec for cost in estimates(generated, profile)]
-    return timetable_of(generated, costs_of(generated, commands, profile), profile.list_usec.value)
+    commands = [cost.usec for cost in estimates(program, profile)]
+    return timetable_of(program, costs_of(program, commands, profile), profile.list_usec.value)
 
 
 def change_usec(profile: Profile, io_bytes: int) -> Interval:

@@ -19,8 +19,8 @@ std::string bytes_of(std::size_t offset, std::size_t bytes) {
 
 }  // namespace
 
-Cache::Cache(uint8_t *seen, std::vector<uint8_t> device, std::vector<Content> &content)
-    : seen_(seen), device_(std::move(device)), content_(content), lines_((device_.size() + kLine - 1) / kLine) {}
+Cache::Cache(uint8_t *seen, std::vector<uint8_t> device, std::vector<Content> &content, const bool &declares)
+    : seen_(seen), device_(std::move(device)), content_(content), declares_(declares), lines_((device_.size() + kLine - 1) / kLine) {}
 
 std::size_t Cache::size_of(std::size_t line) const { return std::min(kLine, device_.size() - begin_of(line)); }
 
@@ -37,10 +37,18 @@ bool Cache::is_dirty(std::size_t line) const {
   return std::any_of(seen, seen + size_of(line), [](uint8_t byte) { return byte != kStale; });
 }
 
+bool Cache::holds_result(std::size_t line, std::size_t offset, std::size_t bytes) const {
+  const std::size_t begin = std::max(begin_of(line), offset) / 2;
+  const std::size_t end = std::min({content_.size(), (begin_of(line) + kLine) / 2, (offset + bytes + 1) / 2});
+  for (std::size_t i = begin; i < end; ++i)
+    if (content_[i] == Content::kMap) return true;
+  return false;
+}
+
 void Cache::clean(std::size_t line) {
   if (!is_dirty(line)) return;
   const std::size_t begin = begin_of(line);
-  if (lines_[line].stale) {  // what the device has written there, and the CPU has not, is lost
+  if (lines_[line].stale && declares_) {  // what the device has written there, and the CPU has not, is lost
     const std::size_t end = std::min(content_.size(), (begin + size_of(line) + 1) / 2);
     for (std::size_t i = begin / 2; i < end; ++i)
       if (content_[i] == Content::kMap) content_[i] = Content::kLost;
@@ -119,7 +127,7 @@ void Cache::after_device(std::size_t offset, std::size_t bytes) {
 void Cache::before_cpu(std::size_t offset, std::size_t bytes, const char *reader) const {
   bool is_stale = false, is_gone = false, is_used = false;
   each_line(offset, bytes, [&](std::size_t line) {
-    is_stale = is_stale || lines_[line].stale;
+    is_stale = is_stale || (lines_[line].stale && holds_result(line, offset, bytes));
     is_gone = is_gone || lines_[line].gone;
     is_used = is_used || lines_[line].writers > 0;
   });
@@ -129,9 +137,12 @@ void Cache::before_cpu(std::size_t offset, std::size_t bytes, const char *reader
   if (is_gone) report(what + "which were handed over with DMP_DV_MEM_CPU_WONT_READ");
 }
 
-void Cache::after_cpu(std::size_t offset, std::size_t bytes) const {
+void Cache::after_cpu(std::size_t offset, std::size_t bytes) {
   bool is_used = false;
-  each_line(offset, bytes, [&](std::size_t line) { is_used = is_used || lines_[line].writers > 0 || lines_[line].readers > 0; });
+  each_line(offset, bytes, [&](std::size_t line) {
+    is_used = is_used || lines_[line].writers > 0 || lines_[line].readers > 0;
+    lines_[line].gone = false;
+  });
   if (is_used) report("the CPU writes lines that the device uses meanwhile: " + bytes_of(offset, bytes));
 }
 

@@ -19,8 +19,9 @@ class Cache {
  public:
   static constexpr std::size_t kLine = 64;  // bytes, on 64-bit Arm
 
-  // seen: the memory as the CPU has it. device: the bytes that the device has at first. content: of two bytes each.
-  Cache(uint8_t *seen, std::vector<uint8_t> device, std::vector<Content> &content);
+  // seen: the memory as the CPU has it. device: the bytes that the device has at first. content: of two bytes each. declares:
+  // whether what the CPU writes is declared, so that the content shows it.
+  Cache(uint8_t *seen, std::vector<uint8_t> device, std::vector<Content> &content, const bool &declares);
 
   uint8_t *device() { return device_.data(); }
   const uint8_t *device() const { return device_.data(); }
@@ -39,7 +40,7 @@ class Cache {
 
   // The CPU is about to read a range, or has written it. Each reports what it must not do.
   void before_cpu(std::size_t offset, std::size_t bytes, const char *reader) const;
-  void after_cpu(std::size_t offset, std::size_t bytes) const;
+  void after_cpu(std::size_t offset, std::size_t bytes);
 
  private:
   struct Line {
@@ -53,12 +54,15 @@ class Cache {
   std::size_t begin_of(std::size_t line) const { return line * kLine; }
   std::size_t size_of(std::size_t line) const;
   bool is_dirty(std::size_t line) const;
+  // Whether the part of a range in a line has something that the device has written.
+  bool holds_result(std::size_t line, std::size_t offset, std::size_t bytes) const;
   void clean(std::size_t line);
   void invalidate(std::size_t line);
 
   uint8_t *seen_;
   std::vector<uint8_t> device_;
   std::vector<Content> &content_;
+  const bool &declares_;
   std::vector<Line> lines_;
 };
 

@@ -78,7 +78,7 @@ Cache *Memory::cache() {
   if (cache_ || !context_->strict || context_->exact) return cache_.get();
   std::vector<uint8_t> device(size_);
   if (was_handed_over_) std::memcpy(device.data(), data_, size_);
-  cache_.reset(new Cache(data_, std::move(device), content_));
+  cache_.reset(new Cache(data_, std::move(device), content_, declares_writes_));
   return cache_.get();
 }
 
