@@ -21,11 +21,36 @@ class SideCosts(NamedTuple):
     second: int | None
 
 
+class Alternative(NamedTuple):
+    """One way to do a task, all of it on one side."""
+
+    cost: int
+    is_second: bool
+
+
 class Exchange(NamedTuple):
     """A value that one task writes and others read: it costs once if some of these are not on the writer's side."""
 
     writer: int
     readers: tuple[int, ...]
+
+
+def costs_of(alternatives: Sequence[Alternative]) -> SideCosts:
+    """The costs of a task that has several alternatives on a side.
+
+    A choice among alternatives is as cheap as its sides, with the cheapest alternative on each: what is exchanged depends on sides
+    alone, so that another alternative on the same side changes the cost of its own task only. So the cheapest choice of sides with
+    these costs, and of the cheapest alternative there, is the cheapest choice of all, and a minimum cut finds it.
+    """
+    first = min((each.cost for each in alternatives if not each.is_second), default=None)
+    second = min((each.cost for each in alternatives if each.is_second), default=None)
+    return SideCosts(first, second)
+
+
+def chosen_of(alternatives: Sequence[Alternative], is_second: bool) -> int:
+    """The position of the cheapest alternative on a side, the first one of equals."""
+    positions = [number for number, each in enumerate(alternatives) if each.is_second is is_second]
+    return min(positions, key=lambda number: alternatives[number].cost)
 
 
 def cheapest_sides(tasks: Sequence[SideCosts], exchanges: Iterable[Exchange], price: int) -> list[bool]:

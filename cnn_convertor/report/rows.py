@@ -14,7 +14,7 @@ from cnn_convertor.devices.words import describe
 from cnn_convertor.errors import Origin, Problem
 from cnn_convertor.frontends.builder import PartialGraph
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Concat, Identity, Input, OnCpu, Op, Reshape
+from cnn_convertor.ir.ops import Concat, Identity, Input, Op, Reshape
 from cnn_convertor.report.values import ModelLayer
 
 
@@ -169,7 +169,7 @@ def _how(origin: Origin, share: _LayerShare) -> str:
     if others:
         operators.append(f"{'in the command of' if share.own else 'within'} {', '.join(others)}")
     how = [", ".join(operators)] if operators else []
-    reasons = {each.node.op.reason for each in share.own if isinstance(each.node.op, OnCpu)}
+    reasons = {each.node.reason for each in share.own}
     return "; ".join([*how, *sorted(reasons - {""}), *["flattened for the output"] * bool(share.flattening)])
 
 

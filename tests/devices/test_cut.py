@@ -9,7 +9,15 @@ from typing import NamedTuple
 import pytest
 
 from cnn_convertor.budget import SHARES
-from cnn_convertor.devices.cut import Exchange, SideCosts, cheapest_sides, grouped_sides
+from cnn_convertor.devices.cut import (
+    Alternative,
+    Exchange,
+    SideCosts,
+    cheapest_sides,
+    chosen_of,
+    costs_of,
+    grouped_sides,
+)
 
 
 def cost(tasks: Sequence[SideCosts], exchanges: Sequence[Exchange], price: int, sides: Sequence[bool]) -> float:
@@ -54,6 +62,32 @@ def test_the_choice_is_the_best_of_all(seed: int) -> None:
         ((cost(tasks, exchanges, price, sides), sum(sides)) for sides in product([False, True], repeat=len(tasks))),
     )
     assert (cost(tasks, exchanges, price, chosen), sum(chosen)) == best
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_choice_among_alternatives_is_the_best_of_all(seed: int) -> None:
+    """Of up to 10 tasks with three alternatives each, on any sides."""
+    draw = random.Random(seed)
+    exchanges, price = drawn(seed)[1:]
+    count = 10 if seed == 0 else draw.randint(1, 8)
+    exchanges = [Exchange(0, tuple(range(1, count)))] if seed == 0 else exchanges
+    exchanges = [Exchange(w, tuple(r for r in readers if r < count)) for w, readers in exchanges if w < count]
+    tasks = [[Alternative(draw.randint(0, 20), draw.random() < 0.5) for _ in range(3)] for _ in range(count)]
+    sides = cheapest_sides([costs_of(task) for task in tasks], exchanges, price)
+    chosen = [task[chosen_of(task, side)] for task, side in zip(tasks, sides, strict=True)]
+
+    def total(choice: Sequence[Alternative]) -> float:
+        own = [SideCosts(each.cost, each.cost) for each in choice]
+        return cost(own, exchanges, price, [each.is_second for each in choice])
+
+    assert total(chosen) == min(map(total, product(*tasks)))
+
+
+def test_of_equal_alternatives_the_first_is_chosen() -> None:
+    task = [Alternative(5, True), Alternative(3, False), Alternative(3, False), Alternative(2, True)]
+    assert costs_of(task) == SideCosts(3, 2)
+    assert (chosen_of(task, False), chosen_of(task, True)) == (1, 3)
+    assert costs_of(task[:1]) == SideCosts(None, 5)
 
 
 def paths(exchanges: Sequence[Exchange], start: int) -> Iterator[list[int]]:

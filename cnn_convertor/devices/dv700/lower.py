@@ -60,7 +60,7 @@ def lower(
                 custom=CustomCall(op.type, op.parameters) if isinstance(op, Custom) else None,
                 cpu=op.op if isinstance(op, OnCpu) else None,
                 constants=arrays,
-                reason=op.reason if isinstance(op, OnCpu) else "",
+                reason="; ".join(dict.fromkeys(node.reason for node in step.nodes if node.reason)),
                 softmax=op if isinstance(op, ArraySoftmax) else None,
                 from_device=is_from_device(graph, step),
             )

@@ -15,6 +15,7 @@ class Executor(Enum):
     WITHIN = "within"
     EITHER = "device/CPU"
     CPU = "CPU"
+    CHEAPER = "CPU/device"
     IN_PLACE = "in place"
     NOTHING = "nothing"
     APPLICATION = "application"
@@ -30,7 +31,8 @@ _MEANINGS = {
     Executor.WITHIN: "on the device, in the command of a neighbor; in a separate command if no neighbor can take it",
     Executor.EITHER: "on the device, rewritten if necessary; on the CPU if no rewrite is exact",
     Executor.CPU: "on the CPU: in the runtime, or in generated C++",
-    Executor.IN_PLACE: "nothing to compute if the sizes allow it; otherwise on the CPU",
+    Executor.CHEAPER: "on the CPU in generated C++, or on the device if it has a form for this layer that takes less time",
+    Executor.IN_PLACE: "nothing to compute if the sizes allow it; otherwise on the CPU, or on the device in less time",
     Executor.NOTHING: "nothing to compute",
     Executor.APPLICATION: "the application writes it",
     Executor.FIRMWARE: "the author of the firmware writes it",
@@ -65,21 +67,21 @@ OPERATORS: Mapping[type, Operator] = {
     ops.ChannelSlice: Operator(Executor.IN_PLACE),
     ops.Softmax: Operator(Executor.CPU),
     ops.ArraySoftmax: Operator(Executor.CPU, LayerType.SOFTMAX),
-    ops.Unary: Operator(Executor.CPU),
-    ops.Binary: Operator(Executor.CPU),
+    ops.Unary: Operator(Executor.CHEAPER),
+    ops.Binary: Operator(Executor.CHEAPER),
     ops.MatMul: Operator(Executor.CPU),
     ops.MaxUnpool: Operator(Executor.CPU),
     ops.LocalResponseNorm: Operator(Executor.CPU),
     ops.MeanVarianceNorm: Operator(Executor.CPU),
     ops.L2Normalize: Operator(Executor.CPU),
-    ops.Reduce: Operator(Executor.CPU),
+    ops.Reduce: Operator(Executor.CHEAPER),
     ops.ArgMax: Operator(Executor.CPU),
     ops.Resize: Operator(Executor.CPU),
     ops.GridSample: Operator(Executor.CPU),
-    ops.Crop: Operator(Executor.CPU),
-    ops.Gather: Operator(Executor.CPU),
-    ops.TransposeReshape: Operator(Executor.CPU),
-    ops.SpaceToDepth: Operator(Executor.CPU),
+    ops.Crop: Operator(Executor.CHEAPER),
+    ops.Gather: Operator(Executor.CHEAPER),
+    ops.TransposeReshape: Operator(Executor.CHEAPER),
+    ops.SpaceToDepth: Operator(Executor.CHEAPER),
     ops.PriorBox: Operator(Executor.CPU),
     ops.DetectionOutput: Operator(Executor.CPU),
     ops.DetectionInBoxes: Operator(Executor.CPU),

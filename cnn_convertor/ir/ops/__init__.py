@@ -6,7 +6,7 @@ An operator's `output_shape` raises `ShapeError` when its inputs do not fit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from cnn_convertor.ir.ops.computing import *
@@ -63,13 +63,11 @@ class InPieces:
 class OnCpu:
     """An operator that runs on the CPU. Only in legalized graphs.
 
-    in_bytes: it writes one byte an element, and a block beside the CPU may do the work. reason: why it runs there, if the device
-    could do it, too.
+    in_bytes: it writes one byte an element, and a block beside the CPU may do the work.
     """
 
     op: Op
     in_bytes: bool = False
-    reason: str = field(default="", compare=False, repr=False)
 
     def output_shape(self, *xs: Shape) -> Shape:
         return self.op.output_shape(*xs)

@@ -5,6 +5,7 @@ from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.legalize import decompose_conv as convolutions
 from cnn_convertor.devices.dv700.legalize.assign_cpu import on_cpu, pools_on_cpu
+from cnn_convertor.devices.dv700.legalize.channel_gathers import join_gathers
 from cnn_convertor.devices.dv700.legalize.choose_executors import choose_executors
 from cnn_convertor.devices.dv700.legalize.clamp_strides import clamp_strides
 from cnn_convertor.devices.dv700.legalize.decompose_conv import Rule
@@ -83,6 +84,13 @@ def legalization(
             each(drop_taps),
             "no border of a kernel sees padding alone",
             "before the rewrites that are for dilations and large kernels",
+        ),
+        settling(
+            "join-gathers",
+            lambda graph: join_gathers(graph, device),
+            "no gather of channels can be part of weights beside it",
+            "before executors are chosen: what is left needs one",
+            requires=(NO_IDENTITIES,),
         ),
         settling(
             "choose-executors",

@@ -68,11 +68,11 @@ def _is_even_enough(kernel: Pair, limits: Limits) -> bool:
 
 def on_cpu(graph: Graph, node: Node, _limits: Limits) -> Iterable[Node] | None:
     """All other operators that the CPU runs."""
-    op = _without_device(graph, node)
+    op = without_device(graph, node)
     return None if op is None else (replace(node, op=ops.OnCpu(op)),)
 
 
-def _without_device(graph: Graph, node: Node) -> Op | None:
+def without_device(graph: Graph, node: Node) -> Op | None:
     """What the CPU does for a node; None where the device or the runtime does it."""
     op = node.op
     match op:
@@ -86,4 +86,5 @@ def _without_device(graph: Graph, node: Node) -> Op | None:
             return None if stays else ops.TransposeReshape((shape.size,), (0,), shape, order)
         case _:
             operator = OPERATORS[type(op)]
-            return op if operator.executor is Executor.CPU and operator.layer is None else None
+            is_function = operator.executor in (Executor.CPU, Executor.CHEAPER) and operator.layer is None
+            return op if is_function else None

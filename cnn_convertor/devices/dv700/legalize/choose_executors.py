@@ -7,12 +7,14 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from cnn_convertor.devices.cut import Exchange, SideCosts, grouped_sides
+from cnn_convertor.devices.cut import Alternative, Exchange, SideCosts, chosen_of, costs_of, grouped_sides
 from cnn_convertor.devices.dv700.commands import joins_in_place
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.levels import Form
-from cnn_convertor.devices.dv700.legalize.assign_cpu import resized
+from cnn_convertor.devices.dv700.legalize.assign_cpu import resized, without_device
+from cnn_convertor.devices.dv700.legalize.channel_gathers import as_convolution, channels_of, is_slice, join_gathers
 from cnn_convertor.devices.dv700.legalize.cpu_times import usec_on_cpu
+from cnn_convertor.devices.dv700.legalize.device_forms import DeviceForm, device_forms
 from cnn_convertor.devices.dv700.legalize.memory_views import reorders_dense
 from cnn_convertor.devices.dv700.legalize.packed_factors import scaled_on_device
 from cnn_convertor.devices.dv700.memory.memory_layout import same_memory
@@ -23,6 +25,8 @@ from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Function, Op, Order
+from cnn_convertor.passes.fold_activations import fold_activations
+from cnn_convertor.passes.fold_scales import fold_scales
 
 _FREE: Final = SideCosts(0, 0)  # of a node that computes nothing: it is on the side of its neighbors
 _ON_DEVICE: Final = SideCosts(0, None)
@@ -36,16 +40,36 @@ class _Times(NamedTuple):
     cpu: Interval
 
 
+class _Choice(NamedTuple):
+    """What the CPU does for a node, in how many microseconds, and what the device can do instead."""
+
+    op: Op
+    cpu: Interval
+    forms: tuple[DeviceForm, ...]
+
+    @property
+    def alternatives(self) -> tuple[Alternative, ...]:
+        device = (Alternative(_picoseconds(form.usec), is_second=False) for form in self.forms)
+        return *device, Alternative(_sum(self.cpu), is_second=True)
+
+
 def choose_executors(graph: Graph, device: Device, *, transposed: bool, fusion: Fusion) -> Graph:
     """Give to the CPU the layers with which the network takes the least time; to the device, where both take the same.
 
     Each map that one side writes and the other reads costs a change of side, unless other maps cross at the same time. Times are
-    intervals: their sums of both ends are compared. Inputs and outputs of the network are on no side. The device takes products
+    intervals: their sums of both ends are compared. Inputs and outputs of the network are on no side. A function of the CPU may
+    have forms for the device, of which the cheapest counts, with all its commands and their traffic. The device takes products
     with a factor for each channel afterwards, where that changes no side.
     """
     numbers = {node.name: number for number, node in enumerate(graph.nodes)}
     times = {node.name: both for node in graph.nodes if (both := _times(graph, node, device)) is not None}
-    costs = [_costs(graph, node, times.get(node.name), transposed=transposed) for node in graph.nodes]
+    choices = {node.name: each for node in graph.nodes if (each := _choice(graph, node, device, fusion)) is not None}
+    costs = []
+    for node in graph.nodes:
+        if node.name in choices:
+            costs.append(costs_of(choices[node.name].alternatives))
+        else:
+            costs.append(_costs(graph, node, times.get(node.name), transposed=transposed))
     exchanges = [
         Exchange(numbers[node.name], tuple(dict.fromkeys(numbers[user] for user in graph.users(node.name))))
         for node in graph.nodes
@@ -57,11 +81,50 @@ def choose_executors(graph: Graph, device: Device, *, transposed: bool, fusion: 
     packed = _with_packed_factors(graph, on_cpu, device) if Form.PACKED_FACTORS in device.forms[fusion] else {}
 
     def rule(g: Graph, node: Node) -> Iterable[Node] | None:
+        if node.name in choices:
+            return _chosen(node, choices[node.name], is_cpu=node.name in on_cpu)
         if node.name in on_cpu and node.name in times:
             return _on_cpu(g, node, times[node.name], change)
         return packed.get(node.name)
 
+    chosen = graph.expand(rule)
+    return _with_forms(chosen, device) if choices.keys() - on_cpu else chosen
+
+
+def _with_forms(graph: Graph, device: Device) -> Graph:
+    """The graph with forms for the device joined with the operators beside them; what is left of gathers as convolutions."""
+    graph = fold_activations(fold_scales(join_gathers(graph, device)))
+
+    def rule(graph: Graph, node: Node) -> Iterable[Node] | None:
+        channels = channels_of(graph, node)
+        if channels is None or is_slice(graph.shape(node.inputs[0]), channels):
+            return None
+        return (replace(node, op=as_convolution(channels, graph.shape(node.inputs[0]).channels)),)
+
     return graph.expand(rule)
+
+
+def _choice(graph: Graph, node: Node, device: Device, fusion: Fusion) -> _Choice | None:
+    """What the CPU and the device can do for a node; None where only one of them can."""
+    channels = channels_of(graph, node)
+    if channels is not None and is_slice(graph.shape(node.inputs[0]), channels):
+        return None
+    op = without_device(graph, node)
+    forms = () if op is None else tuple(device_forms(graph, node, device, fusion))
+    usable = tuple(form for form in forms if form.usec < math.inf)
+    if op is None or not usable:
+        return None
+    cpu = usec_on_cpu(op, [graph.shape(name) for name in node.inputs], graph.shape(node.name), device)
+    return _Choice(op, cpu, usable)
+
+
+def _chosen(node: Node, choice: _Choice, *, is_cpu: bool) -> Iterable[Node]:
+    form = choice.forms[chosen_of(choice.alternatives, is_second=False)]
+    there = f"{form.words} ({form.rounding})"
+    usec = f"{form.usec / 2:.3g} us on the device, {choice.cpu.text('.3g')} us on the CPU"
+    if is_cpu:
+        return (replace(node, op=ops.OnCpu(choice.op), reason=f"rather than {there}: {usec}"),)
+    return [replace(each, reason=f"{there}: {usec}") for each in form.nodes]
 
 
 def _with_packed_factors(graph: Graph, on_cpu: Collection[str], device: Device) -> dict[str, Iterable[Node]]:
@@ -76,7 +139,11 @@ def _with_packed_factors(graph: Graph, on_cpu: Collection[str], device: Device) 
 
 def _sum(usec: Interval) -> int:
     """Both ends of a time, in whole picoseconds: sums of these are exact."""
-    return round(1e6 * (usec.low + usec.high))
+    return _picoseconds(usec.low + usec.high)
+
+
+def _picoseconds(usec: float) -> int:
+    return round(1e6 * usec)
 
 
 def _costs(graph: Graph, node: Node, times: _Times | None, *, transposed: bool) -> SideCosts:
@@ -85,6 +152,9 @@ def _costs(graph: Graph, node: Node, times: _Times | None, *, transposed: bool) 
         return SideCosts(
             min(_sum(times.device), cpu), cpu
         )  # no layer leaves the device but for changes that this saves
+    channels = channels_of(graph, node)
+    if channels is not None and is_slice(graph.shape(node.inputs[0]), channels):
+        return _FREE
     match node.op:
         case ops.Input() | ops.Identity() | ops.ChannelSlice():
             return _FREE
@@ -97,7 +167,8 @@ def _costs(graph: Graph, node: Node, times: _Times | None, *, transposed: bool) 
         case ops.OnCpu() | ops.Custom() | ops.ArraySoftmax():
             return _ON_CPU
         case _:
-            return _ON_CPU if OPERATORS[type(node.op)].executor in (Executor.CPU, Executor.IN_PLACE) else _ON_DEVICE
+            of_cpu = (Executor.CPU, Executor.CHEAPER, Executor.IN_PLACE)
+            return _ON_CPU if OPERATORS[type(node.op)].executor in of_cpu else _ON_DEVICE
 
 
 def _step_bytes(graph: Graph, node: Node) -> int:
@@ -184,7 +255,8 @@ def _on_cpu(graph: Graph, node: Node, times: _Times, change: Interval) -> Iterab
             replace(
                 node,
                 name=name,
-                op=ops.OnCpu(op, reason=reason),
+                op=ops.OnCpu(op),
+                reason=reason,
                 inputs=(nodes[-1].name,) if nodes else node.inputs,
             )
         )

@@ -141,6 +141,7 @@ def _joined(graph: Graph, before: Node, node: Node) -> Node:
         places = [inputs.index(name) if name in inputs else base - 1 for name in each.inputs]
         for op, reads in _steps(each):
             steps.append(PieceStep(op, tuple(places[i] if i < len(places) else base + i - len(places) for i in reads)))
-    reasons = dict.fromkeys(each.op.reason for each in (before, node) if isinstance(each.op, ops.OnCpu))
-    op = ops.OnCpu(ops.InPieces(tuple(steps)), reason="; ".join(filter(None, reasons)))
-    return replace(node, op=op, inputs=inputs, origins=tuple(dict.fromkeys((*before.origins, *node.origins))))
+    reasons = dict.fromkeys((before.reason, node.reason))
+    origins = tuple(dict.fromkeys((*before.origins, *node.origins)))
+    op = ops.OnCpu(ops.InPieces(tuple(steps)))
+    return replace(node, op=op, inputs=inputs, origins=origins, reason="; ".join(filter(None, reasons)))
