@@ -93,25 +93,41 @@ def cheapest_sides(tasks: Sequence[SideCosts], exchanges: Iterable[Exchange], pr
 
 
 def grouped_sides(tasks: Sequence[SideCosts], exchanges: Sequence[Exchange], price: int) -> list[bool]:
-    """As `cheapest_sides`, but without those tasks on the second side that save no change where values are exchanged together.
+    """As `cheapest_sides`, but without those tasks on a side that save no change where values are exchanged together.
 
     Of all exchanges that depend on each other, in any order of the tasks, at least so many changes are left as there are on a
-    path. The tasks are in an order in which each reads what earlier ones write. When the budget is spent, the others stay there.
+    path. The tasks are in an order in which each reads what earlier ones write. Tasks on the second side that can leave it do,
+    then those on the first that cost less on the second. When the budget is spent, the others stay where they are.
     """
     sides = cheapest_sides(tasks, exchanges, price)
-    chosen = {number for number, task in enumerate(tasks) if sides[number] and task.first is not None}
     changes = _changes(sides, exchanges)
     readers = sum(len(each.readers) for each in exchanges)
     budget = Budget.of("sides")
-    for group in _groups(chosen, exchanges):
-        if budget.is_spent:
-            break
-        budget.spend(_READER * readers)
-        without = [side and number not in group for number, side in enumerate(sides)]
-        left = _changes(without, exchanges)
-        if price * (left - changes) < sum((tasks[number].second or 0) - (tasks[number].first or 0) for number in group):
-            sides, changes = without, left
+    for here in (True, False):
+        for group in _groups(_for_changes(tasks, sides, here), exchanges):
+            if budget.is_spent:
+                return sides
+            budget.spend(_READER * readers)
+            without = [side is not (number in group) for number, side in enumerate(sides)]
+            left = _changes(without, exchanges)
+            if price * (left - changes) < _own(tasks, sides) - _own(tasks, without):
+                sides, changes = without, left
     return sides
+
+
+def _for_changes(tasks: Sequence[SideCosts], sides: Sequence[bool], here: bool) -> set[int]:
+    """The tasks on a side that may be there for the changes that this saves."""
+    found = set()
+    for number, (first, second) in enumerate(tasks):
+        is_free = first is not None and second is not None and sides[number] is here
+        if is_free and (here or (second or 0) < (first or 0)):
+            found.add(number)
+    return found
+
+
+def _own(tasks: Sequence[SideCosts], sides: Sequence[bool]) -> int:
+    """What the tasks cost without exchanges."""
+    return sum((task[side] or 0) for task, side in zip(tasks, sides, strict=True))
 
 
 def _groups(tasks: Collection[int], exchanges: Iterable[Exchange]) -> list[set[int]]:
