@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from cnn_convertor.devices.dv700.limits import Limits
-from cnn_convertor.devices.dv700.probe.probe_commands import ProbeCommand
+from cnn_convertor.devices.dv700.probe.probe_commands import ASPECTS, ProbeCommand
 from cnn_convertor.devices.dv700.probe.suite import commands
 from cnn_convertor.devices.dv700.runs import Run
 from cnn_convertor.ir.ops import NO_PADDING, ONE, Padding, Pair, PRelu
@@ -60,3 +61,10 @@ def test_each_command_runs_in_both_memory_orders() -> None:
     names = [(command.name, command.transposed) for command in commands(Limits())]
     assert len(set(names)) == len(names)
     assert {name for name, transposed in names if transposed} == {name for name, transposed in names if not transposed}
+
+
+def test_each_form_and_feature_has_a_fault() -> None:
+    """A slow test shows that the probe notices each fault."""
+    source = Path(__file__).with_name("faults.cpp").read_text("utf-8")
+    missing = [name for aspect in ASPECTS if f'"{(name := aspect.name.lower())}"' not in source]
+    assert missing == [], "find it in a command in tests/board/faults.cpp"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,18 @@ DECONVOLUTION = graph(
     ("c", conv(16, 8, 3), "x"), ("out", ops.Concat(), "a b c"),
 )  # fmt: skip
 
+# What a small buffer, a late user driver and every level of evidence allow.
+TILES = graph(
+    Shape(24, 40, 16), "pooled sum out",
+    ("a", conv(16, 16, 3, RELU), "x"), ("pooled", MAX, "a"),
+    ("b", conv(16, 16, 3), "x"), ("sum", ops.Add(LEAKY), "x b"),
+    ("c", ops.Conv2d(some(16, 1, 3, 3), None, Window(Pair(3, 3), dilation=Pair(2, 2), padding=Padding(2, 2, 2, 2)), 16), "x"),
+    ("d", ops.ConvTranspose2d(some(16, 16, 2, 2), some(16), Window(Pair(2, 2), Pair(2, 2))), "pooled"), ("out", ops.Add(), "c d"),
+)  # fmt: skip
+DEFAULT = read_profile("dv700", Path())
+SMALL = DEFAULT.overridden(ub_size=16384)
+TILING = replace(SMALL, passed=frozenset(Form))
+
 # The network, the level of fusion, the runs of each command, how many commands carry an addition in a run of their own.
 NETWORKS = {
     "sums": (SUMS, "full", [2, 1, 1, 1, 1, 1, 1], 3),
@@ -160,6 +173,34 @@ def test_fused_commands_give_what_the_graph_means(name: str, transposed: bool, t
     expected = ir_reference.run(before, {"x": inputs["x"][0]})
     for output, values in zip(before.outputs, trial.run(inputs).outputs, strict=True):
         assert sqnr(values[0], expected[output]) > 55, output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
+def test_sums_and_pools_in_tiles_give_what_the_graph_means(transposed: bool, tmp_path: Path) -> None:
+    trial = network(TILES, tmp_path, device=TILING, transpose_weight=transposed, fusion="full")
+    assert shape_of(trial.program) == ([1] * 4, 2)
+    inputs = samples({"x": RANDOM.normal(size=TILES.shape("x"))})
+    expected = ir_reference.run(TILES, {"x": inputs["x"][0]})
+    for output, values in zip(TILES.outputs, trial.run(inputs).outputs, strict=True):
+        assert sqnr(values[0], expected[output]) > 55, output
+
+
+def test_every_form_is_in_a_network() -> None:
+    graphs = [
+        (SUMS, DEFAULT),
+        (CHAINS, DEFAULT),
+        (BRANCHES, DEFAULT),
+        (scales(8), DEFAULT),
+        (SLICES, SMALL),
+        (TILES, TILING),
+    ]
+    found = set[Form]()
+    for before, profile in graphs:
+        target = target_for(config(Path("graph.keras"), device=profile, fusion="full", transpose_weight=True))
+        for layer in plan(before, NAME, target).layers:
+            found |= forms_of_layer(layer, profile.limits) if layer.runs else set()
+    assert set(Form) - found == set(), "add the form to a network of this file, whose results are compared"
 
 
 PRODUCT = ops.Binary(ops.BinaryOp.MULTIPLY)
@@ -231,16 +272,15 @@ def test_an_addition_joins_packed_factors(transposed: bool, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
 def test_slices_of_channels_compute_the_same_bits(transposed: bool, tmp_path: Path) -> None:
-    profile = read_profile("dv700", Path()).overridden(ub_size=16384)
     inputs = samples({"x": RANDOM.normal(size=SLICES.shape("x"))})
     results = {}
     for fusion in ("none", "full"):
-        trial = network(SLICES, tmp_path / fusion, device=profile, transpose_weight=transposed, fusion=fusion)
+        trial = network(SLICES, tmp_path / fusion, device=SMALL, transpose_weight=transposed, fusion=fusion)
         results[fusion] = trial.run(inputs).outputs
     split = [
         layer
         for layer in trial.program.layers
-        if layer.runs and Form.CHANNEL_SPLIT in forms_of_layer(layer, profile.limits)
+        if layer.runs and Form.CHANNEL_SPLIT in forms_of_layer(layer, SMALL.limits)
     ]
     assert [len(layer.runs) for layer in split] == [8, 6, 6]
     for one, other in zip(results["none"], results["full"], strict=True):
@@ -285,8 +325,7 @@ def test_a_rewrite_that_saves_commands_computes_the_same_bits(
 
 @pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
 def test_a_command_for_each_layer_has_the_palettes_of_its_slices(transposed: bool, tmp_path: Path) -> None:
-    profile = read_profile("dv700", Path()).overridden(ub_size=16384)
-    settings: dict[str, Any] = {"device": profile, "transpose_weight": transposed, "quantization": Quantization.PALETTE}
+    settings: dict[str, Any] = {"device": SMALL, "transpose_weight": transposed, "quantization": Quantization.PALETTE}
     split = network(NO_SLOPES, tmp_path / "full", fusion="full", **settings)
     assert len({weights.whole for weights in split.program.weights}) == 3, "61, 40, and not split"
     options = target_for(config(Path("graph.keras"), fusion="none", **settings))
