@@ -218,7 +218,10 @@ def read_average_pool(reading: OnnxReading) -> OnnxTensor:
 
 
 @onnx.reads(
-    "LpPool", settings=f"{WINDOW} ceil_mode p", makes=[ops.AveragePool2d, ops.Unary], limits=f"{ON_MAPS}; p: 1 or 2"
+    "LpPool",
+    settings=f"{WINDOW} ceil_mode p",
+    makes=[ops.AveragePool2d, ops.Absolute, ops.Power],
+    limits=f"{ON_MAPS}; p: 1 or 2",
 )
 @planes_as_images
 @images_as_channels

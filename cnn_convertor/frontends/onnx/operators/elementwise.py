@@ -31,7 +31,7 @@ HIDDEN = -30000.0  # added to a score, makes its weight in a softmax 0; a map in
 MADE = [ops.Add, ops.Binary, ops.Scale]
 
 
-@onnx.reads("Add", "Sub", "Mul", "Div", makes=[*MADE, ops.Power])
+@onnx.reads("Add", "Sub", "Mul", "Div", makes=[*MADE, ops.Power, ops.Upsample])
 def read_arithmetic(reading: OnnxReading) -> OnnxTensor:
     if len(reading.inputs) != 2:
         raise reading.wrong(f"the node takes 2 inputs, not {len(reading.inputs)}")
@@ -39,7 +39,7 @@ def read_arithmetic(reading: OnnxReading) -> OnnxTensor:
     return combined(reading, ARITHMETIC[reading.node.type], x, y)
 
 
-@onnx.reads("Max", "Min", "Sum", "Mean", makes=[*MADE, ops.Clip, ops.Relu])
+@onnx.reads("Max", "Min", "Sum", "Mean", makes=[*MADE, ops.Clip, ops.Relu, ops.Upsample])
 def read_variadic(reading: OnnxReading) -> OnnxTensor:
     operation = ARITHMETIC[reading.node.type]
     values = _operands(reading)
@@ -244,7 +244,7 @@ def read_pow(reading: OnnxReading) -> OnnxTensor:
     return reading.add(ops.Identity() if exponent == 1 else ops.Unary(ops.Power(exponent)), x, dims=dims)
 
 
-@onnx.reads("PRelu", makes=[ops.PRelu, ops.Relu], limits="constant slopes")
+@onnx.reads("PRelu", makes=[ops.PRelu, ops.Relu, ops.Scale, ops.Add], limits="constant slopes")
 def read_prelu(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
     stored = reading.needed_stored(1, "the slope")

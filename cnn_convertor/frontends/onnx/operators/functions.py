@@ -232,7 +232,7 @@ LARGEST_FP16 = 65504
 
 
 @onnx.reads(
-    "Cast", settings="to", ignores="saturate round_mode", makes=[ops.Identity, ops.Binary],
+    "Cast", settings="to", ignores="saturate round_mode", makes=[ops.Identity, ops.Binary, ops.Scale, ops.Threshold],
     limits="between types of floating point, to truth values, or from integers; no cast that cuts integers",
 )  # fmt: skip
 def read_cast(reading: OnnxReading) -> OnnxTensor:

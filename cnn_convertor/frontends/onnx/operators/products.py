@@ -19,7 +19,7 @@ from cnn_convertor.ir.ops import ONE, BinaryOp, Window
 
 
 @onnx.reads(
-    "Gemm", settings="alpha beta transA transB", makes=[ops.Dense, ops.Conv2d, ops.MatMul],
+    "Gemm", settings="alpha beta transA transB", makes=[ops.Dense, ops.Conv2d, ops.MatMul, ops.Scale],
 )  # fmt: skip
 def read_gemm(reading: OnnxReading) -> OnnxTensor:
     a, b, c = map(reading.at, range(3))
@@ -79,7 +79,7 @@ def _gemm_of_maps(reading: OnnxReading) -> OnnxTensor:
     return combined(reading, BinaryOp.ADD, result, added)
 
 
-@onnx.reads("MatMul", makes=[ops.Dense, ops.Conv2d, ops.MatMul])
+@onnx.reads("MatMul", makes=[ops.Dense, ops.Conv2d, ops.MatMul, ops.Crop, ops.Scale, ops.Upsample])
 def read_matmul(reading: OnnxReading) -> OnnxTensor:
     x, y = reading.at(0), reading.at(1)
     if x is None or y is None:

@@ -38,7 +38,8 @@ OF_ONE_NUMBER: Mapping[str, ops.Op] = {
 
 
 @onnx.reads(
-    *REDUCTIONS, settings="axes keepdims noop_with_empty_axes", makes=[ops.Reduce, ops.AveragePool2d, ops.MaxPool2d],
+    *REDUCTIONS, settings="axes keepdims noop_with_empty_axes",
+    makes=[ops.Reduce, ops.AveragePool2d, ops.MaxPool2d, ops.Absolute, ops.Power],
     limits="axes: constant; of more than four axes: neighbors only",
 )  # fmt: skip
 def read_reduction(reading: OnnxReading) -> OnnxTensor:
@@ -70,7 +71,10 @@ def _reduced(reading: OnnxReading, x: OnnxTensor, reduction: Reduction, axes: Se
     return reading.reshape(result, dims, part=part)
 
 
-@onnx.reads("Softmax", "LogSoftmax", settings="axis", makes=[ops.Softmax, ops.Reduce, ops.Binary])
+@onnx.reads(
+    "Softmax", "LogSoftmax", settings="axis",
+    makes=[ops.Softmax, ops.Reduce, ops.Binary, ops.Exponential, ops.Logarithm],
+)  # fmt: skip
 def read_softmax(reading: OnnxReading) -> OnnxTensor:
     x = reading.input
     axis = reading.axis_in(x.dims, reading.integer("axis", 1 if reading.opset < 13 else -1))
