@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import cnn_convertor
 from host.device import Device, DeviceError
 from host.reference import Command, Run, Sides
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     Fields = dict[str, Any]
 
+RULES = Path(cnn_convertor.__file__).parent / "host/src/rules.cpp"
 CONV = Run(8, (2, 0), conv_enable=1, p=0x0303, weight_fmt=1)
 MAX = Run(8, pool_enable=1, pool_size=0x0202, pool_stride=0x0202)
 AVERAGE = Run(8, pool_enable=2, pool_size=0x0202, pool_stride=0x0202, pool_avg_param=0x3400)
@@ -165,6 +167,39 @@ def test_refusal(device: Device, case: Refusal) -> None:
     with pytest.raises(DeviceError) as refused:
         device.add(case.command)
     assert str(refused.value).startswith(case.message)
+
+
+# Of boards of an old revision: the variable that says so.
+REFUSALS_OF_BOARDS = {
+    "DMP_DV_DECONVOLVES": of(
+        "run[0].conv_enable = 5: this revision of the device has no deconvolution", CONV, conv_enable=5
+    ),
+    "DMP_DV_POOLS_UNEVENLY": of(
+        "run[0].pool_size = 0x0302: on this revision a pool is as wide as it is high", MAX, pool_size=0x0302
+    ),
+    "DMP_DV_PADS_BEYOND_MAP": of(
+        "run[0].pool_pad = 0x11000000: on this revision padding is at most the map's 16x12",
+        AVERAGE,
+        pool_pad=0x11000000,
+    ),
+}
+
+
+@pytest.mark.parametrize("variable", REFUSALS_OF_BOARDS)
+def test_refusal_of_a_board(driver: Path, variable: str) -> None:
+    device = Device(driver, {variable: "0"})
+    test_refusal(device, REFUSALS_OF_BOARDS[variable])
+    assert device.close() == 0
+
+
+def test_each_refusal_of_a_run_has_a_case() -> None:
+    """By its longest words."""
+    calls = re.findall(r"\brefuse\(([^;]+)\);", RULES.read_text("utf-8"))
+    reasons = [max(re.findall(r'"([^"]+)"', call), key=len) for call in calls]
+    assert len(reasons) > 20
+    messages = [case.message for case in (*REFUSALS, *REFUSALS_OF_BOARDS.values())]
+    untested = [reason for reason in reasons if not any(reason in message for message in messages)]
+    assert untested == [], "add a row to REFUSALS"
 
 
 MANY = Command(1, 1, 65535, [replace(AVERAGE, m=65535, pool_size=0x0101)], (1, 0), (1, 131072))
