@@ -54,7 +54,7 @@ def test_files_that_contributing_names_exist() -> None:
         *(path for part in ("cnn_convertor", "development", "tests") for path in (ROOT / part).rglob("*")),
     ]
     files = [f"/{path.relative_to(ROOT)}" for path in found]
-    names = re.findall(r"[\w./-]+\.(?:py|h|proto|binpb)\b|\btests/[\w/]+", page)
+    names = re.findall(r"[\w./-]+\.(?:py|h|cpp|proto|binpb)\b|\btests/[\w/]+", page)
     assert len(names) > 50
     assert [name for name in names if not any(file.endswith(f"/{name.rstrip('/')}") for file in files)] == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import get_args
 
@@ -77,6 +78,8 @@ def test_every_scalar_function_has_its_c_plus_plus_and_a_reference() -> None:
         assert f"struct {function.__name__} {{" in header, f"unary.h needs a struct {function.__name__}"
         assert function in SCALARS, f"SCALARS in tests/reference/cpu_reference.py needs a row of {function.__name__}"
         assert SCALARS[function].examples
+        timed = f"// Timed {function.__name__}: "
+        assert not fields(function) or timed in header, f"unary.h needs a line {timed}..., with parameters"
 
 
 def test_what_operators_are_called() -> None:
