@@ -44,5 +44,6 @@ class Seen:
             declared = {made for reader in readers for made in reader.makes}
             if any("activation" in reader.settings for reader in readers):
                 declared.update(registries[0]["Activation"].makes)
-            assert not readers or made <= declared | MOVES, type
+            undeclared = sorted(each.__name__ for each in made - declared - MOVES)
+            assert not (readers and undeclared), f"{type}: `makes` lacks {', '.join(undeclared)}"
         return count
