@@ -31,9 +31,9 @@ fusion, the audit and the emulated device take their limits from it. `--ub-size`
     cnn-convertor devices [NAME|FILE]... [--json]
 
 lists all or the given devices, with their figures and sources. An *assumed* figure has no public source for that device. Clocks,
-multipliers, bandwidth (MB are 10^6 bytes), the processor and the times of commands, lists and caches change estimated times, never results. Where sources differ or
-know only a bound, a figure is an interval, and [estimates](#what-a-network-costs) show both ends; the clock is the largest that a board can be set to. No
-public source has the bandwidth of any board: it is assumed for all. An assumed revision can allow commands that an older board
+multipliers, bandwidth (MB are 10^6 bytes), the processor and the times of commands, lists and caches change estimated times, never
+results. Where sources disagree or give only a bound, a figure is an interval, and [estimates](#what-a-network-costs) show both ends;
+the clock is the largest that a board can be set to. No public source has the bandwidth of any board: it is assumed for all. An assumed revision can allow commands that an older board
 refuses: if your board is older, set it in a file. The user driver is the one that the SDK pins, and hardware without a date is
 treated as older than {TILED_POOL_HARDWARE}: if both are newer on your board, a file that says so can save commands.
 
