@@ -1,0 +1,1 @@
+"""NVDLA, an open accelerator in several configurations."""
