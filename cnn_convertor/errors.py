@@ -38,7 +38,7 @@ class Problem:
     """One error or warning.
 
     code: stable, `DV` and three digits: 1xx usage and ini file, 2xx model files, 3xx layers, 4xx the device, 5xx
-        numbers, 6xx the audit of generated sources, 7xx trials on the PC, 8xx memory layouts and exports.
+        numbers, 6xx the audit of generated sources, 7xx trials on the PC, 8xx memory layouts and exports, 9xx NVDLA.
     hint: what the user can do. example: lines to copy, without control characters of a model's names.
     """
 

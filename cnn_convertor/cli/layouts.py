@@ -207,7 +207,7 @@ _moves(
     "--target",
     metavar="NAME",
     required=True,
-    help="nvdla-fp16, nvdla-int16, nvdla-int8 (each with :image,winograd,compressed or some of these), "
+    help="nvdla-fp16, nvdla-int16, nvdla-int8 (each with :image,winograd,compressed or some of these), nvdla-small, nvdla-large, "
     "cldnn:FORMAT[,FORMAT...], bpu[:ALIGN], bpu:x3 or dv700.",
 )
 @click.option(

@@ -13,10 +13,12 @@ from cnn_convertor.ir.constant import Array, Constant
 from cnn_convertor.ir.ops import ONE
 from cnn_convertor.layouts.layout import Layout
 from cnn_convertor.layouts.nvdla import features, weights
+from cnn_convertor.layouts.nvdla.memory_forms import MemoryForm
 from cnn_convertor.layouts.nvdla.pixels import signed_pixels
 from cnn_convertor.layouts.nvdla.precision import Precision
 
 MODES = ("image", "winograd", "compressed")
+FULL_MODES = ("winograd", "compressed")  # of nv_full alone
 _NEEDS = {
     "image": "an input of up to 4 channels that only convolutions read",
     "winograd": "kernels of 3x3, or 5x5 to 9x9 of stride 2 or 3",
@@ -30,12 +32,13 @@ class Nvdla(Target):
     A fully connected layer is a convolution with a kernel of its input's size. The hardware has no groups: kernels are zero
     for the channels of other groups. Operands have 16 bits in all precisions.
 
-    modes: image: inputs of up to 4 channels are pixels, with extended weights. winograd: suitable kernels are transformed.
+    form: of the configuration. modes: image: inputs of up to 4 channels are pixels, with extended weights. winograd: suitable kernels are transformed.
     compressed: weights are stored without zeros where that is smaller.
     """
 
     name: str
     precision: Precision
+    form: MemoryForm
     modes: frozenset[str] = frozenset()
 
     def surfaces(self, parts: Iterable[Part]) -> Iterator[Surface]:
@@ -56,18 +59,24 @@ class Nvdla(Target):
                 yield self._for_winograd(part)
             case Role.WEIGHTS:
                 assert part.values is not None
-                yield self._kernels(part, weights.direct(self.precision), ungrouped(part.values, part.groups))
+                yield self._kernels(
+                    part, weights.direct(self.precision, self.form), ungrouped(part.values, part.groups)
+                )
             case Role.INPUT | Role.OUTPUT:
                 height, width, channels = part.shape
                 shape = (channels, height, width)
                 values = part.values and reshaped(part.values, shape, (2, 0, 1))
                 pixels = self._is_image(part, channels)
-                layout = signed_pixels(self.precision, channels) if pixels else features.feature_data(self.precision)
+                layout = (
+                    signed_pixels(self.precision, channels)
+                    if pixels
+                    else features.feature_data(self.precision, self.form)
+                )
                 yield surface(part, layout, values, shape)
             case _:
                 assert part.values is not None
                 pair = len(part.shape) == 2
-                layout = features.operand(self.precision, data_size=2, operands=2 if pair else 1)
+                layout = features.operand(self.precision, self.form, data_size=2, operands=2 if pair else 1)
                 cube = (*part.shape, 1, 1)
                 yield surface(part, layout, reshaped(part.values, cube), cube, axes=int(pair))
 
@@ -86,9 +95,9 @@ class Nvdla(Target):
         assert part.values is not None and part.window is not None
         kernels = with_channels(part.values, 4 if part.shape[1] > 1 else 1)
         _, channels, rows, columns = kernels.shape
-        extension = weights.post_extension(channels, rows, columns, stride_x=part.window.stride.width)
+        extension = weights.post_extension(channels, rows, columns, stride_x=part.window.stride.width, form=self.form)
         notes = {"channels": part.shape[1], "post_extension": extension}
-        return self._kernels(part, weights.image(self.precision, extension), kernels, **notes)
+        return self._kernels(part, weights.image(self.precision, extension, self.form), kernels, **notes)
 
     def _for_winograd(self, part: Part) -> Surface:
         """Kernels of 4x4, quantized after the transform."""
@@ -128,7 +137,7 @@ class Nvdla(Target):
 
             values = kernels.map_rows(phase, (kernels.shape[1], *taps))
             notes = {"set": number, "sets": down * right, "stride": [down, right], "kernel": [height, width]}
-            yield self._kernels(part, weights.deconvolution(self.precision), values, **notes)
+            yield self._kernels(part, weights.deconvolution(self.precision, self.form), values, **notes)
 
 
 def _affine(parts: Sequence[Part]) -> Iterator[Part]:

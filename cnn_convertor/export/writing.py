@@ -57,7 +57,7 @@ def export(
 ) -> Export:
     """Write a network's weights and maps for a target.
 
-    target: nvdla-fp16, nvdla-int16, nvdla-int8 (each optionally with :MODE,...), cldnn:FORMAT,..., bpu, bpu:ALIGN, bpu:x3, dv700
+    target: nvdla-fp16, nvdla-int16, nvdla-int8, nvdla-small, ... (each optionally with :MODE,...), cldnn:FORMAT,..., bpu, bpu:ALIGN, bpu:x3, dv700
     input_file: an image or array to write as the network's input; without it, maps are only described
     element: the element type for clDNN (default float16) and the BPU (default float32)
     run: also write the outputs of the emulated device, for that input or a random one

@@ -11,8 +11,8 @@ from cnn_convertor.layouts import cldnn, dv700
 from cnn_convertor.layouts.layout import Layout, Term, refuse
 from cnn_convertor.layouts.notation import blocked, check_unique, natural_axes, parse, wrong_at
 from cnn_convertor.layouts.nvdla import features, weights
+from cnn_convertor.layouts.nvdla.memory_forms import FULL, LARGE, SMALL
 from cnn_convertor.layouts.nvdla.pixels import FORMATS
-from cnn_convertor.layouts.nvdla.precision import Precision
 
 _LONGEST = 400  # letters; Python neither reads nor shows numbers of more than 4300 digits
 
@@ -25,14 +25,16 @@ class Named(NamedTuple):
 
 
 def _nvdla() -> Iterator[Layout]:
-    for p in Precision:
-        yield features.feature_data(p)
-        yield weights.direct(p)
-        yield from (weights.image(p, rows) for rows in (1, 2, 4))
-        yield weights.winograd(p)
-        yield weights.deconvolution(p)
-        for size in range(p.element.itemsize, 3):  # operands of int8 have one byte or two
-            yield from (features.operand(p, data_size=size, operands=n) for n in (1, 2))
+    for form in (FULL, LARGE, SMALL):
+        for p in form.kernels:
+            yield features.feature_data(p, form)
+            yield weights.direct(p, form)
+            yield from (weights.image(p, rows, form) for rows in (1, 2, 4) if rows <= form.rows)
+            if form is FULL:
+                yield weights.winograd(p)
+            yield weights.deconvolution(p, form)
+            for size in range(p.element.itemsize, 3):  # operands of int8 have one byte or two
+                yield from (features.operand(p, form, data_size=size, operands=n) for n in (1, 2))
 
 
 _PLAIN = "NCHW NHWC NC CHW HWC NCDHW NDHWC NCHW8c NCHW16c NCHW32c OIHW OIHW16i16o"

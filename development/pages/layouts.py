@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 from cnn_convertor.layouts import cldnn
 from cnn_convertor.layouts.describe import describe, svg
 from cnn_convertor.layouts.names import LAYOUTS, layout_of
-from cnn_convertor.layouts.nvdla.alignment import ALIGNMENTS
+from cnn_convertor.layouts.nvdla.alignment import alignments
+from cnn_convertor.layouts.nvdla.memory_forms import FORMS, FULL, LARGE, SMALL
 from cnn_convertor.layouts.nvdla.pixels import FORMATS
 
 
@@ -87,11 +88,12 @@ SECTIONS = (
     Section(
         "nvdla",
         "NVDLA",
-        "Feature data consists of surfaces of 32 bytes of channels; `features.feature_data` takes line and surface strides. Weights "
-        "come in groups of 32 kernels (int8) or 16; the last group is smaller. `weights.transform` makes Winograd kernels, "
+        "Feature data consists of surfaces of one atom of channels; `features.feature_data` takes line and surface strides. Weights "
+        "come in groups of kernels; the last group is smaller. `weights.transform` makes Winograd kernels, "
         "`weights.split_sets` the kernels of a deconvolution, `weights.compress` the three surfaces of sparse weights, which `weights.decompress` reads. SDP operands "
-        "(bias, PReLU, element-wise) have atoms of 32 elements in int8, else 16, regardless of the element size; batch norm and "
-        "two operands are pairs of addend and factor.",
+        "(bias, PReLU, element-wise) have as many elements per atom as its bytes in int8, else half as many, regardless of the element size; batch norm and "
+        "two operands are pairs of addend and factor. Names without a configuration are those of nv_full; every function takes the `form` of another one "
+        "(`memory_forms`).",
         (
             Picture("nvdla_feature_int16", (20, 2, 3)),
             Picture("nvdla_weight_int16", (18, 4, 1, 2)),
@@ -155,7 +157,7 @@ def _section(section: Section) -> str:
     ]
     parts.append("\n".join(["| name | layout |", "|---|---|", *rows]) + "\n")
     if section.family == "nvdla":
-        parts += [_pixels(), _alignments()]
+        parts += [_forms(), _pixels(), _alignments()]
     if section.family == "cldnn":
         refused = [f"| `{name}` | {reason} |" for name, reason in cldnn.REFUSED.items()]
         parts.append("\n".join(["Unsupported formats:\n", "| name | reason |", "|---|---|", *refused]) + "\n")
@@ -181,7 +183,45 @@ def _pixels() -> str:
     return "\n".join([lead, head, "|---|---|---|---|---|---|", *rows]) + "\n"
 
 
+def _forms() -> str:
+    lines = ["Configurations:\n"]
+    lines += [
+        "| configuration | layouts | atom, bytes | channels per block | kernels per group | entry, bytes | rows combined |"
+    ]
+    lines += ["|---|---|---|---|---|---|---|"]
+    for form in FORMS.values():
+        counts = ", ".join(f"{count} ({precision.value})" for precision, count in form.kernels.items())
+        named = f"`{form.named('...')}`" if form in (FULL, LARGE, SMALL) else "with `form` alone"
+        lines.append(
+            f"| nvdla-{form.name} | {named} | {form.atom} | {form.channels} | {counts} | {form.entry} | {form.rows} |"
+        )
+    lines.append(
+        """
+Which bytes differ from nv_full's:
+
+- Features and SDP operands differ where the atom does: nv_small has 8 channels per atom where nv_full has 32 in int8. Those of
+  nv_large are the same bytes.
+- Weights differ where blocks or groups do: nv_small has blocks of 8 channels and groups of 8 kernels. Those of nv_large are in the
+  same order; their size is a multiple of 64 bytes, not 128. nv_small needs a multiple of 8: with more, the next convolution
+  reads its weights from the wrong place.
+- Lines of pixels start at multiples of 32 bytes in every configuration, and only 8-bit pixels are usable beside nv_full. x offsets are those of
+  nv_full.
+- Only nv_full has Winograd kernels and compressed weights here, and only nv_full and nv_large combine rows of images.
+"""
+    )
+    return "\n".join(lines)
+
+
 def _alignments() -> str:
-    rows = [f"| {kind} | {' | '.join(str(n) if n > 1 else '-' for n in rule)} |" for kind, rule in ALIGNMENTS.items()]
-    head = ["Alignments in bytes (`alignment.check_alignment`):\n", "| data | start | line | surface | cube | size |"]
-    return "\n".join([*head, "|---|---|---|---|---|---|", *rows]) + "\n"
+    lines = [
+        "Alignments in bytes (`alignment.check_alignment`), of nv_full, nv_large and nv_small where they differ:\n"
+    ]
+    lines += ["| data | start | line | surface | cube | size |", "|---|---|---|---|---|---|"]
+    rules = [alignments(form) for form in (FULL, LARGE, SMALL)]
+    for kind in rules[0]:
+        cells = []
+        for values in zip(*(rule[kind] for rule in rules), strict=True):
+            different = values if len(set(values)) > 1 else values[:1]
+            cells.append("-" if values[0] == 1 else ", ".join(map(str, different)))
+        lines.append(f"| {kind} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"

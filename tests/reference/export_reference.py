@@ -16,30 +16,40 @@ def elements(memory: bytes, kind: str) -> Array:
     return np.frombuffer(memory, np.dtype(kind).newbyteorder("<"))
 
 
-def nvdla_kernels(memory: bytes, shape: tuple[int, ...], kind: str, *, reverse: bool = False) -> Array:
-    """Weights (K, C, R, S) of direct convolution, or of a deconvolution's set, with reversed taps."""
+def nvdla_kernels(
+    memory: bytes,
+    shape: tuple[int, ...],
+    kind: str,
+    *,
+    reverse: bool = False,
+    group: int = 0,
+    block: int = 64,
+    entry: int = 128,
+) -> Array:
+    """Weights (K, C, R, S) of direct convolution, or of a deconvolution's set, with reversed taps. Sizes: nv_full's, or given."""
     kernels, channels, rows, columns = shape
-    group = 32 if kind == "int8" else 16
+    group = group or (32 if kind == "int8" else 16)
     data, result, at = elements(memory, kind), np.zeros(shape, kind), 0
     for g in range(0, kernels, group):
-        for cb in range(0, channels, 64):
+        for cb in range(0, channels, block):
             taps = [(r, s) for r in range(rows) for s in range(columns)]
             for r, s in reversed(taps) if reverse else taps:
                 for k in range(g, min(kernels, g + group)):
-                    for c in range(cb, min(channels, cb + 64)):
+                    for c in range(cb, min(channels, cb + block)):
                         result[k, c, r, s] = data[at]
                         at += 1
-    assert not data[at:].any() and len(memory) == math.ceil(at * data.itemsize / 128) * 128
+    assert not data[at:].any() and len(memory) == math.ceil(at * data.itemsize / entry) * entry
     return result
 
 
-def nvdla_cube(memory: bytes, shape: tuple[int, ...], kind: str) -> Array:
+def nvdla_cube(memory: bytes, shape: tuple[int, ...], kind: str, atom: int = 32) -> Array:
     """Feature data (C, H, W), packed."""
     _, height, width = shape
     size = np.dtype(kind).itemsize
     result = np.zeros(shape, kind)
     for c, h, w in np.ndindex(*shape):
-        at = c // (32 // size) * 32 * width * height + h * 32 * width + w * 32 + c % (32 // size) * size
+        each = atom // size
+        at = c // each * atom * width * height + h * atom * width + w * atom + c % each * size
         result[c, h, w] = elements(memory[at : at + size], kind)[0]
     return result
 

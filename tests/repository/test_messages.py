@@ -43,6 +43,7 @@ ROOMS = {
     "6": {"audit"},
     "7": {"emulation", "samples", "devices", "verification", "trials", "board", "workers"},
     "8": {"layouts", "export", "cli"},
+    "9": {"devices", "layouts"},
 }
 # Codes with one meaning that several rooms meet.
 SHARED = {

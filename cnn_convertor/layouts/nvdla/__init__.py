@@ -1,1 +1,1 @@
-"""NVDLA's formats in memory (the nv_full configuration: atoms of 32 bytes)."""
+"""NVDLA's formats in memory, in each configuration; without one they are those of nv_full."""

@@ -3,6 +3,9 @@
 from typing import NamedTuple
 
 from cnn_convertor.errors import Problem, UsageError
+from cnn_convertor.layouts.nvdla.memory_forms import FULL, MemoryForm
+from cnn_convertor.layouts.nvdla.precision import ATOM
+from cnn_convertor.layouts.nvdla.weights import START_ALIGN
 
 
 class Alignment(NamedTuple):
@@ -15,26 +18,38 @@ class Alignment(NamedTuple):
     size: int = 1
 
 
-ALIGNMENTS = {
-    "feature": Alignment(32, 32, 32, 32),
-    "weight": Alignment(256, size=128),
-    "weight mask": Alignment(256, size=128),
-    "weight group sizes": Alignment(256, size=128),
-    "pixel": Alignment(32, 32),
-    "bias": Alignment(32, 32, 32),
-    "prelu": Alignment(32),
-    "batch norm": Alignment(32),
-    "element-wise": Alignment(32, 32, size=32),
-}
+def alignments(form: MemoryForm) -> dict[str, Alignment]:
+    """Kind of data -> its alignments. Lines of pixels are what the vendor's software makes them, in every configuration."""
+    atom = form.atom
+    kernels = Alignment(START_ALIGN, size=form.entry)
+    return {
+        "feature": Alignment(atom, atom, atom, atom),
+        "weight": kernels,
+        "weight mask": kernels,
+        "weight group sizes": kernels,
+        "pixel": Alignment(ATOM, ATOM),
+        "bias": Alignment(atom, atom, atom),
+        "prelu": Alignment(atom),
+        "batch norm": Alignment(atom),
+        "element-wise": Alignment(atom, atom, size=atom),
+    }
 
 
 def check_alignment(
-    kind: str, *, start: int = 0, line: int = 0, surface: int = 0, cube: int = 0, size: int = 0
+    kind: str,
+    form: MemoryForm = FULL,
+    *,
+    start: int = 0,
+    line: int = 0,
+    surface: int = 0,
+    cube: int = 0,
+    size: int = 0,
 ) -> None:
     """Raise UsageError that lists all misaligned values."""
-    if kind not in ALIGNMENTS:
-        raise UsageError.of("DV836", f'there is no rule for "{kind}" data', hint=", ".join(ALIGNMENTS))
-    rule = ALIGNMENTS[kind]
+    rules = alignments(form)
+    if kind not in rules:
+        raise UsageError.of("DV836", f'there is no rule for "{kind}" data', hint=", ".join(rules))
+    rule = rules[kind]
     values = Alignment(start, line, surface, cube, size)
     problems = [
         Problem("DV836", f"{kind} data: {name} {value} is not a multiple of {multiple} bytes")

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from cnn_convertor.layouts.layout import refuse
 from cnn_convertor.layouts.nvdla.precision import Precision
 
 
@@ -12,6 +13,7 @@ class MemoryForm(NamedTuple):
     channels: per block of weights, in every precision (atomic-C)
     kernels: per group of weights (atomic-K), of each precision that the configuration computes in
     entry: bytes; weights are padded to a multiple of it (an entry of the convolution buffer)
+    rows: of an image's kernel that its weights can combine (post-extension)
     """
 
     name: str
@@ -19,11 +21,23 @@ class MemoryForm(NamedTuple):
     channels: int
     kernels: dict[Precision, int]
     entry: int
+    rows: int = 1
+
+    def group(self, precision: Precision) -> int:
+        """Kernels per group of weights. Raises UsageError for a precision that the configuration lacks."""
+        if precision not in self.kernels:
+            names = ", ".join(each.value for each in self.kernels)
+            refuse("DV917", f"nvdla-{self.name} does not compute in {precision.value}", names)
+        return self.kernels[precision]
+
+    def named(self, kind: str) -> str:
+        """The name of a layout of this configuration; those of the full one are nvdla_..."""
+        return f"nvdla_{kind}" if self.name == FULL.name else f"nvdla_{self.name.replace('-', '_')}_{kind}"
 
 
 _INT8 = Precision.INT8
-FULL = MemoryForm("full", 32, 64, {_INT8: 32, Precision.INT16: 16, Precision.FP16: 16}, 128)
-LARGE = MemoryForm("large", 32, 64, {_INT8: 32}, 64)
+FULL = MemoryForm("full", 32, 64, {_INT8: 32, Precision.INT16: 16, Precision.FP16: 16}, 128, rows=4)
+LARGE = MemoryForm("large", 32, 64, {_INT8: 32}, 64, rows=4)
 SMALL = MemoryForm("small", 8, 8, {_INT8: 8}, 8)
 SMALL_256 = MemoryForm("small-256", 8, 32, {_INT8: 8}, 32)
 SMALL_256_FULL = MemoryForm("small-256-full", 32, 32, {_INT8: 8}, 32)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from cnn_convertor.layouts.layout import DType, refuse
 
-ATOM = 32  # bytes
+ATOM = 32  # bytes, of the full configuration; lines of pixels are multiples of it in all
 
 
 class Precision(Enum):
@@ -19,16 +19,6 @@ class Precision(Enum):
     @property
     def element(self) -> DType:
         return np.dtype(self.value)
-
-    @property
-    def atom(self) -> int:
-        """Elements per atom of 32 bytes."""
-        return ATOM // self.element.itemsize
-
-    @property
-    def kernels(self) -> int:
-        """Kernels per group of weights; elements per atom of SDP operands."""
-        return 32 if self is Precision.INT8 else 16
 
 
 class Requantization(NamedTuple):

@@ -1,7 +1,7 @@
 """NVDLA's weights, for direct convolution, images, Winograd and deconvolution, and sparse compression.
 
-Kernels come in groups of 32 in int8, else 16; the last group is smaller, as is the last block of 64 channels. Weights are
-(K, C, R, S): kernels, channels, rows, columns.
+Kernels come in groups; the last group is smaller, as is the last block of channels. Weights are (K, C, R, S): kernels,
+channels, rows, columns. Winograd and compression are of the full configuration alone.
 """
 
 from dataclasses import dataclass, replace
@@ -12,53 +12,58 @@ import numpy.typing as npt
 
 from cnn_convertor.layouts.layout import Layout, refuse
 from cnn_convertor.layouts.notation import parse
-from cnn_convertor.layouts.nvdla.precision import Precision
+from cnn_convertor.layouts.nvdla.memory_forms import FULL, MemoryForm
+from cnn_convertor.layouts.nvdla.precision import ATOM, Precision
 from cnn_convertor.layouts.packing import Array, Bytes, pack
 from cnn_convertor.layouts.winograd import transformed
 
-START_ALIGN, SIZE_ALIGN = 256, 128  # bytes
-CHANNELS = 64  # per block, in all precisions
+START_ALIGN = 256  # bytes, in every configuration
+SIZE_ALIGN = FULL.entry
 
 
-def _layout(kind: str, terms: str, precision: Precision) -> Layout:
-    text = f"kcrs: {terms} | {precision.value} base={START_ALIGN} total={SIZE_ALIGN}"
-    return replace(parse(text), name=f"nvdla_{kind}_{precision.value}")
+def _layout(kind: str, terms: str, precision: Precision, form: MemoryForm = FULL) -> Layout:
+    text = f"kcrs: {terms} | {precision.value} base={START_ALIGN} total={form.entry}"
+    return replace(parse(text), name=form.named(f"{kind}_{precision.value}"))
 
 
-def direct(precision: Precision) -> Layout:
-    n = precision.kernels
-    return _layout("weight", f"k/{n}! c/{CHANNELS}! r s k%{n} c%{CHANNELS}", precision)
+def direct(precision: Precision, form: MemoryForm = FULL) -> Layout:
+    n = form.group(precision)
+    return _layout("weight", f"k/{n}! c/{form.channels}! r s k%{n} c%{form.channels}", precision, form)
 
 
-def image(precision: Precision, post_extension: int = 1) -> Layout:
+def image(precision: Precision, post_extension: int = 1, form: MemoryForm = FULL) -> Layout:
     """For image input: columns become channels (pre-extension), then 2 or 4 rows are combined (post-extension)."""
-    n = precision.kernels
+    n = form.group(precision)
     if post_extension == 1:
-        return _layout("weight_image", f"k/{n}! (sc)/{CHANNELS}! r k%{n} (sc)%{CHANNELS}", precision)
+        return _layout("weight_image", f"k/{n}! (sc)/{form.channels}! r k%{n} (sc)%{form.channels}", precision, form)
     if post_extension not in (2, 4):
         refuse("DV833", f"post-extension must be 1, 2 or 4, not {post_extension}")
+    if post_extension > form.rows:
+        refuse("DV833", f"nvdla-{form.name} has no post-extension", "post-extension 1")
     kind = f"weight_image_post{post_extension}"
-    return _layout(kind, f"k/{n}! r/{post_extension}! k%{n} r%{post_extension} (sc)", precision)
+    return _layout(kind, f"k/{n}! r/{post_extension}! k%{n} r%{post_extension} (sc)", precision, form)
 
 
 def winograd(precision: Precision) -> Layout:
     """For kernels from `transform`: cubes of 4 x 4 x 4 elements."""
-    n = precision.kernels
+    n = FULL.group(precision)
     return _layout("weight_winograd", f"k/{n}! c/4 k%{n} r s c%4", precision)
 
 
-def deconvolution(precision: Precision) -> Layout:
+def deconvolution(precision: Precision, form: MemoryForm = FULL) -> Layout:
     """For one set of `split_sets`: as direct, with reversed taps."""
-    n = precision.kernels
-    return _layout("weight_deconvolution", f"k/{n}! c/{CHANNELS}! -r -s k%{n} c%{CHANNELS}", precision)
+    n = form.group(precision)
+    terms = f"k/{n}! c/{form.channels}! -r -s k%{n} c%{form.channels}"
+    return _layout("weight_deconvolution", terms, precision, form)
 
 
-def post_extension(channels: int, rows: int, columns: int, *, stride_x: int) -> int:
+def post_extension(channels: int, rows: int, columns: int, *, stride_x: int, form: MemoryForm = FULL) -> int:
     """The best post-extension the hardware supports: 4, 2 or 1 rows."""
     extended = channels * columns
     for factor in (4, 2):
         reach = channels * stride_x * (factor - 1) + extended
-        if factor <= rows and stride_x <= columns and max(factor * extended, reach) <= CHANNELS:
+        fits = max(factor * extended, reach) <= form.channels
+        if fits and factor <= min(rows, form.rows) and stride_x <= columns:
             return factor
     return 1
 
@@ -89,7 +94,8 @@ def is_for_winograd(rows: int, columns: int, stride: int) -> bool:
 
 
 def winograd_channels(channels: int, precision: Precision, *, stride: int) -> int:
-    return -(-channels // precision.atom) * precision.atom * stride * stride
+    atom = ATOM // precision.element.itemsize
+    return -(-channels // atom) * atom * stride * stride
 
 
 def in_reals(weights: Array, precision: Precision, *, stride: int = 1) -> npt.NDArray[np.float32]:
@@ -152,7 +158,7 @@ def compress_groups(payload: Bytes, kernels: int, precision: Precision) -> Compr
     """Compress the unpadded bytes of some groups of kernels to unpadded surfaces, which can be concatenated."""
     bits = payload.view(f"u{precision.element.itemsize}")
     kept = bits != 0
-    starts = np.arange(0, kernels, precision.kernels) * (bits.size // kernels)
+    starts = np.arange(0, kernels, FULL.group(precision)) * (bits.size // kernels)
     sizes = np.add.reduceat(kept, starts, dtype=np.uint32) * np.uint32(bits.itemsize)
     mask = np.packbits(kept, bitorder="little")
     return Compressed(bits[kept].view(np.uint8), mask, sizes.astype("<u4").view(np.uint8))
