@@ -1,0 +1,1 @@
+"""What NVDLA's firmware does with descriptors: the registers that it writes, and the order in which operations run."""
