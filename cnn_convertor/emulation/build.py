@@ -8,7 +8,7 @@ import re
 import shlex
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,6 +24,12 @@ SOURCES, INCLUDE = HOST / "src", HOST / "include"
 RUNNER = "runner.cpp"
 LOOPS = ("convolve.cpp", "map.cpp", "units.cpp", "vector_loops.cpp", "weights.cpp")  # where the device spends its time
 LOOP_FLAGS = ("-std=c++17", "-O3", "-pthread")
+EXACT_LOOP_FLAGS = (
+    "-std=c++17",
+    "-O3",
+    "-ffp-contract=off",
+    "-pthread",
+)  # for loops whose bits every computer must give
 LIBRARY_FLAGS = ("-std=c++17", "-Og", "-pthread")  # compiles in two thirds of the time of -O1, and runs as fast
 NETWORK_FLAGS = ("-std=c++17", "-O1", "-pthread")  # it runs once: a short compilation counts
 # It runs every network. Without contractions, so that it gives the bits of any other computer.
@@ -85,6 +91,34 @@ def runner(kernels: str) -> Path:
         return program
 
     return _cached(f"runner-{_key(compiler, (*flags, *defines, library.stem, kernels), [])}", make)
+
+
+def program_of(name: str, sources: Path, include: Path, made: Mapping[str, str]) -> Path:
+    """The program of all C++ files in a folder, compiled once for a computer.
+
+    made: file name -> text of headers that they include besides those of the folders. Raises UsageError when there is no compiler.
+    """
+    compiler = find_compiler()
+    flags = list(EXACT_LOOP_FLAGS + vector_flags())
+    files = [path for path in _sorted(sources) if path.suffix == ".cpp"]
+
+    def make(scratch: Path) -> Path:
+        _LOG.info("compiling the %s, once for this computer", name)
+        for header, text in made.items():
+            (scratch / header).write_text(text, encoding="utf-8")
+        includes = [f"-I{include}", f"-I{sources}", f"-I{scratch}"]
+        program = scratch / "program"
+        parts = []
+        for path in files:
+            arguments = flags + includes + ["-c", str(path), "-o", str(scratch / f"{path.stem}.o")]
+            parts.append((arguments, path))
+        _compile(compiler, *parts, scratch=scratch)
+        objects = [arguments[-1] for arguments, _ in parts]
+        _compile(compiler, (flags + objects + ["-o", str(program)], sources), scratch=scratch)
+        return program
+
+    key = _key(compiler, flags + list(made) + list(made.values()), _sorted(sources) + _sorted(include))
+    return _cached(f"{name.replace(' ', '-')}-{key}", make)
 
 
 def network_flags() -> tuple[str, ...]:

@@ -26,7 +26,7 @@ RANKS = (
     {"emulation"},
     {"samples"},
     {"devices.target"},
-    {"devices.dv700"},
+    {"devices.dv700", "devices.nvdla"},
     {"devices.registry"},
     {"config", "verification"},
     {"pipeline"},
@@ -39,7 +39,7 @@ RANKS = (
     {"__main__"},
 )
 APART = [room for rooms in RANKS for room in rooms if "." in room]
-ACCELERATORS = {"devices.dv700"}
+ACCELERATORS = {"devices.dv700", "devices.nvdla"}
 # Parts of a room that know nothing of each other.
 STRANGERS = ({"frontends.caffe", "frontends.keras", "frontends.onnx"},)
 # Foreign packages that belong to some rooms alone.

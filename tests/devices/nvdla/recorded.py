@@ -1,109 +1,101 @@
-"""The recorded cases of NVDLA: descriptors as values, memory before and after, and what the firmware wrote."""
+"""What was recorded on the public model of NVDLA: cases of single operations and networks, and runs of whole loadables."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from collections.abc import Iterator
-from functools import cache, cached_property
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.nvdla.configurations import CONFIGURATIONS, Configuration
-from cnn_convertor.devices.nvdla.firmware import descriptors
-from cnn_convertor.devices.nvdla.firmware.dispatching import FirmwareOperation, FirmwareTask
-from cnn_convertor.devices.nvdla.firmware.register_settings import Places
+from cnn_convertor.devices.nvdla.playing import Access, AccessKind
 
 
-class Case:
-    """One case by its name."""
+@dataclass(frozen=True)
+class Recorded:
+    """before, after: address -> contents of memory. accesses: what the firmware wrote."""
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self.folder = folder
-        self.name = name
-
-    @cached_property
-    def values(self) -> dict[str, Any]:
-        values: dict[str, Any] = json.loads((self.folder / f"{self.name}.json").read_text(encoding="utf-8"))
-        return values
-
-    def array(self, *names: str) -> NDArray[Any]:
-        """The first of these arrays that the case has."""
-        with np.load(self.folder / f"{self.name}.npz") as arrays:
-            return np.asarray(arrays[next(name for name in names if name in arrays.files)])
-
-    @property
-    def configuration(self) -> Configuration:
-        return CONFIGURATIONS[self.values["configuration"]]
-
-    def before(self, buffer: str) -> NDArray[np.uint8]:
-        return self.array(f"before_{buffer}")
-
-    def after(self, buffer: str) -> NDArray[np.uint8]:
-        """A buffer's memory after the run."""
-        return self.array(f"after_{buffer}", f"before_{buffer}")
-
-    @cached_property
-    def writes(self) -> list[tuple[int, int]]:
-        return [(int(address), int(value)) for address, value in self.array("register_writes")]
-
-    @property
-    def places(self) -> Places:
-        addresses = {each["address_index"]: each["dma_address"] for each in self.values["buffers"].values()}
-        return Places(self.configuration, lambda index, offset: addresses.get(index, 0) + offset)
-
-    @cached_property
-    def task(self) -> FirmwareTask:
-        network = value_of(descriptors.NetworkDescriptor, self.values["network_desc"])
-        tables = [value_of(descriptors.Lut, table) for table in self.values["luts"]]
-        operations = []
-        for given, common in zip(self.values["operations"], self.values["dependency_graph"], strict=True):
-            engine = descriptors.Engine[given["op_type"]]
-            op = value_of(descriptors.OPERATIONS[engine], given["op_desc"])
-            surfaces = value_of(descriptors.SURFACES[engine], given["surface_desc"])
-            number = given["op_desc"].get("lut_index", -1)
-            lut = tables[number] if number >= 0 else None
-            operations.append(FirmwareOperation(value_of(descriptors.Common, common), op, surfaces, lut))
-        return FirmwareTask(network, tuple(operations))
+    name: str
+    configuration: str
+    before: Mapping[int, bytes]
+    accesses: tuple[Access, ...]
+    after: Mapping[int, bytes]
 
 
-def cases(shared: Path) -> Iterator[Case]:
-    folder = shared / "vectors" / "nvdla_ops" / "cases"
-    for path in sorted(folder.glob("*.json")):
-        yield Case(folder, path.stem)
+def cases(folder: Path, configuration: str, kind: str) -> Iterator[Recorded]:
+    """The cases of a kind. folder: nvdla_ops."""
+    index = json.loads((folder / "index.json").read_text("utf-8"))
+    for row in index["cases"]:
+        if (row["configuration"], row["kind"]) == (configuration, kind):
+            yield case(folder / "cases" / row["id"], configuration)
 
 
-@cache
-def hints_of(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
+def case(path: Path, configuration: str) -> Recorded:
+    """path: without its suffix."""
+    described = json.loads(path.with_suffix(".json").read_text("utf-8"))
+    arrays = np.load(path.with_suffix(".npz"))
+    before = {}
+    after = {}
+    for name, buffer in described["buffers"].items():
+        address = buffer["dma_address"]
+        before[address] = arrays[f"before_{name}"].tobytes()
+        changed = f"after_{name}"
+        after[address] = arrays[changed].tobytes() if changed in arrays.files else before[address]
+    return Recorded(path.name, configuration, before, writes(arrays["register_writes"]), after)
 
 
-def value_of(kind: Any, given: dict[str, Any]) -> Any:
-    """A descriptor of its fields in JSON; a field that is not there is 0."""
-    hints = hints_of(kind)
-    arguments = {}
-    for field in dataclasses.fields(kind):
-        arguments[field.name] = _field(hints[field.name], given.get(field.name, 0))
-    return kind(**arguments)
+def writes(rows: NDArray[np.uint32]) -> tuple[Access, ...]:
+    return tuple(Access(AccessKind.WRITE, int(address), int(value)) for address, value in rows)
 
 
-def _field(kind: Any, value: Any) -> Any:
-    match value:
-        case {"exp_offset": number} | {"frac_bits": number}:  # two names of one number
-            return number
-        case {"data_f": number}:  # a float in place of a scale
-            return kind(number, 0)
-        case {"data_i": inner}:
-            return value_of(kind, inner)
-        case dict():
-            return value_of(kind, value)
-        case list():
-            (inner, _) = get_args(kind)
-            return tuple(_field(inner, item) for item in value)
-        case int() if value >= 1 << 63:  # written without its sign
-            return value - (1 << 64)
-        case _:
-            return value
+def regression(folder: Path) -> tuple[Recorded, dict[str, Any]]:
+    """A run of a loadable: what its memory holds at first, its trace, the output that the model left, and the description."""
+    described = json.loads((folder / "case.json").read_text("utf-8"))
+    arrays = np.load(folder / "data.npz")
+    blobs = loadable_blobs((folder / "loadable.fbuf").read_bytes())
+    memory = {}
+    addresses = {}
+    for entry in described["memories"]:
+        contents = b"".join(blobs[name] for name in entry["contents"] if name)
+        memory[entry["dma_address"]] = contents.ljust(entry["bytes"], b"\0")
+        addresses[entry["id"]] = entry["dma_address"]
+    after = {}
+    for name in arrays.files:
+        if name.startswith("model_mem_"):
+            after[addresses[int(name.rpartition("_")[2])]] = arrays[name].tobytes()
+    if not after:
+        (output,) = (entry["dma_address"] for entry in described["memories"] if entry["flags"] & 8)
+        after[output] = arrays["model_output"].tobytes()
+    trace = arrays["register_trace"]
+    accesses = writes(trace[trace[:, 0] == 1][:, 1:])
+    name, configuration = described["id"], described["configuration_played_on"]
+    return Recorded(name, configuration, memory, accesses, after), described
+
+
+def loadable_blobs(contents: bytes) -> dict[str, bytes]:
+    """Name -> data of the blobs of a loadable: field 5 of the root table, with the name in field 0 and the data in field 5."""
+
+    def field(table: int, number: int) -> int:
+        vtable = table - struct.unpack_from("<i", contents, table)[0]
+        (offset,) = struct.unpack_from("<H", contents, vtable + 4 + 2 * number)
+        return table + int(offset) if offset else 0
+
+    def pointed(at: int) -> int:
+        return at + int(struct.unpack_from("<I", contents, at)[0])
+
+    def vector(at: int) -> bytes:
+        start = pointed(at)
+        (size,) = struct.unpack_from("<I", contents, start)
+        return contents[start + 4 : start + 4 + size]
+
+    blobs = {}
+    start = pointed(field(pointed(0), 5))
+    (count,) = struct.unpack_from("<I", contents, start)
+    for index in range(count):
+        blob = pointed(start + 4 + 4 * index)
+        blobs[vector(field(blob, 0)).decode()] = vector(field(blob, 5))
+    return blobs

@@ -12,7 +12,7 @@ from cnn_convertor.devices.nvdla.firmware import descriptors
 from cnn_convertor.devices.nvdla.firmware.descriptors import Consumer, Engine, size_of
 from cnn_convertor.devices.nvdla.firmware.dispatching import Firmware, FirmwareTask, Interrupt, accesses
 from cnn_convertor.devices.nvdla.firmware.register_settings import FieldError, Places, writes
-from devices.nvdla.recorded import Case, cases
+from devices.nvdla.recorded_descriptors import Case, cases
 
 # Of each configuration and kind, how many there are.
 RECORDED = {

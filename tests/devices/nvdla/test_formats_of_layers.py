@@ -22,7 +22,7 @@ from cnn_convertor.layouts.nvdla.alignment import check_alignment
 from cnn_convertor.layouts.nvdla.memory_forms import LARGE, SMALL, MemoryForm
 from cnn_convertor.layouts.nvdla.precision import Precision
 from cnn_convertor.layouts.packing import pack, unpack
-from devices.nvdla.recorded import Case, cases
+from devices.nvdla.recorded_descriptors import Case, cases
 
 Integers: TypeAlias = NDArray[np.int64]
 NAMES = {"int8": Precision.INT8, "int16": Precision.INT16, "float16": Precision.FP16}

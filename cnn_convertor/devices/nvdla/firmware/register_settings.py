@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from cnn_convertor.devices.nvdla.configurations import Configuration
 from cnn_convertor.devices.nvdla.firmware.descriptors import Cube, MemoryKind
-from cnn_convertor.devices.nvdla.registers import registers
+from cnn_convertor.devices.nvdla.register_table import registers
 
 # "BLOCK.REGISTER", and its value or those of its fields.
 Setting: TypeAlias = tuple[str, "int | Mapping[str, int]"]

@@ -212,7 +212,7 @@ _READ_ONLY: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class RegisterField:
     """name: of the field, or empty for the only one of its register. low, high: bits, both included. mask: bits that exist."""
 
     name: str
@@ -223,13 +223,13 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Register:
+class DeviceRegister:
     """offset: in bytes, inside the block. doubled: there is one for each group."""
 
     block: str
     offset: int
     name: str
-    fields: tuple[Field, ...]
+    fields: tuple[RegisterField, ...]
 
     @property
     def doubled(self) -> bool:
@@ -245,9 +245,9 @@ class Register:
 
 
 @cache
-def registers(*, initial: bool = False) -> Mapping[tuple[str, str], Register]:
+def registers(*, initial: bool = False) -> Mapping[tuple[str, str], DeviceRegister]:
     """(block, name) -> register, in the order of blocks and offsets. initial: of nv_full's map, whose fields are narrower."""
-    found: dict[tuple[str, str], Register] = {}
+    found: dict[tuple[str, str], DeviceRegister] = {}
     for block in BLOCKS:
         for row in TABLE[COPIES.get(block, block)].split(";"):
             register = _register(block, row.split(), initial=initial)
@@ -255,7 +255,7 @@ def registers(*, initial: bool = False) -> Mapping[tuple[str, str], Register]:
     return found
 
 
-def _register(block: str, words: list[str], *, initial: bool) -> Register:
+def _register(block: str, words: list[str], *, initial: bool) -> DeviceRegister:
     offset, name = words[:2]
     fields = []
     for word in words[2:] or [":31..0"]:
@@ -269,8 +269,8 @@ def _register(block: str, words: list[str], *, initial: bool) -> Register:
             own = (31, 5)
         mask = (2 << own[0]) - (1 << own[1])
         low = wide[1] if field else 0
-        fields.append(Field(field, low, own[0], mask, signed=bits.startswith("s")))
-    return Register(block, int(offset, 16), name, tuple(fields))
+        fields.append(RegisterField(field, low, own[0], mask, signed=bits.startswith("s")))
+    return DeviceRegister(block, int(offset, 16), name, tuple(fields))
 
 
 def _bits(text: str) -> tuple[int, int]:
@@ -282,7 +282,7 @@ def _bits(text: str) -> tuple[int, int]:
 def header() -> str:
     """The table as C++, for the twin: every register with its masks in both maps, and a constant for every field."""
     rows = list(_rows())
-    lines = ["// Made from registers.py.", "#ifndef NVDLA_REGISTER_TABLE_H", "#define NVDLA_REGISTER_TABLE_H", ""]
+    lines = ["// Made from register_table.py.", "#ifndef NVDLA_REGISTER_TABLE_H", "#define NVDLA_REGISTER_TABLE_H", ""]
     lines += ['#include "registers.h"', "", "namespace nvdla {", ""]
     names = ", ".join(f'"{block}"' for block in BLOCKS)
     lines += [f"enum Block : int {{ {', '.join('k' + block for block in BLOCKS)}, kBlocks }};"]

@@ -1,0 +1,72 @@
+// A twin of NVDLA at its registers: an application adds memory, writes and reads registers, and finds the results in the memory.
+// Operations run as soon as everything that they need is enabled, so a wait for an interrupt never takes time.
+#ifndef NVDLA_TWIN_H
+#define NVDLA_TWIN_H
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace nvdla {
+
+// What the hardware or its driver forbids, or what the twin does not have: "SDP.D_CVT_SHIFT (group 0): why".
+class Refusal : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+enum Precision : uint32_t { kInt8, kInt16, kFp16 };
+
+struct Configuration {
+  std::string name;
+  bool initial = false;  // the older register map
+  bool y = false, lut = false, post_extension = false;
+  uint32_t atom_bytes = 0, atomic_c = 0;
+  uint32_t atomic_k[3] = {};  // of each precision; 0 where it is missing
+  uint32_t cbuf_banks = 0, cbuf_entry_bytes = 0, cbuf_entries = 0, address_bits = 0;
+  std::vector<int64_t> bases;  // of each block of register_table.h; negative where it is missing
+};
+
+struct Traffic {
+  const char *port;
+  uint64_t bytes;
+};
+
+// What one operation has moved and taken. The MAC cycles follow published formulas, and are assumed.
+struct Operation {
+  std::string engine;
+  int group = 0;
+  uint64_t enabled = 0, started = 0;  // accesses before it was enabled, and before it could start
+  std::string waited_for;             // the last block that was not enabled yet; empty if there was none
+  uint64_t mac_cycles = 0;
+  std::vector<Traffic> traffic;
+};
+
+class Device {
+ public:
+  // threads: for the loops over maps. Every number of them gives the same bits.
+  Device(const Configuration &configuration, int threads);
+  ~Device();
+
+  // Raises Refusal when it overlaps other memory.
+  void add_memory(uint64_t address, std::vector<uint8_t> contents);
+  const std::vector<uint8_t> &memory(uint64_t address) const;
+
+  // Byte addresses of registers. Raise Refusal.
+  void write(uint32_t address, uint32_t value);
+  uint32_t read(uint32_t address);
+  // Raises Refusal, with what waits for what, unless one of these bits of S_INTR_STATUS is set.
+  void wait(uint32_t interrupts);
+
+  const std::vector<Operation> &operations() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace nvdla
+
+#endif
