@@ -76,13 +76,22 @@ python -m development.benchmarks.exports --python libraries/bin/python --renew  
 python -m development.benchmarks.exports --python libraries/bin/python --exporter torchscript    # one exporter alone
 ```
 
-A network is *verified* if each output reaches {LEAST:.0f} dB; one that is refused has its codes ([messages.md](messages.md)). *On the device* is the
-share of the estimated time: that of commands by the model of [devices.md](devices.md), and, as an assumption, 5 ns for each value that a
-CPU layer reads or writes and 2 ns for each multiplication of two maps. *SQNR* is that of the worst output; *rounding* is what remains in
-PyTorch when weights and maps are rounded to FP16. Where the exporters differ, a cell has both, TorchScript first.
+A network is *verified* if each output reaches {LEAST:.0f} dB; one that is refused has its codes ([messages.md](messages.md)). *SQNR* is that
+of the worst output; *rounding* is what remains in PyTorch when weights and maps are rounded to FP16. Where the exporters differ, a cell
+has both, TorchScript first.
 
-| network | input | result | commands | CPU layers | on the device | SQNR | rounding |
-|---|---|---|--:|--:|--:|--:|--:|
+| network | input | result | commands | CPU layers | SQNR | rounding |
+|---|---|---|--:|--:|--:|--:|
+"""
+    TIMES = """
+## Where the time goes
+
+The exports of TorchScript by the [model of the time](devices.md#what-a-network-costs), for `dv700` and with each
+[`runtime`](net-ini.md): milliseconds of the whole network, and the share of the device. `python -m
+development.benchmarks.exports.times --python libraries/bin/python [NAMES]` writes these rows; nothing runs for them.
+
+| network | input | sdk, ms | on the device | generated, ms | on the device |
+|---|---|--:|--:|--:|--:|
 """
     REFUSALS = """
 ## What became of the exports

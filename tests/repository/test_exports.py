@@ -11,9 +11,8 @@ from click.testing import CliRunner
 
 from cnn_convertor.config import Config
 from cnn_convertor.conversion.inspection import inspect
-from cnn_convertor.devices.intervals import Interval
 from development.benchmarks.exports import __main__ as benchmark
-from development.benchmarks.exports import measuring
+from development.benchmarks.exports import measuring, times
 from development.benchmarks.exports.architectures import ARCHITECTURES, LIBRARIES
 from development.benchmarks.exports.outcome import (
     Cause,
@@ -35,7 +34,7 @@ REFUSED = Cause("DV302", "MatMul", "the matrix B depends on the network's input"
 def outcome(
     network: str = "a", exporter: str = "torchscript", state: State = State.VERIFIED, **more: object
 ) -> Outcome:
-    figures = Figures(commands=1200, cpu_layers=3, share=0.875, sqnr=51.25) if state is State.VERIFIED else None
+    figures = Figures(commands=1200, cpu_layers=3, sqnr=51.25) if state is State.VERIFIED else None
     values = {"commit": "1", "versions": {"torch": "2"}, "figures": figures, "rounding": 60.0, **more}
     return Outcome(network, exporter, "224x224x3", state, **values)  # type: ignore[arg-type] # values of any field
 
@@ -98,8 +97,8 @@ def test_a_row_has_both_exporters_where_they_differ() -> None:
     refused = outcome("b", "dynamo", State.REFUSED, causes=(REFUSED, Cause("DV404", "Add", "x")))
     rows = network_rows([outcome("b"), refused, outcome(), outcome(exporter="dynamo")])
     assert rows == {
-        "a": "| a | 224x224x3 | verified | 1,200 | 3 | 88% | 51.2 dB | 60.0 dB |",
-        "b": "| b | 224x224x3 | verified / DV302 MatMul, DV404 Add | 1,200 / - | 3 / - | 88% / - | 51.2 dB / - | 60.0 dB |",
+        "a": "| a | 224x224x3 | verified | 1,200 | 3 | 51.2 dB | 60.0 dB |",
+        "b": "| b | 224x224x3 | verified / DV302 MatMul, DV404 Add | 1,200 / - | 3 / - | 51.2 dB / - | 60.0 dB |",
     }
 
 
@@ -133,15 +132,15 @@ class Commands:
             network, folder, *exporters = arguments
             for exporter in exporters:
                 self.exported.append(f"{network}.{exporter}")
-                notes = {"versions": {}, "life": {"products": 5, "rounding": 60.0}}
+                notes = {"versions": {}, "life": {"rounding": 60.0}}
                 Path(folder, f"{network}.{exporter}.txt").write_text(json.dumps(notes), encoding="utf-8")
             return ""
         name = Path(arguments[0]).stem
         if name == self.fails_at:
             raise KeyboardInterrupt
         self.measured.append(name)
-        assert lines is not None and arguments[1] == "5"
-        figures = {"commands": 7, "cpu_layers": 0, "share": 1.0, "sqnr": 50.0}
+        assert lines is not None
+        figures = {"commands": 7, "cpu_layers": 0, "sqnr": 50.0}
         lines.append(json.dumps({"state": "VERIFIED", "figures": figures, "detail": ""}))
         return ""
 
@@ -199,30 +198,34 @@ def model(tmp_path: Path) -> Path:
 
 
 def test_a_network_is_converted_and_compared(tmp_path: Path) -> None:
-    values = measuring.measure(model(tmp_path), products=0)
+    values = measuring.measure(model(tmp_path))
     assert values["state"] == "VERIFIED"
     assert values["figures"]["commands"] == 4 and 50 < values["figures"]["sqnr"] < 100
-    assert 0 < values["figures"]["share"] < 1  # softmax is on the CPU
 
 
 def test_an_output_below_the_limit_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring, "LEAST", 150.0)
-    values = measuring.measure(model(tmp_path), products=0)
+    values = measuring.measure(model(tmp_path))
     assert values["state"] == "INACCURATE" and "dB" in values["detail"]
 
 
 def test_a_damaged_model_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.onnx"
     path.write_bytes(b"no model")
-    values = measuring.measure(path, products=0)
+    values = measuring.measure(path)
     assert values["state"] == "REFUSED" and values["causes"][0].code.startswith("DV")
 
 
-def test_the_share_counts_values_and_products_of_cpu_layers(tmp_path: Path) -> None:
+def test_a_row_has_the_time_with_each_runtime(tmp_path: Path) -> None:
+    line = times.row("torchvision_alexnet", model(tmp_path))
+    name, size, *cells = line.strip("| ").split(" | ")
+    assert (name, size) == ("torchvision_alexnet", "224x224x3")
+    assert [cell[-1] for cell in cells[1::2]] == ["%", "%"]
     report = inspect(model(tmp_path))
-    (softmax,) = report.on_cpu
-    assert softmax.output.shape == (1, 1, 10)
-    device = sum(((step.cost.usec * 0.5) for step in report.commands if step.cost), start=Interval.of(0.0))
-    usec = device.low + device.high
-    assert measuring.share_on_device(report, products=0) == pytest.approx(usec / (usec + 20 * 0.005))
-    assert measuring.share_on_device(report, products=1000) == pytest.approx(usec / (usec + 20 * 0.005 + 2))
+    assert cells[0] == f"{report.usec.low / 1000:.3g} to {report.usec.high / 1000:.3g}"
+
+
+def test_a_refused_network_has_no_time(tmp_path: Path) -> None:
+    path = tmp_path / "a.onnx"
+    path.write_bytes(b"no model")
+    assert times.row("torchvision_alexnet", path).count("DV") == 1

@@ -88,13 +88,7 @@ def _outcome(network: str, exporter: str, folder: Path, commit: str) -> Outcome:
     if "error" in notes:
         return Outcome(network, exporter, size, State.NOT_EXPORTED, commit, notes["versions"], detail=notes["error"])
     model, begin = folder / f"{network}.{exporter}.onnx", time.perf_counter()
-    command = [
-        sys.executable,
-        "-m",
-        "development.benchmarks.exports.measuring",
-        str(model),
-        str(notes["life"]["products"]),
-    ]
+    command = [sys.executable, "-m", "development.benchmarks.exports.measuring", str(model)]
     lines: list[str] = []
     failure = _finished(command, lines)
     values: dict[str, Any] = {"state": State.FAILED.name, "detail": failure} if failure else json.loads(lines[-1])

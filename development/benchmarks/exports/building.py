@@ -19,7 +19,6 @@ from typing import Any, Final, NamedTuple
 
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from development.benchmarks.exports.architectures import ARCHITECTURES, LIBRARIES, Architecture
 
@@ -212,13 +211,12 @@ class Life(NamedTuple):
     """Evidence that a network computes something that depends on its image, and that FP16 can hold.
 
     largest: magnitude in a map. difference: between the outputs of two images, relative to these. rounding: dB that remain when PyTorch
-    rounds weights and maps to FP16, which is what a device can reach at most, or nearly. products: multiplications of two maps.
+    rounds weights and maps to FP16, which is what a device can reach at most, or nearly.
     """
 
     largest: float
     difference: float
     rounding: float
-    products: int = 0
 
 
 def enliven(model: nn.Module, sample: torch.Tensor, random: torch.Generator) -> Life:
@@ -357,22 +355,6 @@ def _sqnr(right: torch.Tensor, other: torch.Tensor) -> float:
 # --- export --------------------------------------------------------------------------------------------------------------
 
 
-class Products(TorchDispatchMode):
-    """Counts the multiplications of two maps."""
-
-    count = 0
-
-    def __torch_dispatch__(self, operator: Any, _types: Any, values: Any = (), options: Any = None) -> Any:
-        name = str(operator)
-        if "scaled_dot_product" in name:  # queries by keys, and what these weigh by values
-            queries, keys, _ = values[:3]
-            self.count += 2 * queries.numel() * keys.shape[-2]
-        elif "aten.bmm" in name or "aten.baddbmm" in name:
-            *_, first, second = (value for value in values if isinstance(value, torch.Tensor))
-            self.count += first.numel() * second.shape[-1]
-        return operator(*values, **(options or {}))
-
-
 def build(name: str) -> tuple[nn.Module, torch.Tensor, Life]:
     """A network and an image for it."""
     architecture = ARCHITECTURES[name]
@@ -383,9 +365,9 @@ def build(name: str) -> tuple[nn.Module, torch.Tensor, Life]:
     life = enliven(model, sample, random)
     if architecture.library == "ultralytics":  # as the library's own exporter
         model.network.fuse(verbose=False)
-    with torch.no_grad(), Products() as products:
+    with torch.no_grad():
         model(sample[:1])  # and detectors keep the anchors of the last size
-    return model, sample[:1], life._replace(products=products.count)
+    return model, sample[:1], life
 
 
 def export(model: nn.Module, image: torch.Tensor, exporter: str, path: Path) -> None:

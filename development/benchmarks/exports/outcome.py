@@ -40,11 +40,10 @@ class Cause(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """Of a network that converts. share: of the estimated time on the device. sqnr: of the worst output, dB."""
+    """Of a network that converts. sqnr: of the worst output, dB."""
 
     commands: int
     cpu_layers: int
-    share: float
     sqnr: float
 
 
@@ -130,7 +129,6 @@ def _row(name: str, forms: Sequence[Outcome]) -> str:
         _joined(_result(form) for form in forms),
         _joined("" if f is None else f"{f.commands:,}" for f in both),
         _joined("" if f is None else f"{f.cpu_layers:,}" for f in both),
-        _joined("" if f is None else f"{f.share:.0%}" for f in both),
         _joined("" if f is None else f"{f.sqnr:.1f} dB" for f in both),
         _joined("" if form.rounding is None else f"{form.rounding:.1f} dB" for form in forms),
     ]
