@@ -57,9 +57,10 @@ def choose_executors(graph: Graph, device: Device, *, transposed: bool, fusion: 
     """Give to the CPU the layers with which the network takes the least time; to the device, where both take the same.
 
     Each map that one side writes and the other reads costs a change of side, unless other maps cross at the same time. Times are
-    intervals: their sums of both ends are compared. Inputs and outputs of the network are on no side. A function of the CPU may
-    have forms for the device, of which the cheapest counts, with all its commands and their traffic. The device takes products
-    with a factor for each channel afterwards, where that changes no side.
+    intervals: their sums of both ends are compared. Inputs and outputs of the network are on no side, but for functions of the CPU
+    that may have forms for the device, of which the cheapest counts, with all its commands and their traffic: the application
+    writes and reads those on the CPU. The device takes products with a factor for each channel afterwards, where that changes no
+    side.
     """
     numbers = {node.name: number for number, node in enumerate(graph.nodes)}
     times = {node.name: both for node in graph.nodes if (both := _times(graph, node, device)) is not None}
@@ -68,16 +69,21 @@ def choose_executors(graph: Graph, device: Device, *, transposed: bool, fusion: 
     for node in graph.nodes:
         if node.name in choices:
             costs.append(costs_of(choices[node.name].alternatives))
+        elif isinstance(node.op, ops.Input):
+            costs.append(_ON_CPU if choices.keys() & graph.users(node.name) else _FREE)
         else:
             costs.append(_costs(graph, node, times.get(node.name), transposed=transposed))
-    exchanges = [
-        Exchange(numbers[node.name], tuple(dict.fromkeys(numbers[user] for user in graph.users(node.name))))
-        for node in graph.nodes
-        if graph.users(node.name)
-    ]
+    costs.append(_ON_CPU)  # the application
+    exchanges = []
+    for node in graph.nodes:
+        readers = [numbers[user] for user in dict.fromkeys(graph.users(node.name))]
+        if graph.is_output(node.name) and node.name in choices:
+            readers.append(len(graph.nodes))
+        if readers:
+            exchanges.append(Exchange(numbers[node.name], tuple(readers)))
     change = device.change_usec(max(_step_bytes(graph, node) for node in graph.nodes))
     sides = grouped_sides(costs, exchanges, _sum(change))
-    on_cpu = {node.name for node, is_cpu in zip(graph.nodes, sides, strict=True) if is_cpu}
+    on_cpu = {node.name for node, is_cpu in zip(graph.nodes, sides[:-1], strict=True) if is_cpu}
     packed = _with_packed_factors(graph, on_cpu, device) if Form.PACKED_FACTORS in device.forms[fusion] else {}
 
     def rule(g: Graph, node: Node) -> Iterable[Node] | None:
@@ -156,7 +162,7 @@ def _costs(graph: Graph, node: Node, times: _Times | None, *, transposed: bool) 
     if channels is not None and is_slice(graph.shape(node.inputs[0]), channels):
         return _FREE
     match node.op:
-        case ops.Input() | ops.Identity() | ops.ChannelSlice():
+        case ops.Identity() | ops.ChannelSlice():
             return _FREE
         case ops.Concat(axis=ops.Axis.CHANNELS) if joins_in_place(graph, node):
             return _FREE
