@@ -7,6 +7,7 @@ from cnn_convertor.passes.average_products import average_products
 from cnn_convertor.passes.clamp_shifts import clamp_shifts
 from cnn_convertor.passes.contract import Pass, each_node, for_no_node, run_passes, settled, settling
 from cnn_convertor.passes.drop_channels import drop_channels
+from cnn_convertor.passes.drop_clips import drop_clips
 from cnn_convertor.passes.fold_activations import fold_activations
 from cnn_convertor.passes.fold_boxes import fold_boxes
 from cnn_convertor.passes.fold_padding import fold_padding
@@ -126,6 +127,13 @@ PASSES: tuple[Pass, ...] = (
         merge_activations,
         "a map has one activation of each kind",
         "several users with the same activation become one that can move",
+    ),
+    settling(
+        "drop-clips",
+        drop_clips,
+        "no clip keeps all values that it can get",
+        "while activations are nodes, and a clip that goes leaves a scale next to weights",
+        requires=(NO_IDENTITIES,),
     ),
     settling(
         "nest-concats",

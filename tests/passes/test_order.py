@@ -88,6 +88,7 @@ PLACES = [
         net("d", ("a", conv(), "x"), ("b", conv(), "x"), ("d", ops.Binary(ops.BinaryOp.SUBTRACT), "a b")), "Conv2d Conv2d Add",
     ),
     Place("deconvolutions-to-convolutions", "last", line(conv(), UNIT_DECONV, norm(), AVERAGE), "Conv2d AveragePool2d Conv2d"),
+    Place("drop-clips", "last", line(SAME, RELU, ops.Unary(ops.Clip(0.0, 1.0)), conv()), "Conv2d Unary Conv2d"),
     Place("drop-channels", "first", line(conv(6), norm(6), ops.Crop(Shape(0, 0, 0), Shape(14, 14, 3)), conv()), "Conv2d Conv2d"),
     Place(
         "fold-transposes", "last",
