@@ -6,14 +6,27 @@ from dataclasses import replace
 from itertools import accumulate
 
 from cnn_convertor.ir.graph import Graph, Lookup, Node
-from cnn_convertor.ir.ops import Activation, Op, Order, PRelu, Reshape, Shape, TransposeReshape, Unary
-from cnn_convertor.passes.movement import cut
+from cnn_convertor.ir.ops import (
+    Activation,
+    Axis,
+    Crop,
+    Op,
+    Order,
+    Pad,
+    Padding,
+    PRelu,
+    Reshape,
+    Shape,
+    TransposeReshape,
+    Unary,
+)
+from cnn_convertor.passes.movement import COUNTED, cut, movement_of
 from cnn_convertor.passes.swapping import Swapping, swap
 
 
 def fold_transposes(graph: Graph) -> Graph:
     """Case 1: transpose -> reshape; case 2: reshape -> transpose; case 3: transpose -> transpose; all in one order.
-    Before, transposes go below functions of single elements, towards each other. Then case 4: a transpose that moves no data;
+    Before, transposes go below functions of single elements, crops, and padding that others follow, towards each other. Then case 4: a transpose that moves no data;
     case 5: a transpose to a vector in the other order (SSD's heads), which is a reshape in that order. A reshape that keeps the
     shape goes. All this is repeated, since a transpose that goes can bring two others together.
     """
@@ -23,7 +36,7 @@ def fold_transposes(graph: Graph) -> Graph:
 
 
 def _folded(graph: Graph) -> Graph:
-    folded = swap(graph, _below_functions).fuse(_fold).expand(_as_reshape)
+    folded = swap(graph, _below).fuse(_fold).expand(_as_reshape)
     same = []  # reshapes that keep the shape
     shared = {}
     for node in folded.nodes:
@@ -51,12 +64,61 @@ def _with_origins(graph: Graph, shared: Mapping[str, Node]) -> Graph:
     return Graph(tuple(nodes), graph.outputs)
 
 
-def _below_functions(_: Swapping, first: Node, second: Node) -> tuple[Op, Op] | None:
+def _below(swapping: Swapping, first: Node, second: Node) -> tuple[Op, Op] | None:
     match first.op, second.op:
         case TransposeReshape() as moves, (Unary() | Activation()) as function:
             return None if isinstance(function.function, PRelu) else (function, moves)
+        case TransposeReshape() as moves, Crop() as crop:
+            return _below_crop(moves, crop, swapping.shape(first.inputs[0]))
+        case TransposeReshape() as moves, Pad() as pad:
+            is_undone = swapping.is_private(second.name) and isinstance(
+                swapping.user(second.name).op, TransposeReshape | Crop | Pad
+            )
+            return _below_pad(moves, pad, swapping.shape(first.inputs[0])) if is_undone else None
         case _:
             return None
+
+
+def _sources(moves: TransposeReshape, x: Shape) -> Mapping[Axis, Axis] | None:
+    """For each axis of a transposed map, the axis that it was; None where axes do not stay whole."""
+    movement = movement_of(moves, x)
+    if movement is None or moves.shape.is_vector or x.is_vector:
+        return None
+    axis_of = {runs: axis for axis, runs in movement.before.items()}
+    sources = {axis: axis_of[runs] for axis, runs in movement.after.items() if runs in axis_of}
+    return sources if len(set(sources.values())) == len(Axis) else None
+
+
+def _transposed(moves: TransposeReshape, x: Shape, sources: Mapping[Axis, Axis]) -> TransposeReshape:
+    """The same transpose of a map of another shape."""
+    counted = COUNTED[moves.order]
+    axes = tuple(counted.index(sources[axis]) for axis in counted)
+    shape = Shape(*(x[sources[axis]] for axis in Axis))
+    return TransposeReshape(tuple(x[axis] for axis in counted), axes, shape, moves.order)
+
+
+def _below_crop(moves: TransposeReshape, crop: Crop, x: Shape) -> tuple[Op, Op] | None:
+    sources = _sources(moves, x)
+    if sources is None:
+        return None
+    of_source = {source: axis for axis, source in sources.items()}
+
+    def turned(values: Shape) -> Shape:
+        return Shape(*(values[of_source[axis]] for axis in Axis))
+
+    before = Crop(turned(crop.start), turned(crop.stop), turned(crop.stride))
+    return before, _transposed(moves, before.output_shape(x), sources)
+
+
+def _below_pad(moves: TransposeReshape, pad: Pad, x: Shape) -> tuple[Op, Op] | None:
+    sources = _sources(moves, x)
+    if sources is None:
+        return None
+    sides = {sources[Axis.HEIGHT]: pad.padding[:2], sources[Axis.WIDTH]: pad.padding[2:]}
+    if sides.pop(Axis.CHANNELS, (0, 0)) != (0, 0):
+        return None
+    before = Pad(Padding(*sides.get(Axis.HEIGHT, (0, 0)), *sides.get(Axis.WIDTH, (0, 0))))
+    return before, _transposed(moves, before.output_shape(x), sources)
 
 
 def _fold(_: Lookup, first: Node, second: Node) -> Op | None:

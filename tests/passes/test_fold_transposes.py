@@ -9,13 +9,14 @@ import pytest
 
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Op, Order, Reshape, Shape, TransposeReshape
+from cnn_convertor.ir.ops import Op, Order, Padding, Reshape, Shape, TransposeReshape
 from cnn_convertor.passes.fold_transposes import fold_transposes
 from reference import ir_reference, random_networks
 
 X = Shape(4, 6, 3)
 VECTOR = Shape(1, 1, 72)
 PIXELS_FIRST = TransposeReshape((3, 4, 6), (1, 2, 0), Shape(6, 3, 4), Order.CHW)  # Caffe's Permute 0 2 3 1
+TURNED = TransposeReshape((4, 6, 3), (1, 0, 2), Shape(6, 4, 3), Order.HWC)
 SHUFFLE = TransposeReshape((3, 2, 12), (1, 0, 2), Shape(2, 6, 6), Order.CHW)
 
 FOLDED: dict[str, tuple[list[Op], list[str]]] = {
@@ -44,6 +45,18 @@ FOLDED: dict[str, tuple[list[Op], list[str]]] = {
         [PIXELS_FIRST, ops.Unary(ops.Power(2.0)), TransposeReshape((4, 6, 3), (2, 0, 1), X, Order.CHW)],
         ["Unary[function=Power[power=2.0]]"],
     ),
+    "a Permute, a crop, and back": (
+        [PIXELS_FIRST, ops.Crop(Shape(1, 1, 0), Shape(5, 3, 4), Shape(2, 1, 1)), TransposeReshape((4, 2, 2), (2, 0, 1), Shape(4, 2, 2), Order.CHW)],
+        ["Crop[start=0x1x1 stop=4x5x3 stride=1x2x1]"],
+    ),
+    "a Permute, padding, and back": (
+        [PIXELS_FIRST, ops.Pad(Padding(1, 2, 0, 0)), TransposeReshape((4, 9, 3), (2, 0, 1), Shape(4, 9, 3), Order.CHW)],
+        ["Pad[padding=0x0x1x2]"],
+    ),
+    "rows and columns, padding, and back": (
+        [TURNED, ops.Pad(Padding(1, 2, 3, 0)), TransposeReshape((9, 7, 3), (1, 0, 2), Shape(7, 9, 3), Order.HWC)],
+        ["Pad[padding=3x0x1x2]"],
+    ),
     "what moves nothing": (
         [TransposeReshape((3, 1, 24), (1, 0, 2), Shape(2, 4, 9), Order.HWC)],
         ["Reshape[shape=2x4x9 order=Order.HWC]"],
@@ -57,6 +70,16 @@ STAYS: dict[str, list[Op]] = {
     "another order": [PIXELS_FIRST, Reshape(VECTOR, Order.HWC)],
     "other lengths": [PIXELS_FIRST, TransposeReshape((9, 8), (1, 0), X, Order.CHW)],
     "a map": [PIXELS_FIRST],
+    "padding of what was a channel": [
+        PIXELS_FIRST,
+        ops.Pad(Padding(0, 0, 1, 2)),
+        TransposeReshape((4, 6, 6), (2, 0, 1), Shape(4, 6, 6), Order.CHW),
+    ],
+    "padding before nothing that moves": [PIXELS_FIRST, ops.Pad(Padding(1, 2, 0, 0)), ops.Unary(ops.Absolute())],
+    "a crop of a map that is no Permute": [
+        TransposeReshape((3, 2, 12), (1, 0, 2), X, Order.CHW),
+        ops.Crop(Shape(1, 0, 0), X),
+    ],
     "other halves": [TransposeReshape((12, 6), (1, 0), VECTOR, Order.CHW)],
 }
 
