@@ -50,6 +50,15 @@ _OPENS: Final = re.compile(
     r'(?:#|%:)\s*(?:include|import|embed|pragma\s*\w+\s*dependency|define[^\n]*(?:\#\#|%:%:))|__has_(?:include|embed)|_Pragma|R"'
 )
 _HEADER_NAME: Final = re.compile(r"[\w-][\w.-]*_gen\.h")
+# A generated runtime, which the convertor writes into a header, and what the audit has in its place: the assignments are the same.
+_RUNTIME: Final = re.compile(r"^namespace C(\w+)_run \{\n.*?^\}  // namespace C\1_run\n", re.MULTILINE | re.DOTALL)
+_RUNTIME_RECORDED: Final = (
+    "namespace C{name}_run {{ enum Act {{ kToDevice, kToCpu, kEndAccess, kBeginAccess, kStart, kWait, kRun }};"
+    " struct Action {{ Act act; int layer; size_t offset, size; int number; }};"
+    " struct Timetable {{ const int *layers, *ends; int lists; const Action *actions; int count; }};"
+    " class Network : public CDMP_Network {{ protected: void set_timetable(const Timetable &) {{}} void set_table(const uint16_t *) {{}}"
+    " uint8_t *weights_ptr_ = reinterpret_cast<uint8_t *>(5); }}; }}"
+)
 _SPLICE: Final = re.compile(r"\\[^\S\n]*\n")
 _WARNING: Final = re.compile(r"^([^:\n]*):(\d+):\d+: warning: (.*) \[-W(?:unused|div|shift)[\w-]*\]$", re.MULTILINE)
 _ENDS: Final = {
@@ -158,7 +167,7 @@ def _joined(owner: str, name: str, text: str, headers: tuple[tuple[str, str], ..
     """What is compiled: each line keeps its file and its number."""
     parts = [_HEADER.read_text(encoding="utf-8")]
     for header, lines in headers:
-        parts.append(f'#line 1 "{header}"\n{_INCLUDE.sub("", lines)}')
+        parts.append(f'#line 1 "{header}"\n{_INCLUDE.sub("", _RUNTIME.sub(_recorded, lines))}')
     # What NAME_cpu.h defines, whose functions the audit does not run.
     for space, function in sorted(set(re.findall(r"\b(\w+_cpu)::(Layer_\d+)\b", text))):
         parts.append(f"namespace {space} {{ inline void {function}(fpga_layer &, void *, uint8_t *) {{}} }}")
@@ -167,6 +176,11 @@ def _joined(owner: str, name: str, text: str, headers: tuple[tuple[str, str], ..
     entered = _methods(owner).sub(r'\g<0> enter("\1");', _INCLUDE.sub("", text))
     parts.append(f'#line 1 "{name}"\n{entered}\nCDMP_Network &new_network() {{ return *new {owner}; }}\n')
     return "\n".join(parts)
+
+
+def _recorded(runtime: re.Match[str]) -> str:
+    """In place of a generated runtime, with as many lines."""
+    return _RUNTIME_RECORDED.format(name=runtime[1]) + "\n" * runtime[0].count("\n")
 
 
 @lru_cache(maxsize=16)

@@ -374,6 +374,11 @@ typedef struct dmp_dv_mem_impl *dmp_dv_mem;
 typedef struct dmp_dv_context_impl *dmp_dv_context;
 typedef struct dmp_dv_cmdlist_impl *dmp_dv_cmdlist;
 inline int dmp_dv_cmdlist_release(dmp_dv_cmdlist) { return 0; }
+inline int dmp_dv_mem_sync_start(dmp_dv_mem, int, int) { return 0; }
+inline int dmp_dv_mem_sync_end(dmp_dv_mem) { return 0; }
+inline int dmp_dv_mem_to_device(dmp_dv_mem, size_t, size_t, int) { return 0; }
+inline int dmp_dv_mem_to_cpu(dmp_dv_mem, size_t, size_t, int) { return 0; }
+enum { DMP_DV_MEM_CPU_WONT_READ = 1, DMP_DV_MEM_AS_DEV_OUTPUT = 2 };
 
 enum { DMP_DV_DEV_CONV = 1, DMP_DV_DEV_FC, DMP_DV_DEV_IPU, DMP_DV_DEV_MAXIMIZER, DMP_DV_MAX_RUNS = 32 };
 enum { DMP_DV_ORDER_WHC8, DMP_DV_ORDER_TRANSPOSED = 0x8000, DMP_DV_OUTPUT_CONCAT = 0, DMP_DV_OUTPUT_ADD };

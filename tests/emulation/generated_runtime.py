@@ -64,7 +64,7 @@ def execute(
         for piece in encode_buffer(program):
             file.write(piece.tobytes())
     (folder / "input.bin").write_bytes(inputs)
-    environment = os.environ | {"DMP_DV_PROGRAM": str(folder / "net.program")} | Twin(DV700).environment
+    environment = dict(os.environ) | {"DMP_DV_PROGRAM": str(folder / "net.program")} | dict(Twin(DV700).environment)
     command = [runner, folder / "weights.bin", folder / "input.bin", folder]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     said = "\n".join(line for line in result.stderr.splitlines() if not line.startswith("convolution "))

@@ -157,6 +157,8 @@ void execute(const Ipu &command) {
   const Raw &raw = command.raw;
   command.texture->check_written(raw.tex.offs, texture_bytes(raw), "the texture");
   command.texture->before_device(raw.tex.offs, texture_bytes(raw), "the texture");
+  const uint64_t extent = (lines(raw).second - 1) * static_cast<uint64_t>(raw.stride_wr) + line_bytes(raw);
+  command.output->before_device(raw.wr.offs, extent, "the output");
   const bool is_map = raw.fmt_wr == DMP_DV_RGBFP16;
   const uint64_t bytes = pixel_bytes(raw.fmt_wr), stride = static_cast<uint64_t>(raw.stride_wr);
   for (int y = 0; y < raw.rect_height; ++y)

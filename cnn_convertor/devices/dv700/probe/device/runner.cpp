@@ -51,7 +51,7 @@ class Network : public NETWORK_CLASS {
   dmp_dv_mem io_mem() const { return io_mem_; }
 };
 
-bool Start(CDMP_Network *network, bool with_layers) {
+bool Start(NETWORK_CLASS *network, bool with_layers) {
   if (!network->Initialize() || !network->LoadWeights(kWeights)) return false;
   if (with_layers) network->WantLayerOutputs();
   return network->Commit();
@@ -65,7 +65,7 @@ long long Time(F work) {
   return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start).count();
 }
 
-void CopyInputs(CDMP_Network *network, const std::vector<uint8_t> &inputs, int sample) {
+void CopyInputs(NETWORK_CLASS *network, const std::vector<uint8_t> &inputs, int sample) {
   const uint8_t *from = inputs.data() + static_cast<std::size_t>(sample) * kSampleBytes;
   for (const Input &input : kInputs) {
     std::memcpy(network->get_io_ptr() + input.offset, from, input.bytes);
@@ -74,7 +74,7 @@ void CopyInputs(CDMP_Network *network, const std::vector<uint8_t> &inputs, int s
 }
 
 // usec: that the whole run takes.
-bool Run(CDMP_Network *network, const std::vector<uint8_t> &inputs, int sample, long long *usec = nullptr) {
+bool Run(NETWORK_CLASS *network, const std::vector<uint8_t> &inputs, int sample, long long *usec = nullptr) {
   CopyInputs(network, inputs, sample);
   bool runs = false;
   const long long spent = Time([&] { runs = network->RunNetwork(); });
@@ -82,11 +82,11 @@ bool Run(CDMP_Network *network, const std::vector<uint8_t> &inputs, int sample, 
   return runs;
 }
 
-const uint8_t *MemoryOf(const CDMP_Network &network, const fpga_layer &layer) { return network.get_io_ptr() + layer.output_offs; }
+const uint8_t *MemoryOf(const NETWORK_CLASS &network, const fpga_layer &layer) { return network.get_io_ptr() + layer.output_offs; }
 
 // The output of a layer. The runtime keeps copies of whole FP16 elements. One byte an element has an output of the network
 // alone, which no later layer overwrites.
-void AppendLayer(const CDMP_Network &network, const fpga_layer &layer, Output *layers) {
+void AppendLayer(const NETWORK_CLASS &network, const fpga_layer &layer, Output *layers) {
   if (layer.type == LT_CONCAT)  // the runtime copies it too late
     for (int i = 0; i < layer.input_layer_num; ++i) AppendLayer(network, *layer.input_layers[i], layers);
   else if (2 * layer.output.size() == layer.output_size)
@@ -158,7 +158,7 @@ int RunLayers(const std::string &folder, const std::vector<uint8_t> &inputs, std
   return 0;
 }
 
-void AppendOutputs(CDMP_Network *network, Output *outputs) {
+void AppendOutputs(NETWORK_CLASS *network, Output *outputs) {
   for (int i = 0; i < network->get_output_layer_count(); ++i) {
     std::vector<float> values;
     const fpga_layer &layer = *network->get_output_layers()[static_cast<std::size_t>(i)];
