@@ -15,7 +15,7 @@ from cnn_convertor.devices.dv700 import device_file
 from cnn_convertor.devices.dv700.accelerator import Dv700
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.limits import Limits
-from cnn_convertor.devices.settings import Quantization
+from cnn_convertor.devices.settings import Quantization, Runtime
 from cnn_convertor.errors import Origin, UsageError
 from cnn_convertor.frontends.caffe import CAFFE
 from cnn_convertor.frontends.frontend import Frontend
@@ -257,6 +257,12 @@ def test_scale_and_std_exclude_each_other(folder: Path) -> None:
         Config(definition=folder / "net.h5", scale=(1.0, 2.0), std=3.0)
 
 
+def test_a_generated_runtime_has_no_softmax_of_the_sdk(folder: Path) -> None:
+    text = SMALLEST + "runtime = generated\n[OPTIONAL]\nsoftmax = sdk\n"
+    assert said(problem(folder, text)) == ("DV875", text[: text.index("softmax")].count("\n") + 1)
+    assert read(folder, SMALLEST + "runtime = generated\n").settings.runtime is Runtime.GENERATED
+
+
 QUANTIZED = SMALLEST + "{}\n[QUANTIZATION]\nConv1/1x1 = fp16\nconv1/1X1 = Palette ; that one\n"
 
 
@@ -472,6 +478,7 @@ DOCUMENTED = {
     "quantization_threshold": "40 -3.5",
     "quantization_output_sqnr": "30",
     "cpu_threads": "auto 1 64 Auto",
+    "runtime": "sdk generated Generated",
     "python_module": "net_module",
     "device": "dv700 zia-c2 zia-c3 dv740 board.toml",
     "fusion": "proven documented full none conservative",

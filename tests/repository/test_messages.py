@@ -42,7 +42,7 @@ ROOMS = {
     "5": {"devices", "quantize"},
     "6": {"audit"},
     "7": {"emulation", "samples", "devices", "verification", "trials", "board", "workers"},
-    "8": {"layouts", "export", "cli"},
+    "8": {"layouts", "export", "cli", "config", "verification"},
     "9": {"devices", "layouts"},
 }
 # Codes with one meaning that several rooms meet.

@@ -63,6 +63,7 @@ void Cache::invalidate(std::size_t line) {
 }
 
 void Cache::to_device(std::size_t offset, std::size_t bytes, int flags) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   bool is_used = false;
   each_line(offset, bytes, [&](std::size_t line) {
     is_used = is_used || (lines_[line].writers > 0 && is_dirty(line));
@@ -76,6 +77,7 @@ void Cache::to_device(std::size_t offset, std::size_t bytes, int flags) {
 }
 
 void Cache::to_cpu(std::size_t offset, std::size_t bytes, int flags) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   bool is_used = false, is_kept = false;
   each_line(offset, bytes, [&](std::size_t line) {
     is_used = is_used || lines_[line].writers > 0;
@@ -93,14 +95,17 @@ void Cache::to_cpu(std::size_t offset, std::size_t bytes, int flags) {
 }
 
 void Cache::begin(std::size_t offset, std::size_t bytes, bool writes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   each_line(offset, bytes, [&](std::size_t line) { ++(writes ? lines_[line].writers : lines_[line].readers); });
 }
 
 void Cache::end(std::size_t offset, std::size_t bytes, bool writes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   each_line(offset, bytes, [&](std::size_t line) { --(writes ? lines_[line].writers : lines_[line].readers); });
 }
 
 void Cache::before_device(std::size_t offset, std::size_t bytes, const char *what) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
   bool is_dirty_there = false;
   each_line(offset, bytes, [&](std::size_t line) { is_dirty_there = is_dirty_there || is_dirty(line); });
   if (is_dirty_there)
@@ -109,6 +114,7 @@ void Cache::before_device(std::size_t offset, std::size_t bytes, const char *wha
 }
 
 void Cache::after_device(std::size_t offset, std::size_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   bool is_dirty_there = false;
   each_line(offset, bytes, [&](std::size_t line) {
     // before_device has seen to it that the line was clean: the CPU must have changed it meanwhile.
@@ -125,6 +131,7 @@ void Cache::after_device(std::size_t offset, std::size_t bytes) {
 }
 
 void Cache::before_cpu(std::size_t offset, std::size_t bytes, const char *reader) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
   bool is_stale = false, is_gone = false, is_used = false;
   each_line(offset, bytes, [&](std::size_t line) {
     is_stale = is_stale || (lines_[line].stale && holds_result(line, offset, bytes));
@@ -138,6 +145,7 @@ void Cache::before_cpu(std::size_t offset, std::size_t bytes, const char *reader
 }
 
 void Cache::after_cpu(std::size_t offset, std::size_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   bool is_used = false;
   each_line(offset, bytes, [&](std::size_t line) {
     is_used = is_used || lines_[line].writers > 0 || lines_[line].readers > 0;

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "content.h"
@@ -59,6 +60,7 @@ class Cache {
   void clean(std::size_t line);
   void invalidate(std::size_t line);
 
+  mutable std::mutex mutex_;  // both sides may read a map at the same time
   uint8_t *seen_;
   std::vector<uint8_t> device_;
   std::vector<Content> &content_;

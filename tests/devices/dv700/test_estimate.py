@@ -174,10 +174,11 @@ def test_the_summary_has_the_sum_and_the_memory_for_palettes() -> None:
     program = choose(program_of(Shape(8, 8, 8), conv(20, 8)), options)
     chosen = config(Path("graph.keras"), device=read_profile("dv740", Path()))
     report = report_of(program, Request.of(chosen))
-    time, traffic, explained, assumed = (text for label, text in summary(report) if label == "estimate")
+    time, other, traffic, explained, assumed = (text for label, text in summary(report) if label == "estimate")
     assert time.endswith(
         " ms on the device, 0 ms on the CPU, 0.0208 to 0.103 ms between them; 1 of the CPU layers left out"
     )
+    assert other.startswith("with runtime = generated, ")
     assert traffic.startswith("the commands on dv740 move ") and traffic.endswith(
         "; 0.001 to 0.02 ms to start and end them"
     )
