@@ -216,8 +216,8 @@ class Graph:
             case Dense(weight=weight):
                 return weight.size
             case MatMul() as product:
-                x, y = node.inputs
-                return product.multiplications(self.shape(x), self.shape(y))
+                first, second = node.inputs
+                return product.multiplications(self.shape(first), self.shape(second))
             case _:
                 return 0
 

@@ -16,6 +16,7 @@ from cnn_convertor.devices.dv700.runs import Layer
 from cnn_convertor.devices.figures import Figure
 from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.devices.program import PLAIN, ElementType, LayerType, Tensor
+from cnn_convertor.devices.settings import Runtime
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Axis, Pair, Shape, Window
@@ -126,9 +127,9 @@ def test_nothing_is_known_of_layers_that_have_no_function() -> None:
 def test_each_list_starts_and_each_change_goes_through_the_caches() -> None:
     program = program_of(MAP, conv(16, 16), conv(16, 16), SWISH, conv(16, 16), SWISH)
     assert [layer.type.executor for layer in program.layers if layer.type.executor != "none"][-1] == "cpu"
-    lists, pairs, usec = changes(program, PROFILE)
-    assert (lists, pairs) == (2, 2)
-    assert usec == Interval.of(2 * 7 + 2 * 2 * program.io_bytes / 100)
+    between = changes(program, PROFILE, Runtime.SDK)
+    assert (between.lists, between.changes) == (2, 2)
+    assert between.usec == Interval.of(2 * 7 + 2 * 2 * program.io_bytes / 100)
     assert [cost is not None for cost in cpu_estimates(program, PROFILE)].count(True) == 2
 
 
