@@ -125,15 +125,17 @@ class Meaning:
 
     @property
     def has_packed_factors(self) -> bool:
-        """Whether the CPU writes the weights: those of a 1x1 depthwise convolution in the I/O memory."""
+        """Whether the CPU writes the weights: those of a 1x1 convolution in the I/O memory."""
         run = self.run
         is_plain = run.weight_fmt == FP16 and run.actfunc != PRELU
-        return run.weight_mem == "io_mem_" and run.conv_enable == 3 and kernel(run.p) == (1, 1) and is_plain
+        return run.weight_mem == "io_mem_" and run.conv_enable in {1, 3} and kernel(run.p) == (1, 1) and is_plain
 
     @property
     def factor_elements(self) -> int:
-        """FP16 elements of these weights: 8 biases for each 8 channels, and a tile of 72 a channel."""
-        return 8 * -(-self.run.m // 8) + 72 * self.run.m if self.has_packed_factors else 0
+        """FP16 elements of these weights: for each 8 kernels 8 biases, and a tile of 72 for each 64 channels of a kernel."""
+        if not self.has_packed_factors:
+            return 0
+        return 8 * -(-self.run.m // 8) + 72 * self.run.m * -(-self.kernel_channels // 64)
 
     @property
     def macs(self) -> int:

@@ -108,6 +108,7 @@ FUNCTIONS: Mapping[type, CpuFunction] = {
     ops.AveragePool2d: CpuFunction("AveragePool", _average_pool),
     ops.Scale: CpuFunction("Scale", constants=_of_scale),
     ops.PackedFactors: CpuFunction("PackedFactors"),
+    ops.PackedMatrices: CpuFunction("PackedMatrices", lambda op: (_matrices(op.matrices), float(op.factor))),
     ops.Concat: CpuFunction("Concat", lambda op: (_axes(op.axis),)),
     ops.Softmax: CpuFunction("Softmax", lambda op: (_axes(op.axis),)),
     ops.Unary: CpuFunction("Unary", lambda op: (CpuKernelCall(type(op.function).__name__, astuple(op.function)),)),

@@ -21,6 +21,8 @@ WORDS: Mapping[type, str] = {
     ops.Activation: "activation",
     ops.PackedFactors: "packed factors",
     ops.ScaledBy: "scale by packed factors",
+    ops.PackedMatrices: "packed matrices",
+    ops.TimesPacked: "product with a packed matrix",
     ops.Pad: "pad",
     ops.Concat: "concatenation",
     ops.Reshape: "reshape",

@@ -20,6 +20,7 @@ from cnn_convertor.emulation.feature_maps import (
 )
 from cnn_convertor.emulation.network import EmulatedNetwork
 from cnn_convertor.ir.ops import Order, Shape
+from cnn_convertor.ir.ops.packed_weights import MATRIX_NAME
 from cnn_convertor.layouts.layout import Layout
 from cnn_convertor.verification.both_sides import BothSides
 from cnn_convertor.verification.compare import compare, sqnr
@@ -127,18 +128,27 @@ def pairs(program: Program, layers: Sequence[Maps], reference: Reference) -> dic
 
     layers: the memory of each layer of the program, (N, size).
     """
-    matched = (
-        (name, pair_of(program, index, layers[index], reference.layers[name], reference.order))
-        for index, name in held_layers(program).items()
-        if name in reference.layers
-    )
-    return {name: pair for name, pair in matched if pair is not None}
+    matched: dict[str, ComparedMap] = {}
+    apart = _matrices_apart(program)
+    for index, name in held_layers(program).items():
+        pair: ComparedMap | None = None
+        if index in apart:
+            whole = reference.layers.get(apart[index].name)
+            maps = None if whole is None else _matrix(program.layers[index], layers[index], whole, apart[index])
+            if maps is not None:
+                pair = pair_of(program, index, layers[index], maps, Order.HWC)
+        elif name in reference.layers:
+            pair = pair_of(program, index, layers[index], reference.layers[name], reference.order)
+        if pair is not None:
+            matched[name] = pair
+    return matched
 
 
 def held_layers(program: Program) -> dict[int, str]:
     """Index of a layer of the program -> the framework layer whose output it holds.
 
-    Where several compute one framework layer, the last one holds its output, unless it also computes another layer.
+    Where several compute one framework layer, the last one holds its output, unless it also computes another layer. Where the
+    matrices of a map stay apart, each has a layer of the program, and a name of its own.
     """
     last: dict[str, int] = {}
     for index, layer in enumerate(program.layers):
@@ -148,7 +158,44 @@ def held_layers(program: Program) -> dict[int, str]:
         for index, layer in enumerate(program.layers)
         if layer.origins and layer.type is not LayerType.INPUT
     }
-    return {index: name for index, name in finals.items() if last[name] == index}
+    apart = {index: f"{matrix.name}, matrix {matrix.number}" for index, matrix in _matrices_apart(program).items()}
+    return {index: apart.get(index, name) for index, name in finals.items() if index in apart or last[name] == index}
+
+
+class _MatrixApart(NamedTuple):
+    """A matrix of a framework layer's map, and how many there are."""
+
+    name: str
+    number: int
+    number_of_all: int
+
+
+def _matrices_apart(program: Program) -> dict[int, _MatrixApart]:
+    """Index of a layer of the program -> the matrix of a framework layer's map that it holds, where these stay apart."""
+    found: dict[str, dict[int, int]] = {}  # framework layer -> number -> index; without a number: that of the whole map
+    for index, layer in enumerate(program.layers):
+        if layer.origins:
+            ending = MATRIX_NAME.search(layer.name)
+            name = layer.origins[-1].layer
+            if ending is None:
+                found[name] = {}
+            else:
+                found.setdefault(name, {})[int(ending[1])] = index
+    result: dict[int, _MatrixApart] = {}
+    for name, indices in found.items():
+        for number, index in indices.items():
+            result[index] = _MatrixApart(name, number, len(indices))
+    return result
+
+
+def _matrix(layer: Layer, memory: Maps, whole: Maps, matrix: _MatrixApart) -> Maps | None:
+    """A matrix of the framework's map, (N, 1, rows, columns) as on the device; None where its channels do not count the matrices."""
+    if whole.shape[-1] != matrix.number_of_all:
+        return None
+    rows = whole[..., matrix.number][:, np.newaxis]
+    fitting = [maps for maps in (rows, rows.swapaxes(2, 3)) if maps.shape[1:] == layer.output.shape]
+    near = [maps for maps in fitting if sqnr(as_maps(memory, layer, Shape(*maps.shape[1:])), maps) >= COMPARABLE_DB]
+    return next(iter(near or fitting), None)
 
 
 def pair_of(program: Program, index: int, memory: Maps, reference: Maps, order: Order) -> ComparedMap | None:

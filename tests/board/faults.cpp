@@ -128,7 +128,9 @@ bool is_faulty(const dmp_dv_cmdraw &raw) {
   const bool has_table = raw.version == 1 && reinterpret_cast<const dmp_dv_cmdraw_conv_v1 &>(raw).u8tofp16_table.mem;
   aspects.add("u8_input", has_table);
   const dmp_dv_cmdraw_conv_v0 &conv = dv::conv_command(raw);
-  aspects.add("packed_factors", conv.run[0].weight_buf.mem == conv.input_buf.mem);  // in the memory of maps
+  const bool is_packed = conv.run[0].weight_buf.mem == conv.input_buf.mem;  // in the memory of maps
+  aspects.add("packed_factors", is_packed && conv.run[0].conv_enable == 3);
+  aspects.add("packed_matrix", is_packed && conv.run[0].conv_enable == 1);
   aspects.add("batch", (dv::conv_command(raw).input_circular_offset & 0x7fff) > 1);
   return aspects.has(fault);
 }

@@ -35,7 +35,7 @@ def _words(run: Run) -> Iterator[str]:
         if pooling.factor:
             yield f"factor {pooling.factor:.6g}"
     if run.factors is not None:
-        yield "factors"
+        yield "factors" if run.factors.kind.is_depthwise else "matrix"
     if run.activation is not None and not isinstance(run.activation, PRelu):
         yield str(run.activation)
     yield f"to {_by(*run.output)}"

@@ -181,7 +181,7 @@ TWO = ops.Matrices(2, CHANNELS, HEIGHT, CHANNELS)  # two runs of channels
     },
 )  # fmt: skip
 def matrix_product(op: ops.MatMul, x: Array, y: Array) -> Array:
-    products = op.factor * (_matrices(op.left, x) @ _matrices(op.right, y))
+    products = op.factor * (matrices_of(op.left, x) @ matrices_of(op.right, y))
     count, rows, columns = products.shape
     lengths = {op.result.rows: rows, op.result.columns: columns}
     if op.result.batch in lengths:  # the batch, and then the run of each matrix
@@ -196,7 +196,7 @@ def matrix_product(op: ops.MatMul, x: Array, y: Array) -> Array:
     return numbers.transpose([names.index(axis) for axis in Axis])
 
 
-def _matrices(view: ops.Matrices, x: Array) -> Array:
+def matrices_of(view: ops.Matrices, x: Array) -> Array:
     """The matrices (count, rows, columns) of a map."""
     pieces = np.split(x, view.number, axis=view.batch)
     others = [next(axis for axis in Axis if axis not in (view.rows, view.columns))]

@@ -10,7 +10,7 @@ import numpy as np
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import ONE, Axis, Order, Padding, Pair, Shape, Window
 from reference import detection_reference  # noqa: F401  # it registers its operators
-from reference.cpu_reference import SCALARS
+from reference.cpu_reference import SCALARS, matrices_of
 from reference.registry import (
     EXAMPLES,
     LOWEST,
@@ -344,6 +344,54 @@ def packed_factors(_: ops.PackedFactors, x: Array) -> Array:
         tiles[:, 11, 0] = factors
         blocks += [np.zeros(8), tiles.reshape(-1)]
     return np.concatenate(blocks).reshape(1, 1, -1)
+
+
+_RUNS, _TURNED = (
+    ops.Matrices(2, Axis.CHANNELS, Axis.WIDTH, Axis.CHANNELS),
+    ops.Matrices(2, Axis.CHANNELS, Axis.CHANNELS, Axis.WIDTH),
+)
+
+
+@reference(
+    ops.PackedMatrices,
+    {
+        "packed rows": (ops.PackedMatrices(ops.Matrices(1, Axis.HEIGHT, Axis.WIDTH, Axis.CHANNELS)), Shape(1, 11, 70)),
+        "packed runs of channels": (ops.PackedMatrices(_RUNS, 0.125), Shape(1, 9, 48)),
+        "packed columns": (ops.PackedMatrices(_TURNED, 3.0), Shape(1, 130, 22)),
+        "packed planes": (ops.PackedMatrices(ops.Matrices(11, Axis.CHANNELS, Axis.WIDTH, Axis.HEIGHT)), NARROW),
+    },
+)
+def packed_matrices(op: ops.PackedMatrices, x: Array) -> Array:
+    streams: list[Array] = []
+    for matrix in op.factor * matrices_of(op.matrices, x):
+        for first in range(0, len(matrix), 8):
+            kernels = matrix[first : first + 8]
+            streams.append(np.zeros(8))
+            for start in range(0, matrix.shape[1], 64):
+                tiles = np.zeros((len(kernels), 12, 6))
+                for channel, values in enumerate(kernels[:, start : start + 64].T):
+                    tiles[(slice(None), *_PLACES[channel])] = values
+                streams.append(tiles.reshape(-1))
+    return np.concatenate(streams).reshape(1, 1, -1)
+
+
+# Channel of a tile of 1x1 kernels -> its row and column: pairs of channels of 8 stand beside each other, 3 rows for 9 such groups.
+_PLACES = [(11 - pair * 3 - three, side * 3 + group) for three in range(3) for group in range(3) for pair in range(4) for side in range(2)]  # fmt: skip
+
+
+@reference(
+    ops.TimesPacked, {"a product with a packed matrix": (ops.TimesPacked(9), Shape(1, 7, 66), Shape(1, 1, 1312))}
+)
+def times_packed(op: ops.TimesPacked, x: Array, packed: Array) -> Array:
+    channels, kernels, at = x.shape[2], [], 0
+    for kernel in range(op.kernels):
+        if kernel % 8 == 0:
+            together = min(8, op.kernels - kernel)
+            tiles = -(-channels // 64)
+            block = packed[0, 0, at + 8 : at + 8 + 72 * tiles * together].reshape(tiles, together, 12, 6)
+            at += 8 + block.size
+        kernels.append([block[c // 64, kernel % 8][_PLACES[c % 64]] for c in range(channels)])
+    return x @ np.asarray(kernels).T
 
 
 @reference(ops.ScaledBy, {"a scale by packed factors": (ops.ScaledBy(), NARROW, Shape(1, 1, 808))})

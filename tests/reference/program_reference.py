@@ -177,7 +177,9 @@ class Machine:
                 assert run is layer.runs[0] and run.convolution is None and run.pooling is None
                 assert run.factors.offset == layer.inputs[-1].offset
                 packed = self.read_at(run.factors.offset, run.factors.packed.nbytes // 2)
-                x = ir_reference.execute(ops.ScaledBy(), x, packed.reshape(1, 1, -1))
+                kernels = run.factors.packed.kernels
+                op = ops.ScaledBy() if run.factors.kind is ConvolutionKind.DEPTHWISE else ops.TimesPacked(kernels)
+                x = ir_reference.execute(op, x, packed.reshape(1, 1, -1))
             x = execute_run(run, x, self.operand(layer, run))
             assert x.shape == tuple(run.output)
             if run.external:

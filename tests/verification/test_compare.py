@@ -147,7 +147,7 @@ def test_a_vector_that_is_read_as_a_map_is_put_into_the_frameworks_order(
 
 def test_a_layer_that_holds_half_of_a_frameworks_layer_is_not_compared() -> None:
     def layer(*names: str, type: LayerType = LayerType.CONV) -> Any:
-        return SimpleNamespace(origins=tuple(Origin("net", name) for name in names), type=type)
+        return SimpleNamespace(name="", origins=tuple(Origin("net", name) for name in names), type=type)
 
     program: Any = SimpleNamespace(
         layers=[

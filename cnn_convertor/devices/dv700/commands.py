@@ -9,7 +9,7 @@ from cnn_convertor.devices.dv700.operators import OPERATORS
 from cnn_convertor.devices.dv700.runs import (
     Convolution,
     ConvolutionKind,
-    PackedScale,
+    PackedByCpu,
     Pooling,
     PoolingKind,
     Run,
@@ -24,6 +24,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import ONE, Function, Order, Shape, Window
 
 COPY = ops.AveragePool2d(Window(ONE), factor=1.0)  # copies a map
+WITH_PACKED = (ops.ScaledBy, ops.TimesPacked)  # convolve with weights that the CPU packs: their second input
 
 
 class RunAssignment(NamedTuple):
@@ -171,7 +172,7 @@ def run_of(graph: Graph, nodes: tuple[Node, ...], *, transposed: bool, external:
     pooling: Pooling | None = None
     convolution: ops.Conv2d | ops.ConvTranspose2d | None = None
     function: Function | None = None
-    factors: PackedScale | None = None
+    factors: PackedByCpu | None = None
     for node in nodes:
         match node.op:
             case ops.Conv2d() | ops.ConvTranspose2d() as op:
@@ -186,7 +187,9 @@ def run_of(graph: Graph, nodes: tuple[Node, ...], *, transposed: bool, external:
             case ops.Upsample(factor=factor):
                 pooling = _pooling(PoolingKind.UPSAMPLE, Window(factor, factor))
             case ops.ScaledBy():
-                factors = PackedScale(PackedShape(x.channels, 1, ONE))
+                factors = PackedByCpu(PackedShape(x.channels, 1, ONE))
+            case ops.TimesPacked(kernels=kernels):
+                factors = PackedByCpu(PackedShape(kernels, x.channels, ONE), ConvolutionKind.CONVOLUTION)
             case ops.Add() if node is first:
                 pooling = _pooling(PoolingKind.AVERAGE, Window(ONE), 1.0)
         function = getattr(node.op, "activation", None) or function

@@ -34,6 +34,7 @@ from cnn_convertor.devices.facts import (
 from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.devices.settings import Runtime
 from cnn_convertor.devices.words import describe, words_of
+from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import ONE
 
 _FORCED = "the device has no exact form of it"
@@ -152,7 +153,8 @@ def _does(run: Run) -> str:
     """A run in words: convolution 3x3, stride 2x2; max pool 2x2; relu"""
     parts = []
     if run.factors is not None:
-        parts.append("scale by packed factors")
+        op = ops.ScaledBy if run.factors.kind.is_depthwise else ops.TimesPacked
+        parts.append(words_of(op))
     if run.convolution is not None:
         convolution = run.convolution
         stride = f" with stride {convolution.stride}" * (convolution.stride != ONE)

@@ -18,12 +18,16 @@ CHUNK = 8
 
 
 def compute(values: Map, runs: Sequence[Run], operand: Map | None = None, factors: Map | None = None) -> list[Map]:
-    """The result of each run of a command, before it is rounded. operand: of an addition. factors: packed, of channels, (C,)."""
+    """The result of each run of a command, before it is rounded.
+
+    operand: of an addition. factors: packed, of channels, (C,), or of a matrix, (kernels, C).
+    """
     results: list[Map] = []
     current = values
     for run in runs:
-        scaled = current if run.factors is None or factors is None else current * factors
-        results.append(_run(scaled, run, operand))
+        if run.factors is not None and factors is not None:
+            current = current * factors if factors.ndim == 1 else current @ factors.T
+        results.append(_run(current, run, operand))
         current = values if run.external else rounded(results[-1])
     return results
 

@@ -61,6 +61,8 @@ OPERATORS: Mapping[type, Operator] = {
     ops.Activation: Operator(Executor.WITHIN),
     ops.PackedFactors: Operator(Executor.CPU),
     ops.ScaledBy: Operator(Executor.DEVICE, LayerType.CONV),
+    ops.PackedMatrices: Operator(Executor.CPU),
+    ops.TimesPacked: Operator(Executor.DEVICE, LayerType.CONV),
     ops.Pad: Operator(Executor.WITHIN),
     ops.Concat: Operator(Executor.IN_PLACE, LayerType.CONCAT),
     ops.Reshape: Operator(Executor.IN_PLACE, LayerType.FLATTEN),

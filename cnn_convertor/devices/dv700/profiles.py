@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from cnn_convertor.devices.dv700.commands import run_of
+from cnn_convertor.devices.dv700.commands import WITH_PACKED, run_of
 from cnn_convertor.devices.dv700.cpu_costs import estimate_on_cpu
 from cnn_convertor.devices.dv700.device import Cost, Device
 from cnn_convertor.devices.dv700.device_file import DEFAULT_DEVICE, read_profile
@@ -19,7 +19,6 @@ from cnn_convertor.devices.dv700.runs import Layer
 from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import ScaledBy
 
 
 def device_of(profile: Profile) -> Device:
@@ -60,7 +59,7 @@ def command_cost(graph: Graph, path: tuple[Node, ...], slices: int = 1) -> Cost:
 def command_estimate(profile: Profile, graph: Graph, path: tuple[Node, ...]) -> Estimate:
     """What a command with one branch and FP16 weights takes."""
     runs = [run_of(graph, nodes, transposed=True, external=nodes[-1] is path[-1]) for nodes in split_runs(path)]
-    others = () if isinstance(path[0].op, ScaledBy) else path[0].inputs[1:]  # factors are its weights
+    others = () if isinstance(path[0].op, WITH_PACKED) else path[0].inputs[1:]  # which are its weights
     operand_bytes = sum(nbytes(graph, name) for name in (*others, *_operands(path)))
     return estimate(runs, operand_bytes=operand_bytes, profile=profile)
 

@@ -6,7 +6,7 @@ The docstring of a rule is its entry in docs/messages.md, with the limits in bra
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias, overload
 
-from cnn_convertor.devices.dv700.commands import Command, buffer_owner, buffer_users, is_view, layer_type
+from cnn_convertor.devices.dv700.commands import WITH_PACKED, Command, buffer_owner, buffer_users, is_view, layer_type
 from cnn_convertor.devices.dv700.device import Breach, Device, NodeSubject, Rule, RunsOn, Subject
 from cnn_convertor.devices.dv700.encode.registers import half_bits
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
@@ -34,7 +34,6 @@ from cnn_convertor.ir.ops import (
     Pair,
     PRelu,
     Relu,
-    ScaledBy,
     Shape,
     Upsample,
     Window,
@@ -193,7 +192,7 @@ def _flaws_of_writer(subject: Subject, name: str) -> Iterable[str]:
     writer = buffer_owner(subject.graph, name)
     if layer_type(graph, writer) is not LayerType.CONV:
         return ()
-    has_kernels = isinstance(writer.op, Conv2d | ConvTranspose2d | Dense | ScaledBy)
+    has_kernels = isinstance(writer.op, (Conv2d, ConvTranspose2d, Dense, *WITH_PACKED))
     return _too_large(graph.shape(writer.name), limits.max_channels if has_kernels else limits.max_field, limits)
 
 

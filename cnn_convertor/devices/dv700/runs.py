@@ -102,10 +102,11 @@ class Pooling:
 
 
 @dataclass(frozen=True, slots=True)
-class PackedScale:
-    """A 1x1 depthwise convolution whose weights the CPU packs. offset: bytes from the start of the I/O buffer."""
+class PackedByCpu:
+    """A 1x1 convolution whose weights the CPU packs. offset: bytes from the start of the I/O buffer."""
 
     packed: PackedShape
+    kind: ConvolutionKind = ConvolutionKind.DEPTHWISE
     offset: int = 0
 
 
@@ -113,7 +114,7 @@ class PackedScale:
 class Run:
     """One pass of the convolution block: convolution, then pooling, then activation.
 
-    factors: the run is a 1x1 depthwise convolution with these in place of stored weights, and `convolution` is None.
+    factors: the run is a 1x1 convolution with these in place of stored weights, and `convolution` is None.
     external: the run writes to external memory, and the next run reads the command's input. Otherwise it writes to the unified
     buffer, and the next run reads that. origins: the layers that it computes.
     """
@@ -125,10 +126,10 @@ class Run:
     activation: Function | None
     external: bool = True
     origins: tuple[Origin, ...] = ()
-    factors: PackedScale | None = None
+    factors: PackedByCpu | None = None
 
     @property
-    def weights(self) -> Weights | PackedScale | None:
+    def weights(self) -> Weights | PackedByCpu | None:
         """What the run convolves with: the network's own, or factors."""
         return self.factors if self.convolution is None else self.convolution.weights
 
@@ -142,7 +143,7 @@ class Run:
         """Of its convolution, also with factors."""
         if self.convolution is not None:
             return self.convolution.kind
-        return None if self.factors is None else ConvolutionKind.DEPTHWISE
+        return None if self.factors is None else self.factors.kind
 
 
 Layer: TypeAlias = LayerOf[Run]

@@ -14,6 +14,7 @@ from cnn_convertor.ir.ops.data_movement import *
 from cnn_convertor.ir.ops.detection import *
 from cnn_convertor.ir.ops.functions import *
 from cnn_convertor.ir.ops.geometry import *
+from cnn_convertor.ir.ops.packed_weights import *
 from cnn_convertor.ir.ops.reductions import *
 
 Parameter: TypeAlias = bool | int | float | tuple[bool, ...] | tuple[int, ...] | tuple[float, ...]
@@ -73,4 +74,4 @@ class OnCpu:
         return self.op.output_shape(*xs)
 
 
-Op: TypeAlias = LayerOp | ReducingOp | DataMovementOp | DetectionOp | InPieces | OnCpu | Custom
+Op: TypeAlias = LayerOp | PackedOp | ReducingOp | DataMovementOp | DetectionOp | InPieces | OnCpu | Custom

@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from cnn_convertor.devices.dv700.commands import Command, buffer_owner, is_view, why_own_layer
+from cnn_convertor.devices.dv700.commands import WITH_PACKED, Command, buffer_owner, is_view, why_own_layer
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.combining import FusionRules, Path
 from cnn_convertor.devices.dv700.fusion.partition import Partition
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.devices.target import Boundary
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Concat, Dense, ScaledBy
+from cnn_convertor.ir.ops import Concat, Dense
 
 _MOST_NAMES = 6  # in a sentence: with all, the sentences of a map's readers would grow as the square of their count
-_FIRST_RUN = "a scale by packed factors is the first run of its command"
+_FIRST_RUN = "what the CPU packs as weights is for the first run of a command"
 _CHEAPER = "another choice moves fewer bytes of feature maps"
 
 
@@ -55,7 +55,7 @@ def _why_apart(rules: FusionRules, commands: dict[str, Command], before: Node, a
         return f"its map is read {len(users)} times, by {_listed(graph, users)}"
     if isinstance(after.op, Dense) and not graph.shape(before.name).is_vector:
         return "a fully connected layer reads the map in the order of external memory"
-    if isinstance(after.op, ScaledBy):
+    if isinstance(after.op, WITH_PACKED):
         return _FIRST_RUN
     if is_split:
         return "its map is computed in slices of channels"
@@ -111,7 +111,7 @@ def _why_not_joined(rules: FusionRules, commands: dict[str, Command], parts: Seq
         if (reason := why_own_layer(graph, part)) is not None:
             return reason
     branches = [_path(commands[part.name], part) for part in parts]
-    if any(isinstance(node.op, ScaledBy) for branch in branches for node in branch):
+    if any(isinstance(node.op, WITH_PACKED) for branch in branches for node in branch):
         return _FIRST_RUN
     starts = [branch[0].inputs[0] for branch in branches]
     if starts[0] != starts[1]:

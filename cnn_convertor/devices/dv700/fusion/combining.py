@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
-from cnn_convertor.devices.dv700.commands import is_view, joins_run, layer_type, run_of
+from cnn_convertor.devices.dv700.commands import WITH_PACKED, is_view, joins_run, layer_type, run_of
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.forms import forms_of
 from cnn_convertor.devices.dv700.fusion.levels import Form
@@ -15,7 +15,7 @@ from cnn_convertor.devices.dv700.runs import Run
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Add, AveragePool2d, Conv2d, Dense, MaxPool2d, PRelu, ScaledBy, Upsample
+from cnn_convertor.ir.ops import Add, AveragePool2d, Conv2d, Dense, MaxPool2d, PRelu, Upsample
 
 Path: TypeAlias = tuple[Node, ...]  # each node reads the one before it; an addition, as either of its inputs
 
@@ -42,10 +42,10 @@ class FusionRules:
     def joins(self, before: Node, after: Node) -> bool:
         """Whether the map between two neighbors may stay inside a command: only the second one reads it, in device order.
 
-        Factors of channels that the CPU packs are for the first run of a command.
+        Weights that the CPU packs are for the first run of a command.
         """
         on_device = (
-            before.name in self.on_device and after.name in self.on_device and not isinstance(after.op, ScaledBy)
+            before.name in self.on_device and after.name in self.on_device and not isinstance(after.op, WITH_PACKED)
         )
         in_device_order = not isinstance(after.op, Dense) or self.graph.shape(before.name).is_vector
         return on_device and in_device_order and self.graph.is_private(before.name)

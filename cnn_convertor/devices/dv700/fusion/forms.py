@@ -43,7 +43,7 @@ def _run_forms(run: Run, *, adds: bool, limits: Limits) -> Iterator[Form]:
     yield Form.RUN
     convolution, pooling = run.convolution, run.pooling
     if run.factors is not None:
-        yield Form.PACKED_FACTORS
+        yield Form.PACKED_FACTORS if run.factors.kind.is_depthwise else Form.PACKED_MATRIX
     if convolution is None:
         if adds and pooling != _BARE_ADDITION:
             yield Form.ADDITION

@@ -102,6 +102,11 @@ class Form(Enum):
         Evidence.ACCEPTED,
         f"{_CHECK}: weights may be in any memory, and the device reads them when it runs",
     )
+    PACKED_MATRIX = (
+        "a product of maps, one of which the CPU packs as weights of a 1x1 convolution, in the I/O memory",
+        Evidence.ACCEPTED,
+        f"{_CHECK}: as for packed factors",
+    )
 
     def __init__(self, words: str, evidence: Evidence, source: str) -> None:
         self.words, self.evidence, self.source = words, evidence, source

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn_convertor.devices.dv700.commands import (
+    WITH_PACKED,
     Command,
     RunAssignment,
     inputs_are_layers,
@@ -38,7 +39,7 @@ from cnn_convertor.devices.dv700.runs import Run
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Add, Concat, Conv2d, Input, MaxPool2d, ScaledBy, Shape, for_channels, with_outputs
+from cnn_convertor.ir.ops import Add, Concat, Conv2d, Input, MaxPool2d, Shape, for_channels, with_outputs
 
 NOTHING = Cost(0, 0, 0)
 
@@ -214,7 +215,7 @@ class FusionPlanner:
         path: Path = (node,)
         while before := self._before(path[0]):
             path = (*before, *path)
-        return None if any(isinstance(node.op, Add | ScaledBy) for node in path) else path
+        return None if any(isinstance(node.op, (Add, *WITH_PACKED)) for node in path) else path
 
     def _head(self, branch: Path) -> tuple[str, Shape]:
         """The map that the branch reads, and its shape there. Branches that share a command have equal ones."""

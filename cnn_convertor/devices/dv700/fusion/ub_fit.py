@@ -30,8 +30,10 @@ def strips(run: Run, *, ub_size: int) -> int | None:
 def conv_geometry(run: Run) -> ConvGeometry | None:
     """What the unified buffer must hold for a convolution; None for a run that does not use it."""
     convolution = run.convolution
-    if convolution is None or convolution.kind.is_depthwise:
+    if run.kind is None or run.kind.is_depthwise:
         return None
+    if convolution is None:  # packed by the CPU
+        return ConvGeometry(run.input, run.output.channels, Window(ONE))
     window = Window(convolution.kernel, convolution.stride, convolution.dilation, convolution.padding)
     return ConvGeometry(run.input, run.output.channels, window, convolution.kind.is_transposed)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -17,6 +17,7 @@ from cnn_convertor.devices.dv700.legalize.cpu_times import usec_on_cpu
 from cnn_convertor.devices.dv700.legalize.device_forms import DeviceForm, device_forms
 from cnn_convertor.devices.dv700.legalize.memory_views import reorders_dense
 from cnn_convertor.devices.dv700.legalize.packed_factors import scaled_on_device
+from cnn_convertor.devices.dv700.legalize.packed_products import DeviceProduct, packing_of
 from cnn_convertor.devices.dv700.memory.memory_layout import same_memory
 from cnn_convertor.devices.dv700.operators import OPERATORS, Executor
 from cnn_convertor.devices.intervals import Interval, total
@@ -62,6 +63,9 @@ def choose_executors(graph: Graph, device: Device, *, transposed: bool, fusion: 
     writes and reads those on the CPU. The device takes products with a factor for each channel afterwards, where that changes no
     side.
     """
+    packing = packing_of(graph, device) if Form.PACKED_MATRIX in device.forms[fusion] else None
+    products: Mapping[str, DeviceProduct] = {} if packing is None else packing.products
+    graph = graph if packing is None else packing.graph
     numbers = {node.name: number for number, node in enumerate(graph.nodes)}
     times = {node.name: both for node in graph.nodes if (both := _times(graph, node, device)) is not None}
     choices = {node.name: each for node in graph.nodes if (each := _choice(graph, node, device, fusion)) is not None}
@@ -72,7 +76,7 @@ def choose_executors(graph: Graph, device: Device, *, transposed: bool, fusion: 
         elif isinstance(node.op, ops.Input):
             costs.append(_ON_CPU if choices.keys() & graph.users(node.name) else _FREE)
         else:
-            costs.append(_costs(graph, node, times.get(node.name), transposed=transposed))
+            costs.append(_costs(graph, node, times.get(node.name) or products.get(node.name), transposed=transposed))
     costs.append(_ON_CPU)  # the application
     exchanges = []
     for node in graph.nodes:
@@ -91,9 +95,13 @@ def choose_executors(graph: Graph, device: Device, *, transposed: bool, fusion: 
             return _chosen(node, choices[node.name], is_cpu=node.name in on_cpu)
         if node.name in on_cpu and node.name in times:
             return _on_cpu(g, node, times[node.name], change)
+        if packing is not None and node.name in products and node.name not in on_cpu:
+            return packing.on_device(g, node)
         return packed.get(node.name)
 
     chosen = graph.expand(rule)
+    if packing is not None:
+        chosen = packing.finished(chosen)
     return _with_forms(chosen, device) if choices.keys() - on_cpu else chosen
 
 
@@ -152,7 +160,7 @@ def _picoseconds(usec: float) -> int:
     return round(1e6 * usec)
 
 
-def _costs(graph: Graph, node: Node, times: _Times | None, *, transposed: bool) -> SideCosts:
+def _costs(graph: Graph, node: Node, times: _Times | DeviceProduct | None, *, transposed: bool) -> SideCosts:
     if times is not None:
         cpu = _sum(times.cpu)
         return SideCosts(

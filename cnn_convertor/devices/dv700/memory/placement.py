@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypedDict
 
@@ -11,7 +11,18 @@ from cnn_convertor.devices.dv700.commands import Command, buffer_owner, buffer_u
 from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked
 from cnn_convertor.devices.program import ElementType, LayerType
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import ArraySoftmax, Binary, ChannelSlice, Concat, Custom, InPieces, Input, OnCpu, Unary
+from cnn_convertor.ir.ops import (
+    ArraySoftmax,
+    Binary,
+    ChannelSlice,
+    Concat,
+    Custom,
+    InPieces,
+    Input,
+    OnCpu,
+    TimesPacked,
+    Unary,
+)
 from cnn_convertor.memory import NODES, Buffer, Plan, Task, grouped, plan, schedule
 
 ALIGNMENT = 16  # bytes
@@ -179,8 +190,35 @@ class _Tasks(NamedTuple):
         ]
         sizes = {name: -(-nbytes(graph, name) // line) * line for name in maps.leaves}
         inputs = [index for index, step in enumerate(steps) if step.type is LayerType.INPUT]
-        before = [*((0, index) for index in range(1, len(steps))), *pairwise(inputs)]
+        before = [*((0, index) for index in range(1, len(steps))), *pairwise(inputs), *_one_product(graph, steps)]
         return _Tasks(tasks, sizes, _Constraints(inputs=maps.inputs, kept=maps.outputs, before=before))
+
+
+def _one_product(graph: Graph, steps: Sequence[Command]) -> Iterator[tuple[int, int]]:
+    """Which steps come before which, so that the commands of a product of maps follow each other: else each could change sides.
+
+    They come after all that they multiply, and before all that reads what they write.
+    """
+    products: dict[str, list[int]] = {}  # what the CPU has packed -> the commands
+    written_by: dict[str, int] = {}
+    readers: dict[int, list[int]] = {}
+    for index, step in enumerate(steps):
+        for name in step.reads:
+            writer = written_by.get(buffer_owner(graph, name).name)
+            if writer is not None:
+                readers.setdefault(writer, []).append(index)
+        written_by |= dict.fromkeys((*step.parts, step.writes), index)
+        if step.nodes and isinstance(step.nodes[0].op, TimesPacked):
+            products.setdefault(buffer_owner(graph, step.nodes[0].inputs[1]).name, []).append(index)
+    for commands in products.values():
+        yield from pairwise(commands)
+        for index in commands:
+            for name in steps[index].reads:
+                writer = written_by.get(buffer_owner(graph, name).name)
+                if writer is not None:
+                    yield writer, commands[0]
+            for reader in readers.get(index, ()):
+                yield commands[-1], reader
 
 
 class _Maps:

@@ -65,10 +65,15 @@ def _sample(command: ProbeCommand, values: Map, levels: tuple[float, ...]) -> Ex
 
 
 def factors_of(command: ProbeCommand) -> Map | None:
-    """The factors of the channels (C,) that the CPU packs; None if the command has none."""
-    if command.runs[0].factors is None:
+    """The factors of the channels (C,), or of a matrix (kernels, C), that the CPU packs; None if the command has none."""
+    factors = command.runs[0].factors
+    if factors is None:
         return None
-    return draw(command.input.channels, FACTOR_SEED, SIGNS if command.is_exact else FRACTIONS)
+    levels = SIGNS if command.is_exact else FRACTIONS
+    if factors.kind.is_depthwise:
+        return draw(command.input.channels, FACTOR_SEED, levels)
+    size = (factors.packed.kernels, factors.packed.channels)
+    return draw(size[0] * size[1], FACTOR_SEED, levels).reshape(size)
 
 
 def _inputs(command: ProbeCommand, levels: tuple[float, ...]) -> list[Map]:

@@ -15,7 +15,7 @@ from cnn_convertor.devices.dv700.probe.random_numbers import FRACTIONS, INTEGERS
 from cnn_convertor.devices.dv700.runs import (
     Convolution,
     ConvolutionKind,
-    PackedScale,
+    PackedByCpu,
     Pooling,
     PoolingKind,
     Run,
@@ -188,8 +188,18 @@ def deconv(
 def packed_factors(function: Function | None = None) -> RunBuilder:
     """A scale by factors that the CPU packs."""
     return lambda shape, _: Run(
-        shape, shape, None, None, function, factors=PackedScale(PackedShape(shape.channels, 1, ONE))
+        shape, shape, None, None, function, factors=PackedByCpu(PackedShape(shape.channels, 1, ONE))
     )
+
+
+def packed_matrix(kernels: int) -> RunBuilder:
+    """A product with a matrix that the CPU packs."""
+
+    def build(shape: Shape, _: object) -> Run:
+        factors = PackedByCpu(PackedShape(kernels, shape.channels, ONE), ConvolutionKind.CONVOLUTION)
+        return Run(shape, shape._replace(channels=kernels), None, None, None, factors=factors)
+
+    return build
 
 
 def pool(pooling: Pooling | None, function: Function | None = None) -> RunBuilder:

@@ -22,6 +22,7 @@ from cnn_convertor.devices.dv700.probe.probe_commands import (
     depthwise,
     max_pool,
     packed_factors,
+    packed_matrix,
     pool,
 )
 from cnn_convertor.ir.ops import NO_PADDING, Elu, Function, Padding, Relu, Relu6, Shape, Sigmoid, Tanh
@@ -269,6 +270,16 @@ def _packed_factors(_: Limits) -> _Rows:
     yield _row("packed factors in front of a convolution", _MAP, [packed_factors(_RELU6), conv(12)])
 
 
+def _packed_matrices(limits: Limits) -> _Rows:
+    for kernels, channels in ((8, 8), (9, 16), (16, 65), (7, 130)):
+        name = f"a packed matrix of {kernels} kernels for {channels} channels"
+        yield _row(name, _SMALL._replace(channels=channels), [packed_matrix(kernels)])
+    yield _row("a packed matrix of fractions", _MAP, [packed_matrix(12)], is_exact=False)
+    yield _row("a packed matrix in front of a convolution", _MAP, [packed_matrix(8), conv(12)])
+    one = _one_tile(packed_matrix(16), limits)
+    yield _row("a packed matrix in two tiles", one._replace(height=one.height + 1), [packed_matrix(16)])
+
+
 def _conv_additions(limits: Limits) -> _Rows:
     for kernel in (1, 3, 5, 7):
         yield _row(f"an addition behind {_by(kernel)}", _MAP, [conv(12, kernel, function=Relu())], adds=True)
@@ -475,6 +486,7 @@ _SUBJECTS: dict[Aspect, Callable[[Limits], _Rows]] = {
     Form.DENSE: _dense,
     Form.CHANNEL_SPLIT: _channel_splits,
     Form.PACKED_FACTORS: _packed_factors,
+    Form.PACKED_MATRIX: _packed_matrices,
     Feature.DECONVOLUTION: _deconvolutions,
     Feature.DILATION: _dilations,
     Feature.PALETTE: _palettes,

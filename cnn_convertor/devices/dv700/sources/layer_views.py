@@ -10,7 +10,7 @@ from cnn_convertor.codegen.kernels import kernel_view, maximizes
 from cnn_convertor.devices.dv700.encode.registers import OUTPUT_ADDS, OUTPUT_CONCATENATES, TRANSPOSED, encode
 from cnn_convertor.devices.dv700.runs import (
     Layer,
-    PackedScale,
+    PackedByCpu,
     PoolingKind,
     Program,
     Run,
@@ -165,7 +165,7 @@ def run_rows(run: Run) -> list[Assignment]:
     rows: list[Assignment] = []
     for field, value in encode(run)._asdict().items():
         if field == "weight_offs":
-            memory = {type(None): "nullptr", Weights: "weights_mem_", PackedScale: "io_mem_"}
+            memory = {type(None): "nullptr", Weights: "weights_mem_", PackedByCpu: "io_mem_"}
             rows.append(("weight_buf.mem", memory[type(run.weights)], ""))
             field = "weight_buf.offs"
         shown = f"0x{value:0{_HEX_DIGITS[field]}X}" if field in _HEX_DIGITS else value
@@ -179,7 +179,7 @@ def _run_comments(run: Run) -> dict[str, str]:
     convolution, pooling = run.convolution, run.pooling
     if run.factors is not None:
         comments |= {
-            "conv_enable": "depthwise",
+            "conv_enable": run.factors.kind.name.lower(),
             "p": f"kernel {ONE}",
             "weight_buf.offs": f"{run.factors.packed.nbytes} bytes, which the CPU writes",
             "weight_fmt": "FP16",

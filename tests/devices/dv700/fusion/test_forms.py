@@ -121,17 +121,28 @@ COMMANDS: dict[str, tuple[Shape, list[list[Op]], set[Form], Evidence]] = {
     "packed factors before a convolution": (
         SMALL, [[ops.ScaledBy(), conv(3)]], {Form.PACKED_FACTORS, Form.CHAIN, Form.DEPTHWISE}, ACCEPTED,
     ),
+    "a packed matrix": (SMALL, [[ops.TimesPacked(8)]], {Form.PACKED_MATRIX}, ACCEPTED),
+    "a packed matrix in several tiles": (LARGE, [[ops.TimesPacked(8)]], {Form.PACKED_MATRIX}, ACCEPTED),
+    "a packed matrix before a convolution": (
+        SMALL, [[ops.TimesPacked(8), conv()]], {Form.PACKED_MATRIX, Form.CHAIN, Form.OTHER_BRANCH}, ACCEPTED,
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("x", "branches", "expected", "weakest"), COMMANDS.values(), ids=COMMANDS)
 def test_a_command_has_these_forms(x: Shape, branches: list[list[Op]], expected: set[Form], weakest: Evidence) -> None:
-    nodes = [Node("x", ops.Input(x)), Node("f", ops.Input(Shape(1, 1, ops.packed_factors(x.channels))))]
+    nodes = [
+        Node("x", ops.Input(x)),
+        Node("f", ops.Input(Shape(1, 1, ops.packed_factors(x.channels)))),
+        Node("m", ops.Input(Shape(1, 1, ops.packed_matrix(8, x.channels)))),
+    ]
     paths: list[tuple[Node, ...]] = []
     for path in branches:
         before, made = "x", list[Node]()
         for op in path:
-            reads = {ops.Add: (before, before), ops.ScaledBy: (before, "f")}.get(type(op), (before,))
+            reads = {ops.Add: (before, before), ops.ScaledBy: (before, "f"), ops.TimesPacked: (before, "m")}.get(
+                type(op), (before,)
+            )
             made.append(Node(before := f"n{len(nodes) + len(made)}", op, reads))
         nodes += made
         paths.append(tuple(made))

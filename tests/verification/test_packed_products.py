@@ -1,0 +1,116 @@
+"""Products of maps on the emulated device give what the graph means, in both memory orders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cnn_convertor.audit import audit
+from cnn_convertor.devices.dv700.device_file import read_profile
+from cnn_convertor.devices.dv700.profile import Profile
+from cnn_convertor.ir import ops
+from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.ops import Axis, Matrices, Shape, Window
+from cnn_convertor.verification.compare import sqnr
+from reference import ir_reference
+from verification.trials import NAME, network, samples
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+RANDOM = np.random.default_rng(0)
+PLANES = (Axis.CHANNELS, Axis.HEIGHT, Axis.WIDTH)
+ADD = ops.Binary(ops.BinaryOp.ADD)
+
+
+def slow_products() -> Profile:
+    """A device whose CPU takes long for products of maps."""
+    return replace(read_profile("dv700", Path()), functions={"MatMul": 1e5})
+
+
+def conv(channels: int, out: int) -> ops.Conv2d:
+    weights = RANDOM.normal(size=(out, channels, 1, 1)) / np.sqrt(channels)
+    return ops.Conv2d(Constant.of(weights), None, Window(ops.ONE))
+
+
+def attention(tokens: int, heads: int, depth: int, *, masked: bool = False, factor: float = 0.3) -> Graph:
+    """softmax(factor * Q K' + mask) V of each head, between convolutions. The scores are planes, as in ONNX."""
+    width = heads * depth
+    inside = Matrices(heads, Axis.CHANNELS, Axis.WIDTH, Axis.CHANNELS)
+    turned = inside._replace(rows=Axis.CHANNELS, columns=Axis.WIDTH)
+    planes = Matrices(heads, *PLANES)
+    scores = "s"
+    nodes = [
+        Node("x", ops.Input(Shape(1, tokens, width))),
+        *(Node(name, conv(width, width), ("x",)) for name in "qkv"),
+        Node("s", ops.MatMul(inside, turned, planes, factor), ("q", "k")),
+    ]
+    if masked:
+        nodes += [Node("m", ops.Input(Shape(tokens, tokens, 1))), Node("masked", ADD, ("s", "m"))]
+        scores = "masked"
+    nodes += [
+        Node("p", ops.Softmax(Axis.WIDTH), (scores,)),
+        Node("o", ops.MatMul(planes, inside, inside), ("p", "v")),
+        Node("end", conv(width, width), ("o",)),
+    ]
+    return Graph(tuple(nodes), ("end",))
+
+
+def product(
+    left: tuple[Matrices, Shape], right: tuple[Matrices, Shape], result: Matrices, *, before: bool = True
+) -> Graph:
+    """The product of two maps, which the device writes before it or the application does."""
+    nodes = [Node("x", ops.Input(left[1])), Node("y", ops.Input(right[1]))]
+    names = ["x", "y"]
+    if before:
+        names = ["x2", "y2"]
+        nodes.append(Node("x2", conv(left[1].channels, left[1].channels), ("x",)))
+        nodes.append(Node("y2", conv(right[1].channels, right[1].channels), ("y",)))
+    nodes.append(Node("p", ops.MatMul(left[0], right[0], result, 0.5), tuple(names)))
+    return Graph(tuple(nodes), ("p",))
+
+
+def one(rows: Axis, columns: Axis) -> Matrices:
+    (batch,) = {*Axis} - {rows, columns}
+    return Matrices(1, batch, rows, columns)
+
+
+H, W, C = Axis
+RUNS = Matrices(3, C, W, C)
+NETWORKS: dict[str, tuple[Graph, int]] = {  # with the number of matrices on the device
+    "attention with one head": (attention(13, 1, 24), 2),
+    "attention with heads of whole chunks": (attention(21, 3, 16, factor=0.25), 6),
+    "attention with other heads": (attention(19, 2, 20), 4),
+    "attention over more than a tile of channels": (attention(70, 2, 72), 4),
+    "attention with a mask": (attention(11, 2, 8, masked=True), 4),
+    "rows times columns": (product((one(W, C), Shape(1, 9, 12)), (one(C, W), Shape(1, 10, 12)), one(W, C)), 1),
+    "columns times rows": (product((one(C, W), Shape(1, 9, 12)), (one(W, C), Shape(1, 9, 5)), one(H, W)), 1),
+    "columns of pixels": (product((one(H, C), Shape(9, 1, 12)), (one(C, H), Shape(7, 1, 12)), one(H, C)), 1),
+    "planes": (product((one(H, W), Shape(5, 6, 1)), (one(H, W), Shape(6, 7, 1)), one(H, W), before=False), 1),
+    "one matrix times runs": (
+        product((one(W, C), Shape(1, 6, 8)), (Matrices(3, C, W, C), Shape(1, 8, 48)), Matrices(3, C, W, C)), 3,
+    ),
+    "runs times one matrix": (
+        product((RUNS, Shape(1, 7, 24)), (one(W, C), Shape(1, 8, 10)), Matrices(3, W, H, C)), 3,
+    ),
+    "runs of rows": (
+        product((Matrices(2, H, H, C), Shape(6, 1, 9)), (Matrices(2, W, C, W), Shape(1, 8, 9)), Matrices(2, H, H, W)), 2,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
+def test_products_with_what_the_cpu_packs(name: str, transposed: bool, tmp_path: Path) -> None:
+    graph, count = NETWORKS[name]
+    trial = network(graph, tmp_path, device=slow_products(), transpose_weight=transposed, fusion="full")
+    packed = [run for layer in trial.program.layers for run in layer.runs if run.factors is not None]
+    assert len(packed) == count
+    assert not audit(tmp_path / f"{NAME}_gen.cpp", tmp_path / f"{NAME}_weights.bin").findings
+    inputs = samples({node.name: RANDOM.normal(size=graph.shape(node.name)) for node in graph.inputs})
+    expected = ir_reference.run(graph, {name: values[0] for name, values in inputs.items()})
+    (output,) = graph.outputs
+    assert sqnr(trial.run(inputs).outputs[0][0], expected[output]) > 55
