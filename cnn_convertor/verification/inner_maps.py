@@ -133,8 +133,7 @@ def pairs(program: Program, layers: Sequence[Maps], reference: Reference) -> dic
     for index, name in held_layers(program).items():
         pair: ComparedMap | None = None
         if index in apart:
-            whole = reference.layers.get(apart[index].name)
-            maps = None if whole is None else _matrix(program.layers[index], layers[index], whole, apart[index])
+            maps = _matrix(program.layers[index], layers[index], reference, apart[index])
             if maps is not None:
                 pair = pair_of(program, index, layers[index], maps, Order.HWC)
         elif name in reference.layers:
@@ -188,9 +187,10 @@ def _matrices_apart(program: Program) -> dict[int, _MatrixApart]:
     return result
 
 
-def _matrix(layer: Layer, memory: Maps, whole: Maps, matrix: _MatrixApart) -> Maps | None:
+def _matrix(layer: Layer, memory: Maps, reference: Reference, matrix: _MatrixApart) -> Maps | None:
     """A matrix of the framework's map, (N, 1, rows, columns) as on the device; None where its channels do not count the matrices."""
-    if whole.shape[-1] != matrix.number_of_all:
+    whole = reference.layers.get(matrix.name)
+    if whole is None or whole.shape[-1] != matrix.number_of_all:
         return None
     rows = whole[..., matrix.number][:, np.newaxis]
     fitting = [maps for maps in (rows, rows.swapaxes(2, 3)) if maps.shape[1:] == layer.output.shape]

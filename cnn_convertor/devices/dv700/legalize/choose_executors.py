@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -63,9 +63,8 @@ def choose_executors(graph: Graph, device: Device, *, transposed: bool, fusion: 
     writes and reads those on the CPU. The device takes products with a factor for each channel afterwards, where that changes no
     side.
     """
-    packing = packing_of(graph, device) if Form.PACKED_MATRIX in device.forms[fusion] else None
-    products: Mapping[str, DeviceProduct] = {} if packing is None else packing.products
-    graph = graph if packing is None else packing.graph
+    packing = packing_of(graph, device, fusion)
+    graph = packing.graph
     numbers = {node.name: number for number, node in enumerate(graph.nodes)}
     times = {node.name: both for node in graph.nodes if (both := _times(graph, node, device)) is not None}
     choices = {node.name: each for node in graph.nodes if (each := _choice(graph, node, device, fusion)) is not None}
@@ -76,7 +75,7 @@ def choose_executors(graph: Graph, device: Device, *, transposed: bool, fusion: 
         elif isinstance(node.op, ops.Input):
             costs.append(_ON_CPU if choices.keys() & graph.users(node.name) else _FREE)
         else:
-            costs.append(_costs(graph, node, times.get(node.name) or products.get(node.name), transposed=transposed))
+            costs.append(_costs(graph, node, times.get(node.name) or packing.products.get(node.name), transposed=transposed))
     costs.append(_ON_CPU)  # the application
     exchanges = []
     for node in graph.nodes:
@@ -95,13 +94,14 @@ def choose_executors(graph: Graph, device: Device, *, transposed: bool, fusion: 
             return _chosen(node, choices[node.name], is_cpu=node.name in on_cpu)
         if node.name in on_cpu and node.name in times:
             return _on_cpu(g, node, times[node.name], change)
-        if packing is not None and node.name in products and node.name not in on_cpu:
+        if node.name in packing.products:
+            product = packing.products[node.name]
+            if node.name in on_cpu:
+                return (replace(node, op=ops.OnCpu(node.op, reason=_reason(product, change))),)
             return packing.on_device(g, node)
         return packed.get(node.name)
 
-    chosen = graph.expand(rule)
-    if packing is not None:
-        chosen = packing.finished(chosen)
+    chosen = packing.finished(graph.expand(rule))
     return _with_forms(chosen, device) if choices.keys() - on_cpu else chosen
 
 
@@ -253,14 +253,18 @@ def _unary(function: Function) -> ops.Unary | None:
             return None
 
 
+def _reason(times: _Times | DeviceProduct, change: Interval) -> str:
+    return (
+        f"saves changes of side: {times.cpu.text('.3g')} us here, {times.device.text('.3g')} us on the device, "
+        f"{change.text('.3g')} us for a change"
+    )
+
+
 def _on_cpu(graph: Graph, node: Node, times: _Times, change: Interval) -> Iterable[Node]:
     """The node on the CPU: one for each function."""
     forms = _forms(graph, node)
     assert forms is not None, "it has been chosen"
-    reason = (
-        f"saves changes of side: {times.cpu.text('.3g')} us here, {times.device.text('.3g')} us on the device, "
-        f"{change.text('.3g')} us for a change"
-    )
+    reason = _reason(times, change)
     nodes: list[Node] = []
     for op in forms:
         is_last = op is forms[-1]

@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 from cnn_convertor.devices.dv700.commands import joins_in_place, run_of
 from cnn_convertor.devices.dv700.device import Device
+from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.legalize.cpu_times import usec_on_cpu
 from cnn_convertor.devices.dv700.legalize.memory_views import channel_slices
 from cnn_convertor.devices.intervals import Interval, total
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Axis, MatMul, Matrices, Order, Pair, Shape
@@ -53,16 +55,12 @@ class Packing(NamedTuple):
         return kept_apart(graph.bypass(self.placeholders), self.apart)
 
 
-def packing_of(graph: Graph, device: Device) -> Packing:
+def packing_of(graph: Graph, device: Device, fusion: Fusion) -> Packing:
     """The products of maps that the device computes in less time, as the sum of both ends, if no change of side comes on top."""
     arranged_graph, apart = arranged(graph)
     products: dict[str, DeviceProduct] = {}
-    for node in arranged_graph.nodes:
-        if (
-            isinstance(node.op, MatMul)
-            and (product := _device_product(arranged_graph, node, apart, device)) is not None
-        ):
-            products[node.name] = product
+    if Form.PACKED_MATRIX in device.forms[fusion]:
+        products = _device_products(arranged_graph, apart, device)
     if not products:
         return Packing(graph, {}, (), ())
     nodes: list[Node] = []
@@ -85,6 +83,16 @@ def packing_of(graph: Graph, device: Device) -> Packing:
         if product is not None and product.is_joined and arranged_graph.users(node.name):
             joined[node.name] = placed(f"{node.name}/joined", node.name)
     return Packing(Graph(tuple(nodes), arranged_graph.outputs), products, placeholders, apart)
+
+
+def _device_products(graph: Graph, apart: Collection[str], device: Device) -> dict[str, DeviceProduct]:
+    found: dict[str, DeviceProduct] = {}
+    for node in graph.nodes:
+        if isinstance(node.op, MatMul):
+            product = _device_product(graph, node, apart, device)
+            if product is not None:
+                found[node.name] = product
+    return found
 
 
 def _device_product(graph: Graph, node: Node, apart: Collection[str], device: Device) -> DeviceProduct | None:
@@ -127,8 +135,10 @@ def _timed(
                 return None
             times.append(device.estimate(graph, (node,)).usec)
         elif not _is_free(graph, node, apart):
-            op = node.op.op if isinstance(node.op, ops.OnCpu) else node.op
-            if op is node.op:
+            op = node.op
+            if isinstance(op, ops.OnCpu):
+                op = op.op
+            else:
                 moves.append(has_begun)
             times.append(usec_on_cpu(op, [graph.shape(name) for name in node.inputs], shape, device))
     return DeviceProduct(packed, total(times), cpu, is_moved=False in moves, is_joined=True in moves)
@@ -183,7 +193,7 @@ def _nodes(graph: Graph, node: Node, packed: int) -> Iterable[Node]:
     lines = [_line(add, pixels, x, left, number) for number in range(left.number)]
     parts: list[str] = []
     for number in range(result.number):
-        line = lines[number if left.number > 1 else 0]
+        line = lines[number % left.number]
         of_matrix = weights
         if right.number > 1:
             of_matrix = add(f"packed{number}", ops.ChannelSlice(number * size, size), weights)
@@ -208,7 +218,9 @@ def _line(add: _Adder, name: str, x: Shape, matrices: Matrices, number: int) -> 
         x = x.with_length(matrices.batch, length)
     line = Shape(1, *size)
     if matrices.columns is Axis.CHANNELS:
-        return name if x == line else add(f"line{number}", ops.Reshape(line, Order.HWC), name)
+        if x != line:
+            name = add(f"line{number}", ops.Reshape(line, Order.HWC), name)
+        return name
     (other,) = set(Axis) - {matrices.rows, matrices.columns}
     axes = (int(other), int(matrices.rows), int(matrices.columns))
     return add(f"line{number}", ops.TransposeReshape(tuple(x), axes, line, Order.HWC), name)
@@ -226,7 +238,9 @@ def _join(add: _Adder, parts: Sequence[str], result: Matrices, size: Pair) -> No
         if rows is Axis.HEIGHT:
             add("column", ops.Reshape(shape, Order.HWC), joined)
     else:
-        joined = add("joined", ops.Concat(Axis.HEIGHT), *parts) if number > 1 else parts[0]
+        joined = parts[0]
+        if number > 1:
+            joined = add("joined", ops.Concat(Axis.HEIGHT), *parts)
         if (batch, rows, columns) == tuple(Axis):
             return
         axes: list[int] = []
@@ -271,7 +285,9 @@ def arranged(graph: Graph) -> _Arranged:
         moved = _moved(held, places)
         product = replace(product, left=moved) if is_left else replace(product, right=moved)
         nodes[last.name] = replace(nodes[last.name], op=product)
-    return _Arranged(Graph(tuple(nodes.values()), graph.outputs), apart) if apart else _Arranged(graph, apart)
+    if apart:
+        graph = Graph(tuple(nodes.values()), graph.outputs)
+    return _Arranged(graph, apart)
 
 
 def _chain(graph: Graph, product: Node) -> tuple[Node, ...] | None:
@@ -288,16 +304,22 @@ def _chain(graph: Graph, product: Node) -> tuple[Node, ...] | None:
             case ops.Unary() | ops.Softmax():
                 continue
             case MatMul(left=left, right=right) if chain[-1].inputs.count(name) == 1:
-                read = left if chain[-1].inputs[0] == name else right
-                alike = (
-                    read in (held, _turned(held))
-                    if held.number > 1
-                    else {read.rows, read.columns} == {held.rows, held.columns}
-                )
-                return tuple(chain) if alike and read.number == held.number else None
+                read = right
+                if chain[-1].inputs[0] == name:
+                    read = left
+                if _holds_alike(held, read):
+                    return tuple(chain)
+                return None
             case _:
                 return None
     return None
+
+
+def _holds_alike(held: Matrices, read: Matrices) -> bool:
+    """Whether a product reads the matrices that another one writes, or these turned."""
+    if held.number > 1:
+        return read in (held, _turned(held))
+    return read.number == 1 and {read.rows, read.columns} == {held.rows, held.columns}
 
 
 def _places(held: Matrices, inner: Axis) -> Mapping[Axis, Axis]:

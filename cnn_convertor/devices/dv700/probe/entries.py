@@ -152,8 +152,7 @@ class Tables:
             factors = factors_of(command)
             assert factors is not None
             kernels = factors.astype(np.float16).reshape(len(factors), -1, 1, 1)
-            zero = -0.0 if run.factors.kind.is_depthwise else 0.0  # as in packed_factors.h and packed_matrices.h
-            bias = np.full(len(kernels), zero, np.float16)
+            bias = np.full(len(kernels), -0.0, np.float16)  # as in packed_factors.h
             packed = pack(run.factors.packed, lambda rows: kernels[rows], bias=bias)
         elif run.convolution is None:
             return tuple(registers)

@@ -63,12 +63,12 @@ def test_other_levels_leave_products_to_the_cpu(fusion: Fusion) -> None:
 def test_small_products_stay_on_the_cpu() -> None:
     graph = attention(SOFTMAX, tokens=4, depth=8)
     assert words(graph).count("MatMul") == 2
-    assert packing_of(graph, DV700).graph is graph
+    assert packing_of(graph, DV700, Fusion.FULL).graph is graph
 
 
 def test_maps_too_wide_for_the_device_stay_on_the_cpu() -> None:
     limits = DV700.limits._replace(max_width=200)
-    found = packing_of(attention(SOFTMAX), DV700._replace(limits=limits))
+    found = packing_of(attention(SOFTMAX), DV700._replace(limits=limits), Fusion.FULL)
     assert not found.products
 
 
