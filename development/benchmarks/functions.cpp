@@ -14,6 +14,7 @@
 #include "concat.h"
 #include "crop.h"
 #include "gather.h"
+#include "l2_normalize.h"
 #include "mat_mul.h"
 #include "max_pool.h"
 #include "mean_variance_norm.h"
@@ -133,11 +134,13 @@ int main(int argc, char **argv) {
   RowAlone("GELU", n, 4 * n, [&] { Unary(x, z, Gelu{false}); });
   RowAlone("mean of pixels", n, 2 * n, [&] { Reduce(x, factors, kPixels, kMean, 1.0f); });
   RowAlone("softmax of channels", n, 4 * n, [&] { Softmax(x, z, kChannels); });
+  RowAlone("lengths of channels", n, 4 * n, [&] { L2Normalize(x, z, kChannels, 1e-6f, false); });
   RowAlone("normalize channels", n, 4 * n, [&] { MeanVarianceNorm(tokens, result, kChannels, 1, true, 1e-5f, false); });
   RowAlone("normalize pixels", n, 4 * n, [&] { MeanVarianceNorm(x, z, kPixels, 1, true, 1e-5f, false); });
   RowAlone("concatenate", n, 4 * n, [&] { Concat({map(0, h, w, c / 2), map(1, h, w, c - c / 2)}, z, kChannels); });
   RowAlone("crop", n, 4 * n, [&] { Crop(x, map(4, h, w, c - 4), Steps{0, 0, 4}, Steps{1, 1, 1}); });
-  RowAlone("transpose", n, 4 * n, [&] { TransposeReshape(x, z, {h * w, c}, {1, 0}, false); });
+  RowAlone("transpose tokens", n, 4 * n, [&] { TransposeReshape(tokens, map(4, 1, c, h * w), {h * w, c}, {1, 0}, false); });
+  RowAlone("transpose, ragged", n, 4 * n, [&] { TransposeReshape(x, z, {h * w, c}, {1, 0}, false); });
   RowAlone("reshape to channels", n, 4 * n, [&] { TransposeReshape(x, z, {c, h, w}, {0, 1, 2}, true); });
   RowAlone("space to depth", n, 4 * n, [&] { SpaceToDepth(x, map(4, h / 2, w / 2, 4 * c), 2, 2, 0, 0); });
   RowAlone("resize, nearest", 4 * n, 10 * n, [&] { Resize(x, doubled, false, kAsymmetric); });

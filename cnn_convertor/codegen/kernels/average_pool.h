@@ -28,31 +28,50 @@ struct Reach {
     const int outside = start < 0 ? (dilation - 1 - start) / dilation : 0;
     first = start + outside * dilation;
     count = first < size ? std::min(kernel - outside, (size - 1 - first) / dilation + 1) : 0;
-    count = std::max(count, 0);
+    if (count <= 0) first = count = 0;
   }
 };
 
-// The sums of up to 16 channels. pixels, lines: where they are in the map; step, line: elements from one to the next.
-inline void AddWindow(const float *from, Reach lines, std::size_t line, Reach pixels, std::size_t step, std::size_t channels, Eight *sums) {
-  Eight low = {}, high = {};
-  for (int i = 0; i < lines.count; ++i, from += line) {
-    const float *pixel = from;
-    for (int j = 0; j < pixels.count; ++j, pixel += step) {
-      const Elements elements = Values::Row(const_cast<float *>(pixel));
-      if (channels >= 16) {
-        low = Apply(Sum{}, low, elements.Get(0));
-        high = Apply(Sum{}, high, elements.Get(8));
-      } else if (channels >= 8) {
-        low = Apply(Sum{}, low, elements.Get(0));
-        if (channels > 8) high = Apply(Sum{}, high, elements.GetSome(8, channels - 8));
-      } else {
-        low = Apply(Sum{}, low, elements.GetSome(0, channels));
-      }
+// The pixels of a window in the map. line, step: elements from one line, or pixel, to the next.
+struct WindowPixels {
+  Reach lines, pixels;
+  std::size_t line, step;
+
+  // Calls f(elements of a pixel) for all, from a channel of the first one on.
+  template <class F>
+  __attribute__((always_inline)) void ForEach(const float *from, F f) const {
+    for (int i = 0; i < lines.count; ++i, from += line) {
+      const float *pixel = from;
+      for (int j = 0; j < pixels.count; ++j, pixel += step) f(Values::Row(const_cast<float *>(pixel)));
     }
   }
-  sums[0] = low;
-  sums[1] = high;
-}
+};
+
+// The sums of a window, of up to 16 channels.
+struct WindowSums {
+  Eight low, high;
+
+  WindowSums(const WindowPixels &window, const float *from, std::size_t channels) : low(), high() {
+    Eight first = {}, second = {};
+    if (channels >= 16) {
+      window.ForEach(from, [&](const Elements &pixel) __attribute__((always_inline)) {
+        first = Apply(Sum{}, first, pixel.Get(0));
+        second = Apply(Sum{}, second, pixel.Get(8));
+      });
+    } else if (channels >= 8) {
+      window.ForEach(from, [&](const Elements &pixel) __attribute__((always_inline)) {
+        first = Apply(Sum{}, first, pixel.Get(0));
+        if (channels > 8) second = Apply(Sum{}, second, pixel.GetSome(8, channels - 8));
+      });
+    } else {
+      window.ForEach(from, [&](const Elements &pixel) __attribute__((always_inline)) {
+        first = Apply(Sum{}, first, pixel.GetSome(0, channels));
+      });
+    }
+    low = first;
+    high = second;
+  }
+};
 
 // counted: rows above, below, left and right of the map that count as zeros. factor: of the sums; 0: 1 / (what counts).
 struct Counted {
@@ -82,19 +101,19 @@ inline void AveragePool(const Tensor &x, const Tensor &y, const Window &window, 
   const std::vector<Reach> counted_pixels = in_width(window.left - counted.left, x.width + counted.left + counted.right);
   y.ForPixels(y.channels * window.Size(), [&](int h, int w) {
     const std::size_t at_line = static_cast<std::size_t>(h), at_pixel = static_cast<std::size_t>(w);
-    const Reach rows = all_lines[at_line], columns = all_pixels[at_pixel];
+    const WindowPixels pixels = {all_lines[at_line], all_pixels[at_pixel], line, step};
     const int count = counted_lines[at_line].count * counted_pixels[at_pixel].count;
     const Averaged averaged = {factor, static_cast<float>(std::max(count, 1))};
-    const bool is_empty = rows.count * columns.count == 0;
-    const float *const first = is_empty ? nullptr : from.At(rows.first, columns.first, 0);
+    const float *const first = from.At(pixels.lines.first, pixels.pixels.first, 0);
     const Elements pixel = Values::Row(to.At(h, w, 0));
+    const auto store = [&](std::size_t c, Eight sums) {
+      const Eight average = Apply(averaged, sums);
+      channels - c < 8 ? pixel.SetSome(c, channels - c, average) : pixel.Set(c, average);
+    };
     for (std::size_t c = 0; c < channels; c += 16) {
-      Eight sums[2] = {};
-      if (!is_empty) AddWindow(first + c, rows, line, columns, step, channels - c, sums);
-      for (std::size_t i = c; i < std::min(channels, c + 16); i += 8) {
-        const Eight average = Apply(averaged, sums[(i - c) / 8]);
-        channels - i < 8 ? pixel.SetSome(i, channels - i, average) : pixel.Set(i, average);
-      }
+      const WindowSums sums(pixels, first + c, channels - c);
+      store(c, sums.low);
+      if (c + 8 < channels) store(c + 8, sums.high);
     }
   });
   to.Write(y);

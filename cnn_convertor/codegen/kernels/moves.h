@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "block.h"
@@ -74,12 +75,21 @@ inline std::vector<Run> RunsOf(const Tensor &x, const std::vector<int> &channels
   return runs;
 }
 
-// The channels of a pixel on their way: so many bytes, or of any number and type.
+// The channels of a pixel on their way: so many bytes, in registers as two words that may overlap, or of any number and type.
 template <std::size_t kBytes>
 struct Loaded {
-  uint8_t bytes[kBytes];
-  explicit Loaded(const uint8_t *from) { std::memcpy(bytes, from, kBytes); }
-  void Store(const Run &, const uint8_t *, uint8_t *to) const { std::memcpy(to, bytes, kBytes); }
+  typedef typename std::conditional<kBytes >= 4, uint32_t, uint16_t>::type Short;
+  typedef typename std::conditional<kBytes >= 8, uint64_t, Short>::type Word;
+  static const std::size_t kLast = kBytes - sizeof(Word);
+  Word first, last;
+  explicit Loaded(const uint8_t *from) {
+    std::memcpy(&first, from, sizeof(first));
+    std::memcpy(&last, from + kLast, sizeof(last));
+  }
+  void Store(const Run &, const uint8_t *, uint8_t *to) const {
+    std::memcpy(to, &first, sizeof(first));
+    std::memcpy(to + kLast, &last, sizeof(last));
+  }
 };
 
 template <>

@@ -33,36 +33,76 @@ struct Between {
   V operator()(V x, V y) const { return x * Each<V>(1.0f - share) + y * Each<V>(share); }
 };
 
-inline void Resize(const Tensor &x, const Tensor &y, bool is_bilinear, Sampling sampling) {
-  const auto held = [](int i, int size) { return std::min(std::max(i, 0), size - 1); };
-  if (!is_bilinear) {
-    const auto nearest = [&](int from, int to) {
-      std::vector<int> positions;
-      for (int i = 0; i < to; ++i) {
-        const float place = Sample(i, from, to, sampling) + (sampling == kAsymmetric ? 0.0f : 0.5f);
-        positions.push_back(held(static_cast<int>(std::floor(place)), from));
-      }
-      return positions;
-    };
-    Move(x, {nearest(x.height, y.height), nearest(x.width, y.width), Range(x.channels)}, y);
-    return;
+// Two neighboring rows or columns, and the share of the second.
+struct Neighbors {
+  int first, second;
+  float share;
+  Neighbors(int i, int from, int to, Sampling sampling) {
+    const float place = Sample(i, from, to, sampling), before = std::floor(place);
+    const auto held = [=](int number) { return std::min(std::max(number, 0), from - 1); };
+    first = held(static_cast<int>(before));
+    second = held(static_cast<int>(before) + 1);
+    share = place - before;
   }
-  const std::size_t channels = static_cast<std::size_t>(y.channels);
+};
+
+// Rows of a map, stretched to other columns. The last two stay.
+class StretchedRows {
+ public:
+  StretchedRows(Values *values, const std::vector<Neighbors> &columns) : values_(values), columns_(columns) {
+    for (std::vector<float> &row : rows_) row.resize(columns.size() * static_cast<std::size_t>(values->channels));
+  }
+
+  // Numbers do not fall from call to call.
+  float *Row(int number) {
+    if (numbers_[0] == number) return rows_[0].data();
+    if (numbers_[1] == number) return rows_[1].data();
+    const int place = numbers_[0] < numbers_[1] ? 0 : 1;
+    const std::size_t channels = static_cast<std::size_t>(values_->channels);
+    numbers_[place] = number;
+    float *to = rows_[place].data();
+    for (const Neighbors &column : columns_) {
+      const Elements left = Values::Row(values_->At(number, column.first, 0)), right = Values::Row(values_->At(number, column.second, 0));
+      Transform(left, right, Values::Row(to), channels, Between{column.share});
+      to += channels;
+    }
+    return rows_[place].data();
+  }
+
+ private:
+  Values *const values_;
+  const std::vector<Neighbors> &columns_;
+  int numbers_[2] = {-1, -1};
+  std::vector<float> rows_[2];
+};
+
+inline void ResizeBilinear(const Tensor &x, const Tensor &y, Sampling sampling) {
   Values from = Values::Of(x), to(y);
-  std::vector<float> above(channels), below(channels);
-  y.ForPixels(2 * y.channels, [&, above, below](int h, int w) mutable {
-    const float i = Sample(h, x.height, y.height, sampling), j = Sample(w, x.width, y.width, sampling);
-    const float row = std::floor(i), column = std::floor(j);
-    const int top = held(static_cast<int>(row), x.height), bottom = held(static_cast<int>(row) + 1, x.height);
-    const int left = held(static_cast<int>(column), x.width), end = held(static_cast<int>(column) + 1, x.width);
-    const auto mix = [&](float *a, float *b, float *result, float share) {
-      Transform(Values::Row(a), Values::Row(b), Values::Row(result), channels, Between{share});
-    };
-    mix(from.At(top, left, 0), from.At(top, end, 0), above.data(), j - column);
-    mix(from.At(bottom, left, 0), from.At(bottom, end, 0), below.data(), j - column);
-    mix(above.data(), below.data(), to.At(h, w, 0), i - row);
+  std::vector<Neighbors> columns;
+  for (int w = 0; w < y.width; ++w) columns.push_back(Neighbors(w, x.width, y.width, sampling));
+  const std::size_t elements = columns.size() * static_cast<std::size_t>(y.channels);
+  Share(y.threads, static_cast<std::size_t>(y.height), 2 * elements, [&](std::size_t begin, std::size_t end) {
+    StretchedRows rows(&from, columns);
+    for (int h = static_cast<int>(begin); h < static_cast<int>(end); ++h) {
+      const Neighbors row(h, x.height, y.height, sampling);
+      float *const above = rows.Row(row.first), *const below = rows.Row(row.second);
+      Transform(Values::Row(above), Values::Row(below), Values::Row(to.At(h, 0, 0)), elements, Between{row.share});
+    }
   });
   to.Write(y);
+}
+
+inline void Resize(const Tensor &x, const Tensor &y, bool is_bilinear, Sampling sampling) {
+  if (is_bilinear) return ResizeBilinear(x, y, sampling);
+  const auto nearest = [&](int from, int to) {
+    std::vector<int> positions;
+    for (int i = 0; i < to; ++i) {
+      const float place = Sample(i, from, to, sampling) + (sampling == kAsymmetric ? 0.0f : 0.5f);
+      positions.push_back(std::min(std::max(static_cast<int>(std::floor(place)), 0), from - 1));
+    }
+    return positions;
+  };
+  Move(x, {nearest(x.height, y.height), nearest(x.width, y.width), Range(x.channels)}, y);
 }
 
 }  // namespace dv700_cpu

@@ -1424,6 +1424,13 @@ class Lanes {
   // Calls f(numbers, count) for all of them, at most eight at a time.
   template <class F>
   __attribute__((always_inline)) void ForEach(F f) const {
+    if (!is_one_ && part.c_end - part.c == 8) {  // a row is one loop
+      for (int y = part.y; y < part.y_end; ++y) {
+        float *numbers = values_->At(y, part.x, part.c);
+        for (int x = part.x; x < part.x_end; ++x, numbers += values_->channels) f(numbers, 8);
+      }
+      return;
+    }
     ForPixels([&](float *numbers, std::size_t rest) __attribute__((always_inline)) {
       for (; rest >= 8; rest -= 8, numbers += 8) f(numbers, 8);
       if (rest > 0) f(numbers, static_cast<int>(rest));
