@@ -140,8 +140,8 @@ KEYS = (
         "OUTPUT",
         "cpu_threads",
         THREADS,
-        "1",
-        "threads that share the work of each layer on the CPU; auto: as many as the board has cores: see docs/layers.md#threads",
+        "auto",
+        "threads that share the work of each layer on the CPU; auto: as many as the board has cores; firmware without an operating system needs 1: see docs/layers.md#threads",
     ),
     Key(
         "OUTPUT",

@@ -32,6 +32,7 @@ class Node:
     origins: the framework layers it implements; the last one is the layer whose output it computes.
     main: the layer that contributed the operator (the convolution of a convolution and an activation); None: the last one.
     own_name: what the framework calls the output, of a layer with several; empty: as the layer.
+    reason: why it has this form, or runs where it does; empty: there is no other.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Node:
     origins: tuple[Origin, ...] = ()
     main: Origin | None = None
     own_name: str = ""
+    reason: str = field(default="", compare=False)
 
     @property
     def where(self) -> Origin | None:
@@ -214,8 +216,8 @@ class Graph:
             case Dense(weight=weight):
                 return weight.size
             case MatMul() as product:
-                left, right = node.inputs
-                return product.multiplications(self.shape(left), self.shape(right))
+                first, second = node.inputs
+                return product.multiplications(self.shape(first), self.shape(second))
             case _:
                 return 0
 

@@ -51,14 +51,15 @@ that decided.
 
 ### Threads
 
-`cpu_threads` in `[OUTPUT]` lets several threads share the work of each such layer: `cpu_threads = 4`, or `auto` for as many as the
-board has cores. They belong to the network object, sleep between two layers, and end with the object. Each element is computed by
+Several threads share the work of each such layer: as many as the board has cores, or `cpu_threads` in `[OUTPUT]`. They belong to the
+network object and end with it. Between two layers they sleep on a condition variable: none waits busily. Each element is computed by
 the same instructions in the same order, so results do not depend on the number of threads. Maps below 32,768 elements are left to
-one thread, because waking another takes longer. If the system cannot start a thread, the others do its work. The
+one thread, because waking another takes longer; with `cpu_threads = auto`, the default, a network that has only such maps on the CPU has no
+other threads. If the system cannot start a thread, the others do its work. The
 [estimate](devices.md#what-a-network-costs) takes the threads into account; the choice between CPU and device assumes one.
 
-Compile with `-pthread`. The default is 1: then no source includes `<thread>`, which firmware without an operating system lacks, and the
-board's other cores are left to the application.
+Compile with `-pthread`. With `cpu_threads = 1` no source includes `<thread>`, which firmware without an operating system lacks, and
+the board's other cores are left to the application.
 
 ### Softmax
 

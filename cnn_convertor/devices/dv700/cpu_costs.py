@@ -100,6 +100,13 @@ def _name(op: ops.Op) -> str:
     return inner.function if is_of_elements and isinstance(inner, CpuKernelCall) else call.function
 
 
+def can_share(layer: Layer) -> bool:
+    """Whether a function of a layer has work for more than one thread."""
+    works = works_of(layer)
+    sizes = [tensor.shape.size for tensor in (*layer.inputs, layer.output)]
+    return bool(works) and max(*sizes, *(work.units for work in works)) >= 2 * _SHARED
+
+
 def _workers(units: int, threads: int, cores: int) -> int:
     """How many threads share the work of a function on so many cores."""
     return max(1, min(threads or cores, cores, units // _SHARED))

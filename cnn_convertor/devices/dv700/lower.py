@@ -6,6 +6,7 @@ from functools import cache
 
 from cnn_convertor.devices.cpu_functions import constants_of
 from cnn_convertor.devices.dv700.commands import Command, buffer_owner, is_view, origins_of
+from cnn_convertor.devices.dv700.cpu_costs import can_share
 from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked, map_layout
 from cnn_convertor.devices.dv700.memory.placement import ALIGNMENT, Placement, element_type, is_plain, place
 from cnn_convertor.devices.dv700.runs import Layer, Program, Run
@@ -31,7 +32,7 @@ def lower(
     """The program of a legal graph.
 
     placement: of the maps; by default that of the steps in their order. original: the user's graph, for the names and shapes of
-    the outputs.
+    the outputs. cpu_threads: 0: as many as there are cores, or one where no layer has work for several.
     """
     placement = placement or place(graph, steps)
 
@@ -68,6 +69,8 @@ def lower(
     written = tuple(written_by[buffer_owner(graph, output).name] for output in graph.outputs)
     for index in written:
         layers[index] = replace(layers[index], is_output=True)
+    if cpu_threads == 0 and not any(map(can_share, layers)):
+        cpu_threads = 1
     return Program(
         name=name,
         layers=tuple(layers),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cnn_convertor.codegen.kernels import all_kernels
+from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.cpu_costs import CpuWork, cycles, estimate_on_cpu, works_of
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.estimate import changes, cpu_estimates
@@ -19,9 +20,12 @@ from cnn_convertor.devices.program import PLAIN, ElementType, LayerType, Tensor
 from cnn_convertor.devices.settings import Runtime
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
+from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Axis, Pair, Shape, Window
+from cnn_convertor.pipeline import quantize
 from devices.dv700.test_estimate import PROFILE, conv, program_of
 from reference.ir_reference import EXAMPLES
+from verification.trials import config
 
 SWISH = ops.Unary(ops.Swish(1.0))
 
@@ -109,6 +113,15 @@ def test_no_thread_wakes_for_a_small_map() -> None:
     small = on_cpu(SWISH, Shape(63, 65, 8), Shape(63, 65, 8))
     assert small.output.shape.size == 2 * 16384 - 8
     assert estimate_on_cpu(small, profile, 4) == estimate_on_cpu(small, profile, 1)
+
+
+@pytest.mark.parametrize(("height", "threads"), [(31, 1), (32, 0)])
+def test_as_many_threads_as_cores_are_for_networks_with_work_for_several(height: int, threads: int) -> None:
+    shape = Shape(height, 32, 32)
+    graph = Graph((Node("x", ops.Input(shape)), Node("y", ops.Unary(ops.Mish()), ("x",))), ("y",))
+    for wanted, made in ((0, threads), (1, 1), (2, 2)):
+        request = Request.of(config(Path("graph.keras"), cpu_threads=wanted or "auto"))
+        assert quantize(graph, request).program.cpu_threads == made
 
 
 def test_the_estimate_of_a_program_knows_its_threads() -> None:
