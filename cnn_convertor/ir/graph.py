@@ -21,6 +21,7 @@ from cnn_convertor.ir.ops import (
     PieceStep,
     Shape,
     ShapeError,
+    TimesPacked,
     Window,
 )
 
@@ -218,6 +219,8 @@ class Graph:
             case MatMul() as product:
                 first, second = node.inputs
                 return product.multiplications(self.shape(first), self.shape(second))
+            case TimesPacked(kernels=kernels):
+                return self.shape(node.inputs[0]).size * kernels
             case _:
                 return 0
 

@@ -97,7 +97,7 @@ def choose_executors(graph: Graph, device: Device, *, transposed: bool, fusion: 
         if node.name in packing.products:
             product = packing.products[node.name]
             if node.name in on_cpu:
-                return (replace(node, op=ops.OnCpu(node.op, reason=_reason(product, change))),)
+                return (replace(node, op=ops.OnCpu(node.op), reason=_reason(product, change)),)
             return packing.on_device(g, node)
         return packed.get(node.name)
 

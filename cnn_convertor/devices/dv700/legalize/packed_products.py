@@ -135,7 +135,7 @@ def _timed(
                 return None
             times.append(device.estimate(graph, (node,)).usec)
         elif not _is_free(graph, node, apart):
-            op = node.op
+            op: ops.Op = node.op
             if isinstance(op, ops.OnCpu):
                 op = op.op
             else:
