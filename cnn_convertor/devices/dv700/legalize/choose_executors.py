@@ -75,7 +75,9 @@ def choose_executors(graph: Graph, device: Device, *, transposed: bool, fusion: 
         elif isinstance(node.op, ops.Input):
             costs.append(_ON_CPU if choices.keys() & graph.users(node.name) else _FREE)
         else:
-            costs.append(_costs(graph, node, times.get(node.name) or packing.products.get(node.name), transposed=transposed))
+            costs.append(
+                _costs(graph, node, times.get(node.name) or packing.products.get(node.name), transposed=transposed)
+            )
     costs.append(_ON_CPU)  # the application
     exchanges = []
     for node in graph.nodes:
@@ -98,7 +100,9 @@ def choose_executors(graph: Graph, device: Device, *, transposed: bool, fusion: 
             product = packing.products[node.name]
             if node.name in on_cpu:
                 return (replace(node, op=ops.OnCpu(node.op), reason=_reason(product, change)),)
-            return packing.on_device(g, node)
+            usec = f"{product.device.text('.3g')} us on the device, {product.cpu.text('.3g')} us on the CPU"
+            reason = f"the CPU packs a matrix as weights: {usec}"
+            return [replace(each, reason=reason) for each in packing.on_device(g, node)]
         return packed.get(node.name)
 
     chosen = packing.finished(graph.expand(rule))
@@ -119,7 +123,9 @@ def _with_forms(graph: Graph, device: Device) -> Graph:
 
 
 def _choice(graph: Graph, node: Node, device: Device, fusion: Fusion) -> _Choice | None:
-    """What the CPU and the device can do for a node; None where only one of them can."""
+    """What the CPU and the device can do for a node; None where only one of them can, or where the choice is made."""
+    if node.reason:
+        return None
     channels = channels_of(graph, node)
     if channels is not None and is_slice(graph.shape(node.inputs[0]), channels):
         return None
