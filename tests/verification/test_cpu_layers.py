@@ -18,6 +18,7 @@ from cnn_convertor.devices.cpu_functions import FUNCTIONS
 from cnn_convertor.devices.dv700.commands import COPY
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.emulating import Twin
+from cnn_convertor.devices.dv700.operators import OPERATORS, Executor
 from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.program import ElementType
 from cnn_convertor.emulation.build import INCLUDE
@@ -33,6 +34,8 @@ from verification.trials import NAME, network, samples
 pytestmark = pytest.mark.usefixtures("compiler")
 
 SHAPE = Shape(6, 5, 11)  # a narrow last chunk
+CHEAPER = [op for op, operator in OPERATORS.items() if operator.executor is Executor.CHEAPER]
+HAS_FORMS = (ops.Concat, *CHEAPER)  # of which the device may take some
 
 
 def halves(*shape: int) -> Constant:
@@ -90,6 +93,7 @@ def everything(chosen: Iterable[str] = examples()) -> Everything:
                 inputs[names[-1]] = Node(names[-1], ops.Input(shape))
                 if not isinstance(source, Shape):
                     values[names[-1]] = source
+            op = ops.OnCpu(op) if isinstance(op, HAS_FORMS) else op
             nodes.append(Node(f"{name}{again}", op, tuple(names)))
             outputs.append(f"{name}{again}")
             if again:
