@@ -14,7 +14,10 @@ from cnn_convertor.emulation.build import INCLUDE, SOURCES, device_library
 from cnn_convertor.workers.compiler import find_compiler
 
 WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wpedantic", "-Werror"]
-WRAPPED = [f"-Wl,--wrap=dmp_dv_cmdlist_{name}" for name in ("create", "add_raw", "wait", "get_last_exec_time")]
+WRAPPED = [
+    *(f"-Wl,--wrap=dmp_dv_cmdlist_{name}" for name in ("create", "add_raw", "wait", "get_last_exec_time")),
+    "-Wl,--wrap=dmp_dv_mem_to_cpu",
+]
 RUNTIME = SOURCES / "network.cpp"
 FAULTS = Path(__file__).parent / "faults.cpp"
 

@@ -1,5 +1,6 @@
 // Makes the emulated device compute wrongly each command that contains one form or feature: the name in $FAULT. Linked around
 // functions of command lists (--wrap). With $REFUSE it refuses them instead, with $HANG the program ends.
+// With $NO_RANGES, dmp_dv_mem_to_cpu does nothing.
 // With $LIST_USEC and $COMMAND_USEC, lists take so long beside their commands, and commands so long in addition. It recognizes forms from the registers, apart from the convertor.
 #include <algorithm>
 #include <cstdlib>
@@ -172,6 +173,12 @@ int64_t __wrap_dmp_dv_cmdlist_get_last_exec_time(dmp_dv_cmdlist list) {
   const char *beside = std::getenv("LIST_USEC"), *each = std::getenv("COMMAND_USEC");
   if (!beside || !each) return __real_dmp_dv_cmdlist_get_last_exec_time(list);
   return std::atoll(beside) + lengths[list] * std::atoll(each);
+}
+
+int __real_dmp_dv_mem_to_cpu(dmp_dv_mem mem, size_t offs, size_t size, int flags);
+
+int __wrap_dmp_dv_mem_to_cpu(dmp_dv_mem mem, size_t offs, size_t size, int flags) {
+  return std::getenv("NO_RANGES") ? 0 : __real_dmp_dv_mem_to_cpu(mem, offs, size, flags);
 }
 
 int __wrap_dmp_dv_cmdlist_wait(dmp_dv_cmdlist list, int64_t exec_id) {

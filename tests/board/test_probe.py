@@ -78,7 +78,7 @@ def test_every_form_passes_on_the_emulated_device(probe: Path) -> None:
     assert list(board["forms"]) == [form.name.lower() for form in Form]
     assert list(board["features"]) == [feature.name.lower() for feature in Feature]
     assert verdicts(board) == {aspect.name.lower(): "passed" for aspect in ASPECTS}
-    assert len(lines) == len(ASPECTS)
+    assert len(lines) == len(ASPECTS) + 1
     assert {command["result"] for command in board["commands"]} == {"passed"}
     assert board["device"]["ub_size"] == board["probed"]["ub_size"] == UB_SIZE
     assert board["device"]["mac_num"] is None
@@ -105,6 +105,19 @@ def test_the_functions_of_the_cpu_are_measured(probe: Path) -> None:
     profile = read_profile("board.json", probe)
     assert set(profile.functions) == set(cycles("cortex-a53"))
     assert profile.cache_rate.source == "board.json"
+
+
+def test_cache_maintenance_of_a_range_is_tried(probe: Path) -> None:
+    """The emulated device keeps what both sides see apart in strict mode."""
+    for fault, word, line in (({}, "passed", 64), ({"NO_RANGES": "1"}, "failed", 0)):
+        lines, board = run(probe, DMP_DV_STRICT="1", **fault)
+        assert lines[-1].split() == [
+            word,
+            *["cache", "maintenance", "of", "a", "range,", "for", "runtime", "=", "generated"],
+        ]
+        assert board["measured"]["cache_ranges"] == word
+        figure = read_profile("board.json", probe).cache_line
+        assert (figure.value, figure.source, figure.is_assumed) == (line, "board.json", False)
 
 
 def test_a_refused_command_fails_its_form(probe: Path) -> None:

@@ -13,6 +13,7 @@ from cnn_convertor.errors import Problem, warn
 
 FORMAT, VERSION = "cnn-convertor board", 1
 PASSED = "passed"
+RANGE_LINE = 64  # bytes, in a cache for whose ranges a board's driver was seen to do maintenance
 RESULTS = (PASSED, "failed", "untested")
 BLOCKS = ("maximizer", "ipu")  # beside the convolution; features
 # Features without a limit in limits.py: nothing but the warning keeps a network from them.
@@ -96,6 +97,13 @@ def _figures(device: Mapping[str, Any], probed: Mapping[str, Any], measured: Map
     for name in ("command_usec", "list_usec"):
         if measured.get(name) is not None:
             figures[name] = measured[name]
+    match measured.get("cache_ranges"):
+        case "passed":
+            figures["cache_line"] = RANGE_LINE
+        case "failed":
+            figures["cache_line"] = 0
+        case _:
+            pass
     if (rate := measured.get("cache_bytes_per_second")) is not None:
         figures["cache_rate"] = rate / 1e6 if type(rate) in (int, float) else rate
     return figures

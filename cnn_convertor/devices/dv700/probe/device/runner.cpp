@@ -103,16 +103,17 @@ struct Measured {
   void Add(long long spent) { usec = usec < 0 ? spent : std::min(usec, spent); }
 };
 
-void HandToDevice(const Network &network, const fpga_layer &layer) {
-  dmp_dv_mem_to_device(network.io_mem(), layer.output_offs, layer.output_size, 0);
-}
+// All of the maps change sides.
+void HandToDevice(const Network &network) { dmp_dv_mem_to_device(network.io_mem(), 0, dmp_dv_mem_get_size(network.io_mem()), 0); }
+void HandToCpu(const Network &network) { dmp_dv_mem_to_cpu(network.io_mem(), 0, dmp_dv_mem_get_size(network.io_mem()), 0); }
 
 // Executes a layer once more. The runtime alone executes its own layers, which have no time: their output is the copy of the last run.
 void Measure(const Network &network, fpga_layer &layer, Measured *measured) {
   uint8_t *io = network.get_io_ptr();
   if (layer.type == LT_CUSTOM) {
+    HandToCpu(network);
     measured->Add(Time([&] { layer.custom_proc_ptr(layer, layer.custom_param, io); }));
-    if (!layer.is_f32_output) HandToDevice(network, layer);  // which reads FP16 alone
+    HandToDevice(network);
   } else if (layer.cmdlist) {
     const board::Traffic before = board::ReadTraffic();
     const int64_t id = dmp_dv_cmdlist_exec(layer.cmdlist);
@@ -121,7 +122,7 @@ void Measure(const Network &network, fpga_layer &layer, Measured *measured) {
     measured->traffic = board::TrafficSince(before);
   } else if (2 * layer.output.size() == layer.output_size) {
     std::memcpy(io + layer.output_offs, layer.output.data(), layer.output_size);
-    HandToDevice(network, layer);
+    HandToDevice(network);
   }
 }
 
@@ -130,7 +131,7 @@ std::vector<Measured> MeasureLayers(Network *network, const std::vector<uint8_t>
   std::vector<Measured> layers(static_cast<std::size_t>(network->get_total_layer_count()));
   for (int execution = 0; execution < kExecutions; ++execution) {
     CopyInputs(network, inputs, 0);
-    for (const Input &input : kInputs) dmp_dv_mem_to_device(network->io_mem(), input.offset, input.bytes, 0);
+    HandToDevice(*network);
     for (std::size_t i = 0; i < layers.size(); ++i)
       Measure(*network, network->get_layer(static_cast<int>(i)), &layers[i]);
   }
