@@ -44,12 +44,16 @@ class Peak(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """offsets and size in bytes. lower_bound: proven minimum size: the peak, or more if a complete search has ruled it out."""
+    """offsets and size in bytes. lower_bound: proven minimum size: the peak, or more if a complete search has ruled it out.
+
+    of_lines: bytes more at the peak since buffers take whole lines.
+    """
 
     offsets: Mapping[str, int]
     size: int
     lower_bound: int
     peak: Peak = Peak(0, 0, ())
+    of_lines: int = 0
 
     @property
     def proven(self) -> bool:
@@ -57,9 +61,10 @@ class Plan(NamedTuple):
         return self.size == self.lower_bound
 
     def __str__(self) -> str:
+        lines = f"; {self.of_lines:,} of them for whole cache lines" if self.of_lines else ""
         if self.proven:
-            return f"{self.size:,} bytes, proven smallest"
-        return f"{self.size:,} bytes, not proven smallest: the lower bound is {self.lower_bound:,}"
+            return f"{self.size:,} bytes, proven smallest{lines}"
+        return f"{self.size:,} bytes, not proven smallest: the lower bound is {self.lower_bound:,}{lines}"
 
 
 class Block(NamedTuple):
@@ -135,7 +140,8 @@ def plan(
         size = _end(blocks, offsets)
     placed = nesting.offsets(offsets)
     check([(b, placed[b.name]) for b in rounded], size=size, alignment=alignment)
-    return Plan(placed, size, bound, peak)
+    of_lines = peak.size - find_peak(Nesting(rounded, alignment).pieces).size if line > alignment else 0
+    return Plan(placed, size, bound, peak, of_lines)
 
 
 def find_peak(pieces: Sequence[Buffer]) -> Peak:

@@ -96,6 +96,7 @@ def _memory(program: Program) -> values.MemoryUse:
         peak_bytes=plan.peak.size,
         peak_maps=plan.peak.names,
         buffers=tuple(_buffers(program)),
+        of_lines=plan.of_lines,
     )
 
 

@@ -41,7 +41,7 @@ def details(report: Report) -> tuple[tuple[str, str], ...]:
 def buffer_text(report: Report) -> str:
     """The size of the I/O buffer, and whether it is known to be the smallest."""
     assert report.memory is not None
-    return str(Plan({}, report.memory.bytes, report.memory.lower_bound))
+    return str(Plan({}, report.memory.bytes, report.memory.lower_bound, of_lines=report.memory.of_lines))
 
 
 def map_traffic_text(work: Work) -> str:

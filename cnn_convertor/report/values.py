@@ -92,7 +92,11 @@ class LiveMap(NamedTuple):
 
 
 class MemoryUse(NamedTuple):
-    """The I/O buffer. lower_bound: no plan is smaller. peak_step: the first step with the most live bytes, peak_bytes."""
+    """The I/O buffer.
+
+    lower_bound: no plan is smaller. peak_step: the first step with the most live bytes, peak_bytes. of_lines: bytes more then since
+    maps take whole lines of the cache.
+    """
 
     bytes: int
     lower_bound: int
@@ -101,6 +105,7 @@ class MemoryUse(NamedTuple):
     peak_bytes: int
     peak_maps: tuple[str, ...]
     buffers: tuple[LiveMap, ...]
+    of_lines: int = 0
 
 
 class PassChange(NamedTuple):
