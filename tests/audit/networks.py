@@ -12,6 +12,7 @@ import numpy as np
 from cnn_convertor.audit import Audit, audit
 from cnn_convertor.codegen.options import RenderOptions
 from cnn_convertor.devices.dv700.device import Device
+from cnn_convertor.devices.dv700.estimate import timetable_for
 from cnn_convertor.devices.dv700.fusion.partition import partition
 from cnn_convertor.devices.dv700.lower import lower
 from cnn_convertor.devices.dv700.profiles import DV700
@@ -19,7 +20,7 @@ from cnn_convertor.devices.dv700.rules import check
 from cnn_convertor.devices.dv700.sources.rendering import render
 from cnn_convertor.devices.dv700.weights.encoding import encode_buffer
 from cnn_convertor.devices.dv700.weights.palettes import choose
-from cnn_convertor.devices.settings import Fusion, Quantization, QuantizationOptions
+from cnn_convertor.devices.settings import Fusion, Quantization, QuantizationOptions, Runtime
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -76,6 +77,7 @@ def generate(
     ub_size: int = DV700.limits.ub_size,
     device: Device = DV700,
     uses_sdk_softmax: bool = False,
+    runtime: Runtime = Runtime.SDK,
 ) -> Written:
     """What the convertor writes for the graph: without fusion, so that every layer has a command to look at."""
     device = device._replace(limits=device.limits._replace(ub_size=ub_size))
@@ -86,10 +88,11 @@ def generate(
         )
         graph, steps = partition(legal, device, transposed=transposed, fusion=fusion)
         check(graph, steps, device, legal=legal)
-        program = lower(graph, steps, name=name, transposed=transposed)
+        program = lower(graph, steps, name=name, transposed=transposed, runtime=runtime, cache_line=64)
         program = choose(program, EVERYWHERE) if palette else program
         weights = b"".join(piece.tobytes() for piece in encode_buffer(program))
-        texts = render(program, RenderOptions("m.h5"))
+        timetable = timetable_for(program.generated(), device.profile)
+        texts = render(program, RenderOptions("m.h5"), timetable=timetable)
         return Written(texts[f"{name}_gen.cpp"], weights, texts.get(f"{name}_cpu.h", ""), texts[f"{name}_gen.h"])
 
 

@@ -16,7 +16,7 @@ from cnn_convertor.audit.command_checks import AuditedDevice
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.profiles import device_of
 from cnn_convertor.devices.figures import Figure
-from cnn_convertor.devices.settings import Fusion
+from cnn_convertor.devices.settings import Fusion, Runtime
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
@@ -53,6 +53,15 @@ def test_nothing_is_found_in_a_softmax_of_the_sdk(
     written = generate(network, transposed=transposed, uses_sdk_softmax=True)
     assert "LT_SOFTMAX" in written.text
     assert not written.audit(tmp_path).findings
+
+
+@pytest.mark.parametrize("name", networks())
+def test_a_generated_runtime_is_no_part_of_what_is_audited(name: str, tmp_path: Path) -> None:
+    """The assignments are found as without it."""
+    written = generate(networks()[name], runtime=Runtime.GENERATED)
+    assert "_run::Network" in written.declaration and not written.audit(tmp_path).findings
+    other = written.with_field(0, "w", 3) if "cmd.w = " in written.text.partition("::Layer_1()")[0] else None
+    assert other is None or other.audit(tmp_path).findings
 
 
 @pytest.mark.slow

@@ -178,7 +178,8 @@ int64_t __wrap_dmp_dv_cmdlist_get_last_exec_time(dmp_dv_cmdlist list) {
 int __real_dmp_dv_mem_to_cpu(dmp_dv_mem mem, size_t offs, size_t size, int flags);
 
 int __wrap_dmp_dv_mem_to_cpu(dmp_dv_mem mem, size_t offs, size_t size, int flags) {
-  return std::getenv("NO_RANGES") ? 0 : __real_dmp_dv_mem_to_cpu(mem, offs, size, flags);
+  const char *none = std::getenv("NO_RANGES");
+  return none && *none ? 0 : __real_dmp_dv_mem_to_cpu(mem, offs, size, flags);
 }
 
 int __wrap_dmp_dv_cmdlist_wait(dmp_dv_cmdlist list, int64_t exec_id) {

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from cnn_convertor.codegen.kernels import all_kernels
-from cnn_convertor.config.request import Request
 from cnn_convertor.devices.dv700.cpu_costs import CpuWork, cycles, estimate_on_cpu, works_of
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.estimate import changes, cpu_estimates
@@ -20,12 +19,9 @@ from cnn_convertor.devices.program import PLAIN, ElementType, LayerType, Tensor
 from cnn_convertor.devices.settings import Runtime
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
-from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Axis, Pair, Shape, Window
-from cnn_convertor.pipeline import quantize
 from devices.dv700.test_estimate import PROFILE, conv, program_of
 from reference.ir_reference import EXAMPLES
-from verification.trials import config
 
 SWISH = ops.Unary(ops.Swish(1.0))
 
@@ -115,15 +111,6 @@ def test_no_thread_wakes_for_a_small_map() -> None:
     assert estimate_on_cpu(small, profile, 4) == estimate_on_cpu(small, profile, 1)
 
 
-@pytest.mark.parametrize(("height", "threads"), [(31, 1), (32, 0)])
-def test_as_many_threads_as_cores_are_for_networks_with_work_for_several(height: int, threads: int) -> None:
-    shape = Shape(height, 32, 32)
-    graph = Graph((Node("x", ops.Input(shape)), Node("y", ops.Unary(ops.Mish()), ("x",))), ("y",))
-    for wanted, made in ((0, threads), (1, 1), (2, 2)):
-        request = Request.of(config(Path("graph.keras"), cpu_threads=wanted or "auto"))
-        assert quantize(graph, request).program.cpu_threads == made
-
-
 def test_the_estimate_of_a_program_knows_its_threads() -> None:
     profile = PROFILE.with_figures({"cpu_cores": Figure(Interval.of(2), "test")})
     program = program_of(Shape(100, 100, 16), SWISH)
@@ -140,10 +127,23 @@ def test_nothing_is_known_of_layers_that_have_no_function() -> None:
 def test_each_list_starts_and_each_change_goes_through_the_caches() -> None:
     program = program_of(MAP, conv(16, 16), conv(16, 16), SWISH, conv(16, 16), SWISH)
     assert [layer.type.executor for layer in program.layers if layer.type.executor != "none"][-1] == "cpu"
-    between = changes(program, PROFILE, Runtime.SDK)
-    assert (between.lists, between.changes) == (2, 2)
-    assert between.usec == Interval.of(2 * 7 + 2 * 2 * program.io_bytes / 100)
+    of_sdk = changes(program, PROFILE, Runtime.SDK)
+    assert (of_sdk.lists, of_sdk.changes, of_sdk.bytes) == (2, 2, 2 * 2 * program.io_bytes)
+    assert of_sdk.usec == Interval.of(2 * 7 + of_sdk.bytes / 100)
     assert [cost is not None for cost in cpu_estimates(program, PROFILE)].count(True) == 2
+
+
+def test_a_generated_runtime_maintains_what_changes_sides() -> None:
+    """The map before and the map behind each layer on the CPU, the input and the output; the whole buffer without lines."""
+    program = program_of(MAP, conv(16, 16), conv(16, 16), SWISH, conv(16, 16), SWISH)
+    nbytes = program.layers[0].output.nbytes
+    figures = {"cache_line": Figure(64, "test")}
+    between = changes(program, PROFILE.with_figures(figures), Runtime.GENERATED)
+    assert between.lists == 2 and 4 * nbytes <= between.bytes <= 7 * nbytes
+    assert between.usec == Interval.of(2 * 7 + between.bytes / 100)
+    whole = changes(program, PROFILE.with_figures({"cache_line": Figure(0, "test")}), Runtime.GENERATED)
+    of_sdk = changes(program, PROFILE, Runtime.SDK)
+    assert whole == of_sdk._replace(runtime="generated")
 
 
 def test_the_boards_say_where_their_processor_comes_from() -> None:
