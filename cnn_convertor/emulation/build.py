@@ -93,32 +93,33 @@ def runner(kernels: str) -> Path:
     return _cached(f"runner-{_key(compiler, (*flags, *defines, library.stem, kernels), [])}", make)
 
 
-def program_of(name: str, sources: Path, include: Path, made: Mapping[str, str]) -> Path:
-    """The program of all C++ files in a folder, compiled once for a computer.
+def program_of(name: str, sources: Sequence[Path], include: Sequence[Path], made: Mapping[str, str]) -> Path:
+    """The program of some C++ files, compiled once for a computer.
 
-    made: file name -> text of headers that they include besides those of the folders. Raises UsageError when there is no compiler.
+    include: folders of their headers. made: file name -> text of other headers. Raises UsageError when there is no compiler.
     """
     compiler = find_compiler()
     flags = list(EXACT_LOOP_FLAGS + vector_flags())
-    files = [path for path in _sorted(sources) if path.suffix == ".cpp"]
+    files = list(sources)
+    for folder in include:
+        files += [path for path in _sorted(folder) if path.suffix == ".h"]
 
     def make(scratch: Path) -> Path:
         _LOG.info("compiling the %s, once for this computer", name)
         for header, text in made.items():
             (scratch / header).write_text(text, encoding="utf-8")
-        includes = [f"-I{include}", f"-I{sources}", f"-I{scratch}"]
-        program = scratch / "program"
+        options = flags + [f"-I{folder}" for folder in include] + [f"-I{scratch}"]
         parts = []
-        for path in files:
-            arguments = flags + includes + ["-c", str(path), "-o", str(scratch / f"{path.stem}.o")]
-            parts.append((arguments, path))
+        for path in sources:
+            files_of_part = ["-c", str(path), "-o", str(scratch / f"{path.stem}.o")]
+            parts.append((options + files_of_part, path))
         _compile(compiler, *parts, scratch=scratch)
+        program = scratch / "program"
         objects = [arguments[-1] for arguments, _ in parts]
-        _compile(compiler, (flags + objects + ["-o", str(program)], sources), scratch=scratch)
+        _compile(compiler, (flags + objects + ["-o", str(program)], sources[0].parent), scratch=scratch)
         return program
 
-    key = _key(compiler, flags + list(made) + list(made.values()), _sorted(sources) + _sorted(include))
-    return _cached(f"{name.replace(' ', '-')}-{key}", make)
+    return _cached(f"{name.replace(' ', '-')}-{_key(compiler, flags + list(made) + list(made.values()), files)}", make)
 
 
 def network_flags() -> tuple[str, ...]:

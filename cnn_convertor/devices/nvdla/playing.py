@@ -20,7 +20,9 @@ from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.workers import confined
 from cnn_convertor.workers.programs import run_all
 
-TWIN: Final = Path(__file__).parent / "twin"
+_TWIN: Final = Path(__file__).parent / "twin"
+INCLUDE: Final = (_TWIN / "include", _TWIN / "src")
+SOURCES: Final = tuple(sorted((_TWIN / "src").glob("*.cpp")))
 _RESULT: Final = 64 << 20  # bytes of a result besides the memory, at most
 MISSING: Final = -1  # the base of a block that a configuration lacks
 
@@ -92,7 +94,7 @@ def play(
     Raises UsageError when there is no compiler, ConvertorError when the twin exceeds its limits.
     """
     limits = limits or LIMITS
-    job = _job(configuration, memory, accesses, threads)
+    job = job_of(configuration, memory, accesses, threads)
     most = 2 * len(job) + _RESULT
     with temporary_folder() as folder:
         (folder / "job").write_bytes(job)
@@ -111,15 +113,17 @@ def play(
 
 def player() -> Path:
     """The compiled program. Raises UsageError when there is no compiler."""
-    return program_of("twin of NVDLA", TWIN / "src", TWIN / "include", {"register_table.h": header()})
+    return program_of("twin of NVDLA", SOURCES, INCLUDE, {"register_table.h": header()})
 
 
 def _numbers(*values: int) -> bytes:
     return struct.pack(f"<{len(values)}q", *values)
 
 
-def _job(configuration: Configuration, memory: Mapping[int, bytes], accesses: Sequence[Access], threads: int) -> bytes:
-    """As player.cpp reads it."""
+def job_of(
+    configuration: Configuration, memory: Mapping[int, bytes], accesses: Sequence[Access], threads: int
+) -> bytes:
+    """What job.cpp reads."""
     name = configuration.name.encode()
     engines = configuration.engines
     kernels = configuration.atomic_k

@@ -11,9 +11,9 @@ constexpr int64_t kMost = (int64_t{1} << (kBits - 1)) - 1;
 
 // How far a value of so many bits can go left until its two top bits differ.
 int headroom(int64_t value, int bits) {
-  uint64_t significant = static_cast<uint64_t>(value < 0 ? ~value : value);
-  int used = 0;
-  for (; significant; significant >>= 1) ++used;
+  const uint64_t significant = static_cast<uint64_t>(value < 0 ? ~value : value);
+  // The exponent of a double is the place of the top bit; values have at most 41 bits.
+  const int used = significant ? static_cast<int>(bits_of(static_cast<double>(significant)) >> 52) - 1022 : 0;
   return bits - 1 - used;
 }
 

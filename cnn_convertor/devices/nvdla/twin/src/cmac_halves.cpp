@@ -11,11 +11,12 @@ namespace {
 constexpr std::size_t kLanes = 64, kVector = 8;
 constexpr int kNothing = -64;  // the exponent of zero: below any pair that counts
 
-// One operand: its mantissa, shifted by the low bits of its exponent, the exponent's high bits, and its sign as a mask.
+// Operands: mantissas, shifted by the low bits of their exponents, with the sign in bit 15, and the exponents' high bits.
 struct Operands {
-  uint32_t mantissa[kLanes];
-  int32_t exponent[kLanes];
-  uint32_t sign[kLanes];
+  std::vector<uint16_t> mantissas;
+  std::vector<int8_t> exponents;
+
+  explicit Operands(std::size_t count) : mantissas(count), exponents(count, kNothing) {}
 };
 
 // Elements of one kernel that meet in a step: runs of a row of the kernel.
@@ -25,12 +26,13 @@ struct Run {
 
 struct StepOf {
   std::vector<Run> runs;
-  std::size_t lanes = 0;
+  std::size_t lanes = 0, first = 0;  // rounded up to kVector, and where they start among those of all steps
 };
 
 // The steps of a kernel, in their order. Features: blocks of channels, rows, columns. Pixels: blocks of elements, groups of rows.
 std::vector<StepOf> steps_of(const Convolution &c, std::size_t line, std::size_t block) {
   std::vector<StepOf> steps;
+  std::size_t first = 0;
   const std::size_t run = c.pixels ? c.row_elements() : c.channels, columns = c.pixels ? 1 : c.columns;
   for (std::size_t start = 0; start < run; start += block)
     for (std::size_t row = 0; row < c.rows; row += c.row_group)
@@ -42,6 +44,9 @@ std::vector<StepOf> steps_of(const Convolution &c, std::size_t line, std::size_t
           step.runs.push_back({input, r * c.row_elements() + column * c.channels + start, count});
           step.lanes += count;
         }
+        step.lanes = rounded_up(step.lanes, kVector);
+        step.first = first;
+        first += step.lanes;
         steps.push_back(step);
       }
   return steps;
@@ -50,13 +55,8 @@ std::vector<StepOf> steps_of(const Convolution &c, std::size_t line, std::size_t
 void decode(uint16_t half, Operands &to, std::size_t lane) {
   const uint32_t exponent = half >> 10 & 31, fraction = half & 0x3ff;
   const uint32_t low = exponent ? exponent & 3 : 1;
-  to.mantissa[lane] = (fraction | (exponent ? 0x400u : 0u)) << low;
-  to.exponent[lane] = half & 0x7fff ? static_cast<int32_t>(exponent >> 2) : kNothing;
-  to.sign[lane] = half >> 15 ? 0xffffffffu : 0u;
-}
-
-void clear(Operands &to, std::size_t first, std::size_t end) {
-  for (std::size_t lane = first; lane < end; ++lane) decode(0, to, lane);
+  to.mantissas[lane] = static_cast<uint16_t>((fraction | (exponent ? 0x400u : 0u)) << low | (half & 0x8000u));
+  to.exponents[lane] = static_cast<int8_t>(half & 0x7fff ? static_cast<int>(exponent >> 2) : kNothing);
 }
 
 struct Pair {
@@ -104,19 +104,21 @@ inline int32_t product(uint32_t data, uint32_t weight, uint32_t sign, int32_t sh
   return static_cast<int32_t>(((both.sum >> by) + (both.carry >> by) + correction) & inside);
 }
 
-// The sum of a step's products. lanes: a multiple of kVector.
-Step multiply(const Operands &data, const Operands &weights, std::size_t lanes) {
+// The sum of a step's products. first: lanes of the operands before it. lanes: a multiple of kVector.
+Step multiply(const Operands &data, const Operands &weights, std::size_t first, std::size_t lanes) {
+  const uint16_t *a = data.mantissas.data() + first, *b = weights.mantissas.data() + first;
+  const int8_t *ea = data.exponents.data() + first, *eb = weights.exponents.data() + first;
   int32_t sums[kLanes];
   int32_t most = kNothing;
   for (std::size_t i = 0; i < lanes; ++i) {
-    sums[i] = data.exponent[i] + weights.exponent[i];
+    sums[i] = ea[i] + eb[i];
     most = std::max(most, sums[i]);
   }
   if (most < 0) return {0, 0, false};
   int32_t products[kLanes];
   for (std::size_t i = 0; i < lanes; ++i) {
-    const int32_t value = product(data.mantissa[i], weights.mantissa[i], data.sign[i] ^ weights.sign[i], 4 * (most - sums[i]));
-    products[i] = value;
+    const uint32_t sign = 0u - ((a[i] ^ b[i]) >> 15 & 1u);
+    products[i] = product(a[i] & 0x7fffu, b[i] & 0x7fffu, sign, 4 * (most - sums[i]));
   }
   int32_t columns[kVector] = {};  // at most 8 products of 28 bits
   for (std::size_t i = 0; i < lanes; i += kVector)
@@ -149,12 +151,14 @@ bool find_nan(const StepOf &step, const int16_t *input, const int16_t *weights, 
 
 bool any_nan(const std::vector<int16_t> &values) { return std::any_of(values.begin(), values.end(), is_nan); }
 
-Operands operands_of(const StepOf &step, const int16_t *from, std::size_t Run::*offset) {
-  Operands result;
-  std::size_t lane = 0;
-  for (const Run &run : step.runs)
-    for (std::size_t i = 0; i < run.count; ++i) decode(static_cast<uint16_t>(from[run.*offset + i]), result, lane++);
-  clear(result, lane, rounded_up(lane, kVector));
+// The lanes of all steps. offset: of a run, in what `from` points to.
+Operands operands_of(const std::vector<StepOf> &steps, const int16_t *from, std::size_t Run::*offset) {
+  Operands result(steps.back().first + steps.back().lanes);
+  for (const StepOf &step : steps) {
+    std::size_t lane = step.first;
+    for (const Run &run : step.runs)
+      for (std::size_t i = 0; i < run.count; ++i) decode(static_cast<uint16_t>(from[run.*offset + i]), result, lane++);
+  }
   return result;
 }
 
@@ -164,28 +168,26 @@ void convolve_halves(const Parts &parts, const Convolution &c, const PaddedInput
                      const std::vector<int16_t> &weights, Map &output) {
   const std::vector<StepOf> steps = steps_of(c, input.width, parts.configuration.atomic_c);
   const bool nan = any_nan(weights) || any_nan(input.values);
-  std::vector<Operands> multipliers(c.kernels * steps.size());
+  std::vector<Operands> multipliers(c.kernels, Operands(0));
   parallel(parts.threads, c.kernels, [&](std::size_t k) {
-    const int16_t *kernel = weights.data() + k * c.kernel_elements();
-    for (std::size_t s = 0; s < steps.size(); ++s) multipliers[k * steps.size() + s] = operands_of(steps[s], kernel, &Run::weight);
+    multipliers[k] = operands_of(steps, weights.data() + k * c.kernel_elements(), &Run::weight);
   });
   parallel(parts.threads, c.out_height, [&](std::size_t y) {
     for (std::size_t x = 0; x < c.out_width; ++x) {
       const int16_t *seen = input.values.data() + y * c.stride_y * input.width + x * c.stride_x * c.channels;
-      std::vector<Accumulator> sums(c.kernels);
-      for (std::size_t s = 0; s < steps.size(); ++s) {
-        const Operands data = operands_of(steps[s], seen, &Run::input);
-        const std::size_t lanes = rounded_up(steps[s].lanes, kVector);
-        for (std::size_t k = 0; k < c.kernels; ++k) {
-          int16_t found;
-          if (nan && find_nan(steps[s], seen, weights.data() + k * c.kernel_elements(), found))
-            sums[k].add(nan_step(found));
-          else
-            sums[k].add(multiply(data, multipliers[k * steps.size() + s], lanes));
-        }
-      }
+      const Operands data = operands_of(steps, seen, &Run::input);
       int32_t *to = output.line(y) + x * output.lanes;
-      for (std::size_t k = 0; k < c.kernels; ++k) to[k] = static_cast<int32_t>(sums[k].to_fp32());
+      for (std::size_t k = 0; k < c.kernels; ++k) {
+        Accumulator sum;
+        for (const StepOf &step : steps) {
+          int16_t found;
+          if (nan && find_nan(step, seen, weights.data() + k * c.kernel_elements(), found))
+            sum.add(nan_step(found));
+          else
+            sum.add(multiply(data, multipliers[k], step.first, step.lanes));
+        }
+        to[k] = static_cast<int32_t>(sum.to_fp32());
+      }
     }
   });
 }

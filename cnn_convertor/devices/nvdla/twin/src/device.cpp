@@ -269,8 +269,9 @@ bool Device::State::try_sdp() {
   const SdpPlan plan = plan_sdp(parts, sdp, reads ? &rdma : nullptr, sdp_tables);
   PdpPlan pooling;
   if (to_pdp) {
+    const Field &mode = PDP::D_OPERATION_MODE_CFG_FLYING_MODE;
+    pdp.must_be(mode, pdp(mode), 0, "the mode, as SDP writes to PDP,");
     pooling = plan_pdp(parts, pdp, nullptr);
-    pdp.must_be(PDP::D_OPERATION_MODE_CFG_FLYING_MODE, !pooling.flying, 0, "the mode, as SDP writes to PDP,");
     pdp.must_be(PDP::D_DATA_CUBE_IN_WIDTH, pooling.width, plan.width, "the width, by SDP,");
     pdp.must_be(PDP::D_DATA_CUBE_IN_HEIGHT, pooling.height, plan.height, "the height, by SDP,");
     pdp.must_be(PDP::D_DATA_CUBE_IN_CHANNEL, pooling.channels, plan.channels, "the number of channels, by SDP,");

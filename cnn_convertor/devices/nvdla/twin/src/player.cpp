@@ -1,41 +1,12 @@
-// Plays register accesses on a twin: player JOB RESULT. Both are files of 64-bit little-endian numbers, texts and contents of memory,
-// in the order in which this file reads and writes them; playing.py is the other side.
+// Plays register accesses on a twin: player JOB RESULT. The result is a file of 64-bit little-endian numbers, texts and contents of
+// memory, in the order in which this file writes them; playing.py is the other side.
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <vector>
 
-#include "nvdla_twin.h"
+#include "job.h"
 
 namespace {
-
-enum Kind : uint64_t { kWrite, kRead, kWait };
-
-class Job {
- public:
-  explicit Job(const char *path) : file_(std::fopen(path, "rb")) {}
-  ~Job() {
-    if (file_) std::fclose(file_);
-  }
-
-  uint64_t number() {
-    uint64_t value = 0;
-    take(&value, sizeof value);
-    return value;
-  }
-  std::vector<uint8_t> bytes() {
-    std::vector<uint8_t> contents(number());
-    take(contents.data(), contents.size());
-    return contents;
-  }
-
- private:
-  void take(void *to, std::size_t size) {
-    if (!file_ || std::fread(to, 1, size, file_) != size) throw nvdla::Refusal("the job ends too early");
-  }
-
-  std::FILE *file_;
-};
 
 class Result {
  public:
@@ -59,25 +30,6 @@ class Result {
   std::FILE *file_;
 };
 
-nvdla::Configuration read_configuration(Job &job) {
-  nvdla::Configuration configuration;
-  const std::vector<uint8_t> name = job.bytes();
-  configuration.name.assign(name.begin(), name.end());
-  for (bool *flag : {&configuration.initial, &configuration.y, &configuration.lut, &configuration.post_extension})
-    *flag = job.number();
-  for (uint32_t *value : {&configuration.atom_bytes, &configuration.atomic_c, &configuration.atomic_k[0], &configuration.atomic_k[1],
-                          &configuration.atomic_k[2], &configuration.cbuf_banks, &configuration.cbuf_entry_bytes,
-                          &configuration.cbuf_entries, &configuration.address_bits})
-    *value = static_cast<uint32_t>(job.number());
-  configuration.bases.resize(job.number());
-  for (int64_t &base : configuration.bases) base = static_cast<int64_t>(job.number());
-  return configuration;
-}
-
-struct Access {
-  uint64_t kind, address, value;
-};
-
 void write_operation(Result &result, const nvdla::Operation &operation) {
   result.text(operation.engine);
   result.number(static_cast<uint64_t>(operation.group));
@@ -92,30 +44,23 @@ void write_operation(Result &result, const nvdla::Operation &operation) {
   }
 }
 
-void play(Job &job, Result &result) {
-  const int threads = static_cast<int>(job.number());
-  nvdla::Device device(read_configuration(job), threads);
-  std::vector<uint64_t> addresses(job.number());
+void play(const char *path, Result &result) {
+  const nvdla::Job job = nvdla::read_job(path);
+  nvdla::Device device(job.configuration, job.threads);
   std::vector<uint32_t> reads;
+  std::size_t placed = 0;
   uint64_t done = 0;
   std::string refused;
   try {
-    for (uint64_t &address : addresses) {
-      address = job.number();
-      device.add_memory(address, job.bytes());
-    }
-    for (uint64_t count = job.number(); done < count; ++done) {
-      Access access;
-      access.kind = job.number();
-      access.address = job.number();
-      access.value = job.number();
-      const uint32_t at = static_cast<uint32_t>(access.address), value = static_cast<uint32_t>(access.value);
-      if (access.kind == kWrite)
-        device.write(at, value);
-      else if (access.kind == kRead)
-        reads.push_back(device.read(at));
+    for (; placed < job.memory.size(); ++placed) device.add_memory(job.memory[placed].first, job.memory[placed].second);
+    for (; done < job.accesses.size(); ++done) {
+      const nvdla::Access &access = job.accesses[done];
+      if (access.kind == nvdla::kWrite)
+        device.write(access.address, access.value);
+      else if (access.kind == nvdla::kRead)
+        reads.push_back(device.read(access.address));
       else
-        device.wait(value);
+        device.wait(access.value);
     }
   } catch (const nvdla::Refusal &refusal) {
     refused = refusal.what();
@@ -127,19 +72,17 @@ void play(Job &job, Result &result) {
   result.bytes(reads.data(), reads.size() * sizeof reads[0]);
   result.number(device.operations().size());
   for (const nvdla::Operation &operation : device.operations()) write_operation(result, operation);
-  for (const uint64_t address : addresses)
-    if (refused.empty() || refused.rfind("memory: 0x", 0) != 0) {
-      const std::vector<uint8_t> &contents = device.memory(address);
-      result.bytes(contents.data(), contents.size());
-    }
+  for (std::size_t i = 0; i < job.memory.size(); ++i) {
+    const std::vector<uint8_t> &contents = i < placed ? device.memory(job.memory[i].first) : job.memory[i].second;
+    result.bytes(contents.data(), contents.size());
+  }
 }
 
 }  // namespace
 
 int main(int argc, char **argv) {
   if (argc != 3) return 2;
-  Job job(argv[1]);
   Result result(argv[2]);
-  play(job, result);
+  play(argv[1], result);
   return 0;
 }
