@@ -26,7 +26,7 @@ class Reader {
 
  private:
   void take(void *to, std::size_t size) {
-    if (!file_ || std::fread(to, 1, size, file_) != size) throw Refusal("the job ends too early");
+    if (!file_ || (size && std::fread(to, 1, size, file_) != size)) throw Refusal("the job ends too early");
   }
 
   std::FILE *file_;

@@ -24,7 +24,7 @@ class Result {
 
  private:
   void put(const void *from, std::size_t size) {
-    if (!file_ || std::fwrite(from, 1, size, file_) != size) throw nvdla::Refusal("the result cannot be written");
+    if (!file_ || (size && std::fwrite(from, 1, size, file_) != size)) throw nvdla::Refusal("the result cannot be written");
   }
 
   std::FILE *file_;
