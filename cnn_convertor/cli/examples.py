@@ -18,8 +18,12 @@ EXAMPLES: Final = {
     "cache stats": ("cache stats .cache",),
     "cache clear": ("cache clear .cache",),
     "cache prune": ("cache prune .cache --size 1000000000",),
-    "inspect": ("inspect model.onnx", "inspect net.ini --cost", "inspect net.ini --device all"),
-    "run": ("run net.ini --inputs photo.jpg --labels classes.txt", "run model.onnx --inputs x.npy -o y.npz"),
+    "inspect": ("inspect model.onnx", "inspect net.ini --cost", "inspect net.ini --device all", "inspect model.nvdla"),
+    "run": (
+        "run net.ini --inputs photo.jpg --labels classes.txt",
+        "run model.onnx --inputs x.npy -o y.npz",
+        "run model.nvdla --device nvdla-full --inputs x.npy -o y.npz",
+    ),
     "verify": ("verify net.ini", "verify net.ini --inputs photos --layers", "verify net.ini --board results"),
     "sweep": ("sweep net.ini --vary quantization=0,1 --vary fusion=proven,full --verify",),
     "report": (
@@ -33,7 +37,7 @@ EXAMPLES: Final = {
     "devices": ("devices", "devices zia-c3 --json"),
     "board probe": ("board probe -o probe",),
     "board kit": ("board kit net.ini -o kit", "board kit net.ini --inputs photos -o kit"),
-    "audit": ("audit output/net/net_gen.cpp output/net/net_weights.bin",),
+    "audit": ("audit output/net/net_gen.cpp output/net/net_weights.bin", "audit model.nvdla --device nvdla-small"),
     "layouts export": ("layouts export net.ini --target nvdla-fp16 -o nvdla",),
     "layouts list": ("layouts list nvdla",),
     "layouts describe": ("layouts describe NCHW8c --shape 1,16,4,4 -o memory.svg",),

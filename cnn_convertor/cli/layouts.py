@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from cnn_convertor.cli.compiled_files import audit_compiled, is_compiled
 from cnn_convertor.cli.console import Console
 from cnn_convertor.cli.entry import commands, with_console
 from cnn_convertor.cli.grids import Column, Grid, numbered
@@ -36,7 +37,11 @@ def audit(console: Console, source: Path, weights: Path | None, device: str | No
     """Check a generated source and its weights.
 
     Its commands are listed. The limits are those of the device in the manifest beside the source; --device wins, and dv700 is the default.
+    Of a compiled network, MODEL.nvdla, it checks the descriptors for --device.
     """
+    if is_compiled(source):
+        audit_compiled(console, source, weights, device, sizes)
+        return
     from cnn_convertor.audit import audit
     from cnn_convertor.audit.command_checks import AuditedDevice
 

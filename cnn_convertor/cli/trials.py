@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from cnn_convertor.cli import tables
+from cnn_convertor.cli.compiled_files import inspect_compiled, is_compiled, run_compiled
 from cnn_convertor.cli.console import Console
 from cnn_convertor.cli.entry import commands, save, with_console
 from cnn_convertor.cli.shared_options import (
@@ -54,8 +55,12 @@ def inspect_network(
 ) -> None:
     """Show layers, costs and problems of a network.
 
-    Nothing is converted. The exit code is 1 when the network cannot be converted.
+    Nothing is converted. The exit code is 1 when the network cannot be converted. Of a compiled network, MODEL.nvdla, it shows
+    operations, surfaces, memories and weights.
     """
+    if is_compiled(source):
+        inspect_compiled(console, source, as_json, {"cost": cost, "fusion": fusion, "device": device, **options})
+        return
     from cnn_convertor.conversion.inspection import compare, inspection_as_json, inspections_as_json
 
     devices = NAMES if device == "all" else (device,)
@@ -80,9 +85,8 @@ def inspect_network(
 @click.option(
     "--inputs",
     metavar="PATH",
-    required=True,
     type=FILE,
-    help="A .npz or .npy file, an image, or a folder of them.",
+    help="A .npz or .npy file, an image, or a folder of them. (required, unless a compiled network has no input)",
 )
 @click.option("-o", "--output", metavar="FILE.npz", type=OUTPUT, help="Save the outputs, each as (N, H, W, C).")
 @click.option("--top", metavar="N", type=COUNT, default=5, show_default=True, help="Number of best classes to show.")
@@ -94,7 +98,7 @@ def inspect_network(
 def run(
     console: Console,
     ini: Path,
-    inputs: Path,
+    inputs: Path | None,
     output: Path | None,
     top: int,
     labels: Path | None,
@@ -103,20 +107,26 @@ def run(
 ) -> None:
     """Run a network on the emulated device.
 
-    The generated C++ is compiled for the PC.
+    The generated C++ is compiled for the PC. A compiled network, MODEL.nvdla, runs on the twin of --device (see docs/loadables.md).
     """
     from cnn_convertor.files.numpy_files import save_arrays
     from cnn_convertor.trials.labels import check_labels, read_labels
     from cnn_convertor.trials.run import run as run_network
 
-    config = Config.of(ini, **device)
     names = () if labels is None else read_labels(labels)
     if output is not None and output.suffix not in {"", ".npz"}:
         problem = "--output writes arrays, in a .npz file"
         hint = f"-o {output.with_suffix('.npz')}"
         raise UsageError.of("DV100", problem, Origin(str(output)), hint)
-    with console.progress(config.name, verbose=config.verbose) as progress:
-        results = run_network(config, inputs, sources=sources, overridden=any(device.values()), progress=progress)
+    if is_compiled(ini):
+        others = {option: value for option, value in device.items() if option != "device"} | {"source": sources}
+        results = run_compiled(console, ini, inputs, device["device"], others)
+    elif inputs is None:
+        raise UsageError.of("DV100", "Missing option '--inputs'.", hint="run --help")
+    else:
+        config = Config.of(ini, **device)
+        with console.progress(config.name, verbose=config.verbose) as progress:
+            results = run_network(config, inputs, sources=sources, overridden=any(device.values()), progress=progress)
     if labels is not None:
         check_labels(labels, names, results)
     if output is not None:

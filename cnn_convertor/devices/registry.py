@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 # `--help` imports these; without numpy, which takes long.
+from cnn_convertor.devices import nvdla
+from cnn_convertor.devices.compiled import CompiledFormat, CompiledNetwork
 from cnn_convertor.devices.dv700 import device_file
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.settings import DeviceSettings
@@ -34,8 +36,15 @@ def _dv700(hardware: Hardware, settings: DeviceSettings) -> Accelerator:
     return Dv700.of(hardware, settings)
 
 
+def _loadable(path: Path) -> CompiledNetwork:
+    from cnn_convertor.devices.nvdla.loadable import loadable_file  # here, as numpy takes long
+
+    return loadable_file.read_loadable(path)
+
+
 FAMILIES = (Family(device_file.NAMES, Profile, device_file.read_profile, _dv700),)
 DEFAULT_DEVICE = device_file.DEFAULT_DEVICE
+COMPILED = (CompiledFormat(nvdla.SUFFIXES, nvdla.NAMES, _loadable),)
 NAMES = tuple(name for family in FAMILIES for name in family.names)
 
 
@@ -43,6 +52,14 @@ def read_hardware(device: str, folder: Path) -> Hardware:
     """The device of that name, or of the file (.toml or .json) of that path in the folder. Raises UsageError."""
     named = (family for family in FAMILIES if device.lower() in family.names)
     return next(named, FAMILIES[0]).read(device, folder)
+
+
+def compiled_format(path: Path) -> CompiledFormat | None:
+    """The format of networks that another program compiled, if the file's name says that it is of one."""
+    for form in COMPILED:
+        if path.suffix.lower() in form.suffixes:
+            return form
+    return None
 
 
 def is_hardware(value: object) -> bool:

@@ -30,8 +30,16 @@ from development.fuzz.model_seeds import onnx_of
 from development.fuzz.mutation import SEPARATOR, Words, write_archive
 from development.fuzz.tables import OnnxNode
 from development.fuzz.targets import EXAMPLES
+from development.fuzz.written_loadables import Pooling
 
 OUTPUTS = (EXAMPLES / "digits_caffe/output/digits_caffe", EXAMPLES / "digits_keras/output/digits", EXAMPLES / "digits_pytorch/output/digits_pytorch")  # fmt: skip
+
+
+def loadables() -> Iterator[bytes]:
+    """In both versions of the descriptors."""
+    for older in (False, True):
+        yield Pooling(older=older).file()
+        yield Pooling(atom=32, older=older, width=2, height=2, channels=3).file()
 
 
 def inis() -> Iterator[bytes]:

@@ -47,6 +47,7 @@ HARNESSES: Final[Mapping[str, Harness]] = {
     "keras-archive": ARCHIVE,
     "hdf5": HDF5,
     "onnx": ONNX,
+    "loadable": Harness(targets.loadable, file_seeds.loadables, mutation.mutate_bytes, largest=1 << 14),
     "ini": Harness(targets.ini, file_seeds.inis, mutation.mutate_text, file_seeds.ini_words),
     "layout": LAYOUT,
     "array": Harness(targets.array_file, file_seeds.arrays, mutation.mutate_bytes),

@@ -6,6 +6,7 @@ import atexit
 import json
 import shutil
 import tempfile
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import fields
@@ -29,8 +30,14 @@ from cnn_convertor.conversion.cache import Cache
 from cnn_convertor.conversion.checking import differences_of
 from cnn_convertor.conversion.convert import convert
 from cnn_convertor.conversion.manifest import board_of, earlier_files
+from cnn_convertor.devices import nvdla
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.runs import Program
+from cnn_convertor.devices.nvdla.configurations import CONFIGURATIONS
+from cnn_convertor.devices.nvdla.firmware.dispatching import FirmwareTask
+from cnn_convertor.devices.nvdla.firmware.register_settings import FieldError
+from cnn_convertor.devices.nvdla.loadable.contents import accesses_of
+from cnn_convertor.devices.nvdla.loadable.loadable_file import read_loadable
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.export import loading
 from cnn_convertor.files.codec import to_json
@@ -97,6 +104,19 @@ def use(partial: PartialGraph) -> None:
                 if rows and constant.size // constant.shape[0] <= SMALL:
                     constant.load(slice(0, rows))
     partial.require_complete()
+
+
+def loadable(data: bytes) -> None:
+    """Listed, checked for each configuration and made into writes of registers; not played."""
+    network = read_loadable(saved(data, "net.nvdla"))
+    network.tables()
+    for device in nvdla.NAMES:
+        network.findings(device)
+    for configuration in CONFIGURATIONS.values():
+        for task in network.contents.tasks:
+            if isinstance(task.contents, FirmwareTask):
+                with suppress(FieldError):
+                    deque(accesses_of(task, task.contents, configuration), maxlen=0)
 
 
 def prototxt(data: bytes) -> None:

@@ -21,6 +21,7 @@ from cnn_convertor.memory import plan, table
 from development.fuzz import targets
 from development.fuzz.file_seeds import board_results, sources
 from development.fuzz.mutation import SEPARATOR, message
+from development.fuzz.written_loadables import Pooling
 from development.growth.networks import (
     NETWORKS,
     blocks,
@@ -366,6 +367,10 @@ READERS: Final[Mapping[str, Run]] = {
     "manifest: files": _reads(
         targets.manifest,
         lambda n: json.dumps({"network": "net", "schema": 1, "files": {f"f{i}": {} for i in range(n)}}),
+    ),
+    "loadable: operations": _reads(targets.loadable, lambda n: Pooling(count=n).file()),
+    "loadable: events": _reads(
+        targets.loadable, lambda n: Pooling(lists={"events": [[("H", 0), ("I", 1)]] * n}).file()
     ),
     "labels": _reads(targets.labels, lambda n: "1\n" * n),
     "sweep --vary: values": _reads(targets.varied, lambda n: f"quantization={','.join('0' * n)}"),

@@ -48,6 +48,7 @@ HOMES = {
     "rich": {"cli"},
     "h5py": {"frontends", "verification"},
     "google": {"frontends", "verification"},
+    "flatbuffers": {"devices.nvdla"},
     "jinja2": {"codegen", "files", "report"},
     "fast_sugiyama": {"report"},
     "tensorflow": {"verification"},

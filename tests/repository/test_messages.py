@@ -43,7 +43,7 @@ ROOMS = {
     "6": {"audit"},
     "7": {"emulation", "samples", "devices", "verification", "trials", "board", "workers"},
     "8": {"layouts", "export", "cli", "config", "verification"},
-    "9": {"devices", "layouts"},
+    "9": {"cli", "devices", "layouts", "trials"},
 }
 # Codes with one meaning that several rooms meet.
 SHARED = {

@@ -1,1 +1,12 @@
-"""NVDLA, an open accelerator in several configurations."""
+"""NVDLA, open hardware in several configurations: their registers, a twin that computes what they compute, and their loadables."""
+
+SUFFIXES = (".nvdla", ".fbuf")  # of loadables
+NAMES = (
+    "nvdla-full",
+    "nvdla-large",
+    "nvdla-small",
+    "nvdla-small-256",
+    "nvdla-small-256-full",
+    "nvdla-medium-512",
+    "nvdla-medium-1024-full",
+)
