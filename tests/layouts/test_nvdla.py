@@ -14,6 +14,7 @@ import pytest
 from cnn_convertor.errors import UsageError
 from cnn_convertor.layouts.layout import Layout, nbytes
 from cnn_convertor.layouts.nvdla import alignment, features, pixels, weights
+from cnn_convertor.layouts.nvdla.memory_forms import FULL, LARGE, SMALL
 from cnn_convertor.layouts.nvdla.precision import Precision, Requantization
 from cnn_convertor.layouts.packing import pack, unpack
 
@@ -219,7 +220,7 @@ def test_pixels_that_do_not_fit_are_refused(call: Callable[[], object]) -> None:
 @pytest.mark.parametrize("strides", [{"line_stride": 40}, {"line_stride": 64}, {"surface_stride": 100}])
 def test_strides_of_feature_data_are_checked(strides: dict[str, int]) -> None:
     with pytest.raises(UsageError, match="DV803"):
-        nbytes(features.feature_data(Precision.INT8, **strides), (33, 2, 3))
+        nbytes(features.feature_data(Precision.INT8, FULL, **strides), (33, 2, 3))
 
 
 @pytest.mark.parametrize(
@@ -259,3 +260,25 @@ def test_conversion_to_fp16_and_by_channel() -> None:
     assert Requantization((0, 128, 255)).apply(pixels_, Precision.INT8).tolist() == [[0, 0, 0]]
     with pytest.raises(UsageError, match="DV830"):
         Requantization(40000).apply(pixels_, Precision.INT8)
+
+
+@pytest.mark.parametrize("precision", [Precision.INT16, Precision.FP16])
+def test_a_precision_that_a_configuration_lacks_is_an_error(precision: Precision) -> None:
+    with pytest.raises(UsageError, match=f"DV917: nvdla-small does not compute in {precision.value}"):
+        features.feature_data(precision, SMALL)
+    with pytest.raises(UsageError, match="DV917"):
+        weights.direct(precision, LARGE)
+
+
+def test_nv_small_combines_no_rows_of_images() -> None:
+    with pytest.raises(UsageError, match="nvdla-small has no post-extension"):
+        weights.image(Precision.INT8, 2, SMALL)
+    assert weights.post_extension(1, 4, 1, stride_x=1, form=SMALL) == 1
+    assert weights.post_extension(1, 4, 1, stride_x=1, form=LARGE) == 4
+
+
+def test_alignments_follow_the_configuration() -> None:
+    alignment.check_alignment("feature", SMALL, start=8, line=24, surface=40)
+    alignment.check_alignment("weight", SMALL, start=256, size=8)
+    with pytest.raises(UsageError, match="line 24 is not a multiple of 32"):
+        alignment.check_alignment("feature", LARGE, line=24)

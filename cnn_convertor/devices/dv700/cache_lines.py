@@ -20,7 +20,7 @@ class Bytes(NamedTuple):
     end: int
 
 
-class Access(NamedTuple):
+class RangeAccess(NamedTuple):
     """What one step reads and writes."""
 
     reads: tuple[Bytes, ...]
@@ -56,7 +56,7 @@ class CacheLines:
     def lines(self, part: Bytes) -> slice:
         return slice(part.offset // self.line, -(-part.end // self.line))
 
-    def before_device(self, access: Access) -> Iterator[Maintenance]:
+    def before_device(self, access: RangeAccess) -> Iterator[Maintenance]:
         """What is due before the device does a step; afterwards the state is that behind the step."""
         for part in access.reads:
             yield from self._cleaned(part, 0)
@@ -67,7 +67,7 @@ class CacheLines:
         for part in access.writes:
             self.stale[self.lines(part)] = True
 
-    def before_cpu(self, access: Access) -> Iterator[Maintenance]:
+    def before_cpu(self, access: RangeAccess) -> Iterator[Maintenance]:
         """The same for a step of the CPU."""
         for part in access.reads:
             yield from self._taken(part)

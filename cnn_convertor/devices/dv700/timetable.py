@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.cache_lines import Access, Bytes, CacheLines
+from cnn_convertor.devices.dv700.cache_lines import Bytes, CacheLines, RangeAccess
 from cnn_convertor.devices.dv700.cpu_costs import estimate_on_cpu
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.runs import Layer, Program
@@ -93,10 +93,10 @@ def costs_of(program: Program, commands: Sequence[Interval], profile: Profile) -
     return tuple(costs)
 
 
-def access_of(layer: Layer) -> Access:
+def access_of(layer: Layer) -> RangeAccess:
     reads = [Bytes(tensor.offset, tensor.offset + tensor.nbytes) for tensor in layer.inputs]
     output = layer.output
-    return Access(tuple(reads), (Bytes(output.offset, output.offset + output.nbytes),))
+    return RangeAccess(tuple(reads), (Bytes(output.offset, output.offset + output.nbytes),))
 
 
 # --- which layer waits for which -----------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ class _Last:
 
 
 def _sides(
-    program: Program, accesses: Sequence[Access], costs: Sequence[Interval]
+    program: Program, accesses: Sequence[RangeAccess], costs: Sequence[Interval]
 ) -> tuple[tuple[Turn, ...], tuple[Turn, ...]]:
     """What the device and what the CPU runs. A layer waits for the last one of the other side that uses a line that it writes, or
     writes a line that it uses."""
@@ -237,7 +237,7 @@ def _whole(steps: Sequence[_Step]) -> Iterator[Action]:
 
 
 def _with_ranges(
-    program: Program, accesses: Sequence[Access], steps: Sequence[_Step], lists: Sequence[Sequence[int]]
+    program: Program, accesses: Sequence[RangeAccess], steps: Sequence[_Step], lists: Sequence[Sequence[int]]
 ) -> list[Action]:
     """Steps with maintenance of the ranges that change sides.
 
@@ -254,14 +254,14 @@ def _with_ranges(
 
 def _maintained(
     program: Program,
-    accesses: Sequence[Access],
+    accesses: Sequence[RangeAccess],
     steps: Sequence[_Step],
     lists: Sequence[Sequence[int]],
     state: CacheLines,
 ) -> Iterator[Action]:
     inputs = tuple(Bytes(tensor.offset, tensor.offset + tensor.nbytes) for _, tensor in program.inputs)
     outputs = [Bytes(tensor.offset, tensor.offset + tensor.nbytes) for _, tensor in program.results]
-    list(state.before_cpu(Access((), inputs)))  # nothing is due: the end of each execution has seen to it
+    list(state.before_cpu(RangeAccess((), inputs)))  # nothing is due: the end of each execution has seen to it
     for step in steps:
         due = list[Action]()
         layers = lists[step.number] if step.act is Act.START else [step.layer] if step.act is Act.RUN else []
@@ -274,7 +274,7 @@ def _maintained(
         yield Action(step.act, step.layer, number=step.number)
     last = len(program.layers) - 1
     edges = tuple(edge for part in inputs for edge in state.shared_edges(part))
-    for call in state.before_cpu(Access((*outputs, *edges), ())):
+    for call in state.before_cpu(RangeAccess((*outputs, *edges), ())):
         yield Action(Act.TO_CPU, last, call.offset, call.nbytes)
 
 

@@ -59,14 +59,16 @@ class Case:
     def task(self) -> FirmwareTask:
         network = value_of(descriptors.NetworkDescriptor, self.values["network_desc"])
         tables = [value_of(descriptors.Lut, table) for table in self.values["luts"]]
-        operations = []
+        operations: list[FirmwareOperation] = []
         for given, common in zip(self.values["operations"], self.values["dependency_graph"], strict=True):
             engine = descriptors.Engine[given["op_type"]]
             op = value_of(descriptors.OPERATIONS[engine], given["op_desc"])
             surfaces = value_of(descriptors.SURFACES[engine], given["surface_desc"])
             number = given["op_desc"].get("lut_index", -1)
             lut = tables[number] if number >= 0 else None
-            operations.append(FirmwareOperation(value_of(descriptors.Common, common), op, surfaces, lut))
+            operations.append(
+                FirmwareOperation(len(operations), value_of(descriptors.Common, common), op, surfaces, lut)
+            )
         return FirmwareTask(network, tuple(operations))
 
 

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cnn_convertor.devices.nvdla.configurations import NV_FULL, NV_SMALL
 from cnn_convertor.devices.nvdla.firmware import descriptors
 from cnn_convertor.devices.nvdla.firmware.descriptors import Consumer, Engine, size_of
-from cnn_convertor.devices.nvdla.firmware.dispatching import Firmware, FirmwareTask, Interrupt, accesses
+from cnn_convertor.devices.nvdla.firmware.dispatching import (
+    Firmware,
+    FirmwareOperation,
+    FirmwareTask,
+    Interrupt,
+    accesses,
+    settings_of,
+)
 from cnn_convertor.devices.nvdla.firmware.register_settings import FieldError, Places, writes
 from devices.nvdla.recorded_descriptors import Case, cases
 
@@ -100,6 +109,9 @@ def test_an_older_cube_has_no_offset() -> None:
     ("name", "value", "reason"),
     [
         ("SDP.D_DATA_CUBE_WIDTH", 8192, r"D_DATA_CUBE_WIDTH has 13 bits, which do not hold 8192"),
+        ("SDP.D_DATA_CUBE_WIDTH", -1, r"D_DATA_CUBE_WIDTH has 13 bits, which do not hold -1"),
+        ("CSC.D_BANK", {"WEIGHT_BANK": -1}, r"CSC.D_BANK.WEIGHT_BANK has 5 bits, which do not hold -1"),
+        ("SDP.D_CVT_SCALE", -32769, r"SDP.D_CVT_SCALE has 16 bits, which do not hold -32769"),
         ("CSC.D_BANK", {"DATA_BANK": 32}, r"CSC.D_BANK.DATA_BANK has 5 bits"),
         ("RBK.D_MISC_CFG", 0, "nv_small has no RBK"),
     ],
@@ -114,6 +126,72 @@ def test_fields_of_nv_full_are_narrower() -> None:
     assert [write.value for write in writes(bank, NV_SMALL)] == [16]
     with pytest.raises(FieldError, match="DATA_BANK has 4 bits"):
         list(writes(bank, NV_FULL))
+
+
+PLAIN = descriptors.Converter(1, 0, 0, 0)
+CUBE = descriptors.Cube(0, 0, 0, 64, 1, 1, 32, 32, 32, 32)
+COPY = descriptors.Transfer(0, 1, 64, 1, 64, 64, 1, 64, 64)
+POOL = descriptors.PdpOperation(0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 0, 0, 0, 0, 0, (0,) * 7)
+
+
+def nowhere(index: int, offset: int) -> int:
+    return 0x8000_0000
+
+
+@pytest.mark.parametrize(
+    ("engine", "op", "surfaces", "reason"),
+    [
+        (
+            Engine.BDMA,
+            descriptors.BdmaOperation(1),
+            descriptors.BdmaSurfaces(0, 0, 1, (replace(COPY, line_size=48),)),
+            "a copy has lines of 48 bytes, not a multiple of 32",
+        ),
+        (
+            Engine.BDMA,
+            descriptors.BdmaOperation(1),
+            descriptors.BdmaSurfaces(0, 0, 1, (replace(COPY, surface_repeat=8193),)),
+            "its surfaces 8193 times, not 1 to 8,192",
+        ),
+        (
+            Engine.CDP,
+            descriptors.CdpOperation(0, 0, -1, PLAIN, PLAIN, 4, 0, 0),
+            descriptors.CdpSurfaces(CUBE, CUBE),
+            "a window of channels has 3, 5, 7 or 9, not 4",
+        ),
+        (
+            Engine.PDP,
+            replace(POOL, stride_y=9),
+            descriptors.PdpSurfaces(CUBE, CUBE),
+            "a pool has strides of 2 and 9, more than 8",
+        ),
+        (
+            Engine.PDP,
+            replace(POOL, precision=2, padding_value=(1,) * 7),
+            descriptors.PdpSurfaces(CUBE, CUBE),
+            "padding has a value, which FP16 has not",
+        ),
+        (
+            Engine.RUBIK,
+            descriptors.RubikOperation(1, 0, 1, 1),
+            descriptors.RubikSurfaces(CUBE, replace(CUBE, plane_stride=40)),
+            "planes lie 40 bytes apart, not a multiple of 32",
+        ),
+    ],
+)
+def test_what_the_firmware_does_not_accept_is_refused(engine: Engine, op: Any, surfaces: Any, reason: str) -> None:
+    common = descriptors.Common(0, 0, engine, 0, (Consumer(-1, 0),) * 6, Consumer(-1, 0))
+    operation = FirmwareOperation(0, common, op, surfaces, None)
+    with pytest.raises(FieldError, match=reason):
+        list(settings_of(operation, Places(NV_FULL, nowhere)))
+
+
+def test_a_convolution_with_an_output_scale_is_refused(shared: Path) -> None:
+    case = next(case for case in cases(shared) if case.name == "nv_small_conv_int8_000")
+    first = case.task.operations[0]
+    scaled = first._replace(op=replace(first.op, out_cvt=descriptors.Converter(2, 0, 1, 0)))
+    with pytest.raises(FieldError, match="the output of a convolution has no scale and no offset"):
+        list(settings_of(scaled, case.places))
 
 
 def test_operations_that_wait_for_each_other_are_refused(shared: Path) -> None:

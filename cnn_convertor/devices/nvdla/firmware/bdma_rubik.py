@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cnn_convertor.devices.nvdla.firmware.descriptors import BdmaSurfaces, RubikOperation, RubikSurfaces
-from cnn_convertor.devices.nvdla.firmware.register_settings import Places, Setting, address_pair, ram
+from cnn_convertor.devices.nvdla.firmware.register_settings import Places, Setting, address_pair, ram, require
 
 CONTRACT = 0
 SPLIT = 1
 MERGE = 2
+MOST_REPEATS = 8192  # of the firmware; the register holds more
 UNIT = 32  # bytes, of lines of a copy, and of the channels that rubik moves together
 
 
 def bdma_settings(surfaces: BdmaSurfaces, places: Places) -> Iterator[Setting]:
     """In the firmware's order."""
     for transfer in surfaces.transfers[: surfaces.num_transfers]:
+        size = transfer.line_size
+        require(size > 0 and size % UNIT == 0, f"a copy has lines of {size} bytes, not a multiple of {UNIT}")
+        repeats = (transfer.line_repeat, transfer.surface_repeat)
+        wrong = f"a copy repeats its lines {repeats[0]} times and its surfaces {repeats[1]} times, not 1 to {MOST_REPEATS:,}"
+        require(min(repeats) >= 1 and max(repeats) <= MOST_REPEATS, wrong)
         source, target = places.address(transfer.source_address, 0), places.address(transfer.destination_address, 0)
         yield from address_pair("BDMA.CFG_SRC_ADDR_LOW", "BDMA.CFG_SRC_ADDR_HIGH", source)
         yield from address_pair("BDMA.CFG_DST_ADDR_LOW", "BDMA.CFG_DST_ADDR_HIGH", target)
@@ -34,6 +40,8 @@ def bdma_settings(surfaces: BdmaSurfaces, places: Places) -> Iterator[Setting]:
 def rubik_settings(op: RubikOperation, surfaces: RubikSurfaces, places: Places) -> Iterator[Setting]:
     """In the firmware's order."""
     source, output = surfaces.src_data, surfaces.dst_data
+    planes = {SPLIT: output.plane_stride, MERGE: source.plane_stride}.get(op.mode, UNIT)
+    require(planes > 0 and planes % UNIT == 0, f"planes lie {planes} bytes apart, not a multiple of {UNIT}")
     yield "RBK.D_MISC_CFG", {"RUBIK_MODE": op.mode, "IN_PRECISION": op.precision}
     yield "RBK.D_DAIN_RAM_TYPE", ram(source.type)
     yield "RBK.D_DATAIN_SIZE_0", {"DATAIN_WIDTH": source.width - 1, "DATAIN_HEIGHT": source.height - 1}

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 
 from cnn_convertor.devices.nvdla.firmware.descriptors import CdpOperation, CdpSurfaces, Lut
 from cnn_convertor.devices.nvdla.firmware.lookup_tables import linear_tables, slopes
-from cnn_convertor.devices.nvdla.firmware.register_settings import LOW, Places, Setting, address_pair, ram
+from cnn_convertor.devices.nvdla.firmware.register_settings import LOW, Places, Setting, address_pair, ram, require
+
+SIZES = (3, 5, 7, 9)  # of windows of channels
 
 
 def cdp_settings(op: CdpOperation, surfaces: CdpSurfaces, places: Places, lut: Lut | None) -> Iterator[Setting]:
     """In the firmware's order."""
+    require(op.local_size in SIZES, f"a window of channels has 3, 5, 7 or 9, not {op.local_size}")
     source, output = surfaces.src_data, surfaces.dst_data
     yield "CDP_RDMA.D_DATA_CUBE_WIDTH", source.width - 1
     yield "CDP_RDMA.D_DATA_CUBE_HEIGHT", source.height - 1
@@ -27,7 +30,7 @@ def cdp_settings(op: CdpOperation, surfaces: CdpSurfaces, places: Places, lut: L
     yield "CDP.D_DST_SURFACE_STRIDE", output.surf_stride
     yield "CDP.D_DST_DMA_CFG", ram(output.type)
     yield "CDP.D_DATA_FORMAT", op.in_precision
-    yield "CDP.D_LRN_CFG", (op.local_size - 3) // 2
+    yield "CDP.D_LRN_CFG", SIZES.index(op.local_size)
     yield "CDP.D_DATIN_OFFSET", op.in_cvt.offset
     yield "CDP.D_DATIN_SCALE", op.in_cvt.scale
     yield "CDP.D_DATIN_SHIFTER", op.in_cvt.truncate

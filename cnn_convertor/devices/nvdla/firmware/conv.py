@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cnn_convertor.devices.nvdla.firmware.descriptors import ConvOperation, ConvSurfaces
-from cnn_convertor.devices.nvdla.firmware.register_settings import LOW, Places, Setting, ram
+from cnn_convertor.devices.nvdla.firmware.register_settings import LOW, Places, Setting, ram, require
 
 FEATURE = 36  # data_format of feature data; those below are pixels
 WINOGRAD = 1
@@ -15,6 +15,8 @@ _HALF = 0xFFFF
 
 def conv_settings(op: ConvOperation, surfaces: ConvSurfaces, places: Places) -> Iterator[Setting]:
     """In the firmware's order."""
+    converter = op.out_cvt
+    require((converter.scale, converter.offset) == (1, 0), "the output of a convolution has no scale and no offset")
     yield from _accumulator(op, surfaces)
     mode = {"CONV_MODE": op.conv_mode, "PROC_PRECISION": op.out_precision}
     yield "CMAC_A.D_MISC_CFG", mode

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -405,10 +405,10 @@ def size_of(kind: Any, *, older: bool = False) -> int:
 
 def unpack_descriptor(kind: type[T], data: bytes, offset: int = 0, *, older: bool = False) -> T:
     """A descriptor in memory. Raises struct.error where the memory ends before it."""
-    flat = _flat(kind, older)
+    flat = _flat(cast("Any", kind), older)  # a type; mypy takes a variable one for unhashable
     numbers = iter(struct.unpack_from("<" + flat.codes, data, offset))
     values = iter([0 if place in flat.zeros else next(numbers) for place in range(flat.count)])
-    return _of(kind, values)
+    return cast("T", _of(kind, values))
 
 
 def _of(kind: Any, values: Iterator[int]) -> Any:

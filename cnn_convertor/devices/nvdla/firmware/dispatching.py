@@ -18,8 +18,12 @@ _FETCHED: Final = {Event.DATA_FETCHED: 16, Event.WEIGHTS_FETCHED: 18}
 
 
 class FirmwareOperation(NamedTuple):
-    """common: its place in the graph. op, surfaces: descriptors of its engine. lut: its tables, if it has some."""
+    """number: in the lists; the descriptor's own `index` may differ. common: its place in the graph.
 
+    op, surfaces: descriptors of its engine. lut: its tables, if it has some.
+    """
+
+    number: int
     common: Common
     op: Any
     surfaces: Any
@@ -203,7 +207,7 @@ class Firmware:
 
     def _enable_if_ready(self, operation: FirmwareOperation) -> None:
         """Enable an operation that is programmed and waits for nothing."""
-        if self._counts[operation.common.index] > 0:
+        if self._counts[operation.number] > 0:
             return
         engine = operation.engine
         for number, group in self._processors[engine].groups.items():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from cnn_convertor.devices.nvdla.configurations import Configuration
 from cnn_convertor.devices.nvdla.firmware.descriptors import Cube, MemoryKind
@@ -12,6 +13,7 @@ from cnn_convertor.devices.nvdla.register_table import registers
 # "BLOCK.REGISTER", and its value or those of its fields.
 Setting: TypeAlias = tuple[str, "int | Mapping[str, int]"]
 LOW = 0xFFFF_FFFF
+_SIGNED: Final = re.compile("^MEAN_|_SLOPE_|_INDEX_")  # fields of registers with several
 
 
 class RegisterWrite(NamedTuple):
@@ -36,6 +38,12 @@ class Places(NamedTuple):
         return self.address(cube.address, cube.offset)
 
 
+def require(condition: bool, reason: str) -> None:
+    """Raise FieldError unless a condition of the firmware holds."""
+    if not condition:
+        raise FieldError(reason)
+
+
 def ram(memory: int) -> int:
     """Registers count memories the other way round than descriptors: 1 is DRAM."""
     return int(memory != MemoryKind.SRAM)
@@ -55,7 +63,8 @@ def writes(settings: Iterable[Setting], configuration: Configuration) -> Iterato
         for field in register.fields:
             number = values.get(field.name, 0)
             bits = field.high - field.low + 1
-            if not -(1 << bits - 1) <= number < 1 << bits:
+            least = -(1 << bits - 1) if field.signed or _SIGNED.search(field.name) else 0
+            if not least <= number < 1 << bits:
                 where = f"{name}.{field.name}" if field.name else name
                 raise FieldError(f"{where} has {bits} bits, which do not hold {number}")
             kept = bits if field.name else 32  # the firmware does not cut off the sign of a register's only number
