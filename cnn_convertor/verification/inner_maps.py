@@ -182,8 +182,9 @@ def _matrices_apart(program: Program) -> dict[int, _MatrixApart]:
                 found.setdefault(name, {})[int(ending[1])] = index
     result: dict[int, _MatrixApart] = {}
     for name, indices in found.items():
-        for number, index in indices.items():
-            result[index] = _MatrixApart(name, number, len(indices))
+        if len(indices) > 1:
+            for number, index in indices.items():
+                result[index] = _MatrixApart(name, number, len(indices))
     return result
 
 

@@ -9,12 +9,17 @@ import numpy as np
 import pytest
 
 from cnn_convertor.audit import audit
+from cnn_convertor.config import Config
+from cnn_convertor.devices import cpu_functions
+from cnn_convertor.devices.cpu_functions import FUNCTIONS
 from cnn_convertor.devices.dv700.device_file import read_profile
 from cnn_convertor.devices.dv700.profile import Profile
+from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Axis, Matrices, Shape, Window
+from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification.compare import sqnr
 from reference import ir_reference
 from verification.trials import NAME, network, samples
@@ -102,6 +107,7 @@ NETWORKS: dict[str, tuple[Graph, int]] = {  # with the number of matrices on the
 }  # fmt: skip
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
 def test_products_with_what_the_cpu_packs(name: str, transposed: bool, tmp_path: Path) -> None:
@@ -114,3 +120,50 @@ def test_products_with_what_the_cpu_packs(name: str, transposed: bool, tmp_path:
     expected = ir_reference.run(graph, {name: values[0] for name, values in inputs.items()})
     (output,) = graph.outputs
     assert sqnr(trial.run(inputs).outputs[0][0], expected[output]) > 55
+
+
+def exported(folder: Path) -> Config:
+    """Attention of three heads as PyTorch exports it, for a device whose CPU takes long for products."""
+    onnx = pytest.importorskip("onnx", reason="the network is made by the onnx package")
+    pytest.importorskip("onnxruntime", reason="onnxruntime computes the reference")
+    make, stored = onnx.helper.make_node, onnx.numpy_helper.from_array
+    constants = [stored(np.array([1, 14, 3, 8]), "split"), stored(np.array([1, 14, 24]), "whole")]
+    nodes = []
+    for name in "qkv":
+        constants.append(stored(RANDOM.normal(size=(24, 24)).astype(np.float32) / 5, f"w{name}"))
+        nodes.append(make("MatMul", ["x", f"w{name}"], [f"{name}1"], f"{name}1"))
+        nodes.append(make("Reshape", [f"{name}1", "split"], [f"{name}2"]))
+        axes = [0, 2, 3, 1] if name == "k" else [0, 2, 1, 3]
+        nodes.append(make("Transpose", [f"{name}2"], [name], perm=axes))
+    nodes += [
+        make("MatMul", ["q", "k"], ["scores"], "scores"),
+        make("Softmax", ["scores"], ["softmax"], "softmax", axis=-1),
+        make("MatMul", ["softmax", "v"], ["heads"], "heads"),
+        make("Transpose", ["heads"], ["turned"], perm=[0, 2, 1, 3]),
+        make("Reshape", ["turned", "whole"], ["y"], "y"),
+    ]
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 14, 24]) for name in "xy"]
+    made = onnx.helper.make_graph(nodes, "net", ends[:1], ends[1:], constants)
+    opset = onnx.helper.make_opsetid("", 17)
+    onnx.save(onnx.helper.make_model(made, opset_imports=[opset], ir_version=8), folder / "net.onnx")
+    return Config.of(folder / "net.onnx", device=slow_products(), fusion=Fusion.FULL, quantization=False)
+
+
+MATRICES = [f"{layer}, matrix {number}" for layer in ("scores", "softmax") for number in range(3)]
+
+
+def test_each_matrix_is_compared_and_judged(tmp_path: Path) -> None:
+    result = verify(exported(tmp_path), samples=1, layers=True)
+    assert result.passed and not result.unjudged
+    assert [row.comparison.name for row in result.layers if "matrix" in row.comparison.name] == MATRICES
+    assert result.judged_maps == len(result.layers)
+
+
+def test_what_is_packed_wrongly_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a part in a thousand: the emulated device itself refuses weights that are packed in another form."""
+    row = FUNCTIONS[ops.PackedMatrices]
+    faulty = row._replace(arguments=lambda op: row.arguments(replace(op, factor=1.001 * op.factor)))
+    monkeypatch.setattr(cpu_functions, "FUNCTIONS", {**FUNCTIONS, ops.PackedMatrices: faulty})
+    result = verify(exported(tmp_path), samples=1)
+    assert not result.passed
+    assert {*MATRICES[:3], "y"} <= {each.layer for each in result.wrong_maps}
