@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +20,11 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Axis, Matrices, Shape, Window
+from cnn_convertor.pipeline import plan
 from cnn_convertor.trials.verify import verify
 from cnn_convertor.verification.compare import sqnr
 from reference import ir_reference
-from verification.trials import NAME, network, samples
+from verification.trials import NAME, config, network, samples, target_for
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -92,6 +94,9 @@ NETWORKS: dict[str, tuple[Graph, int]] = {  # with the number of matrices on the
     "attention over more than a tile of channels": (attention(70, 2, 72), 4),
     "attention with a mask": (attention(11, 2, 8, masked=True), 4),
     "rows times columns": (product((one(W, C), Shape(1, 9, 12)), (one(C, W), Shape(1, 10, 12)), one(W, C)), 1),
+    "more rows than a map is wide": (
+        product((one(W, C), Shape(1, 2100, 12)), (one(C, W), Shape(1, 5, 12)), one(W, C)), 1,
+    ),
     "columns times rows": (product((one(C, W), Shape(1, 9, 12)), (one(W, C), Shape(1, 9, 5)), one(H, W)), 1),
     "columns of pixels": (product((one(H, C), Shape(9, 1, 12)), (one(C, H), Shape(7, 1, 12)), one(H, C)), 1),
     "planes": (product((one(H, W), Shape(5, 6, 1)), (one(H, W), Shape(6, 7, 1)), one(H, W), before=False), 1),
@@ -120,6 +125,16 @@ def test_products_with_what_the_cpu_packs(name: str, transposed: bool, tmp_path:
     expected = ir_reference.run(graph, {name: values[0] for name, values in inputs.items()})
     (output,) = graph.outputs
     assert sqnr(trial.run(inputs).outputs[0][0], expected[output]) > 55
+
+
+@pytest.mark.parametrize("heads", [2, 12])
+def test_the_commands_of_a_product_follow_each_other(heads: int) -> None:
+    """To the CPU, which packs, back for all scores, then for each softmax, and back for all sums; at last, for the output."""
+    made = config(Path("net.keras"), device=slow_products(), fusion=Fusion.FULL)
+    program = plan(attention(24, heads, 8), "net", target_for(made))
+    sides = [layer.type.executor for layer in program.layers if layer.type.executor != "none"]
+    changes = [(before, after) for before, after in pairwise(sides) if before != after]
+    assert len(changes) == 5 and sides.count("device") == 2 * heads + 4
 
 
 def exported(folder: Path) -> Config:

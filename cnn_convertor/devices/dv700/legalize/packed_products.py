@@ -14,7 +14,9 @@ from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.legalize.cpu_times import usec_on_cpu
+from cnn_convertor.devices.dv700.legalize.fit_limits import refolded
 from cnn_convertor.devices.dv700.legalize.memory_views import channel_slices
+from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.intervals import Interval, total
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir import ops
@@ -45,10 +47,11 @@ class Packing(NamedTuple):
     products: Mapping[str, DeviceProduct]
     placeholders: Collection[str]
     apart: Collection[str]
+    limits: Limits
 
     def on_device(self, graph: Graph, node: Node) -> Iterable[Node]:
         """What computes a product there."""
-        return _nodes(graph, node, self.products[node.name].packed)
+        return _nodes(graph, node, self.products[node.name].packed, self.limits)
 
     def finished(self, graph: Graph) -> Graph:
         """The graph with products on the device, without placeholders."""
@@ -62,7 +65,7 @@ def packing_of(graph: Graph, device: Device, fusion: Fusion) -> Packing:
     if Form.PACKED_MATRIX in device.forms[fusion]:
         products = _device_products(arranged_graph, apart, device)
     if not products:
-        return Packing(graph, {}, (), ())
+        return Packing(graph, {}, (), (), device.limits)
     nodes: list[Node] = []
     placeholders: list[str] = []
     joined: dict[str, str] = {}  # product -> its placeholder
@@ -82,7 +85,7 @@ def packing_of(graph: Graph, device: Device, fusion: Fusion) -> Packing:
         nodes.append(replace(node, inputs=tuple(inputs)))
         if product is not None and product.is_joined and arranged_graph.users(node.name):
             joined[node.name] = placed(f"{node.name}/joined", node.name)
-    return Packing(Graph(tuple(nodes), arranged_graph.outputs), products, placeholders, apart)
+    return Packing(Graph(tuple(nodes), arranged_graph.outputs), products, placeholders, apart, device.limits)
 
 
 def _device_products(graph: Graph, apart: Collection[str], device: Device) -> dict[str, DeviceProduct]:
@@ -107,7 +110,7 @@ def _device_product(graph: Graph, node: Node, apart: Collection[str], device: De
             continue
         inputs = dict(zip(node.inputs, shapes, strict=True))
         sources = tuple(Node(name, ops.Input(shape)) for name, shape in inputs.items())
-        nodes = tuple(_nodes(Graph((*sources, node), (node.name,)), node, packed))
+        nodes = tuple(_nodes(Graph((*sources, node), (node.name,)), node, packed, device.limits))
         found = _timed(Graph((*sources, *nodes), (node.name,)), nodes, packed, cpu, apart, device)
         if found is not None and _sum(found.device) < _sum(cpu if best is None else best.device):
             best = found
@@ -177,7 +180,7 @@ class _Adder:
         return name
 
 
-def _nodes(graph: Graph, node: Node, packed: int) -> Iterable[Node]:
+def _nodes(graph: Graph, node: Node, packed: int, limits: Limits) -> Iterable[Node]:
     """What computes a product on the device, where the CPU packs the given input. The last node has the product's name."""
     assert isinstance(node.op, MatMul)
     left, right, result, factor = node.op.left, node.op.right, node.op.result, node.op.factor
@@ -191,13 +194,20 @@ def _nodes(graph: Graph, node: Node, packed: int) -> Iterable[Node]:
     weights = add("packed", ops.OnCpu(ops.PackedMatrices(_turned(right), factor)), source)
     size = ops.packed_matrix(columns, inner)
     lines = [_line(add, pixels, x, left, number) for number in range(left.number)]
+    whole = Shape(1, rows, inner)
+    folded = refolded(whole, limits) or whole  # a command treats each pixel by itself
+    if folded != whole:
+        lines = [add(f"folded{number}", ops.Reshape(folded, Order.MEMORY), line) for number, line in enumerate(lines)]
     parts: list[str] = []
     for number in range(result.number):
         line = lines[number % left.number]
         of_matrix = weights
         if right.number > 1:
             of_matrix = add(f"packed{number}", ops.ChannelSlice(number * size, size), weights)
-        parts.append(add(f"matrix{number}", ops.TimesPacked(columns), line, of_matrix))
+        part = add(f"matrix{number}", ops.TimesPacked(columns), line, of_matrix)
+        if folded != whole:
+            part = add(f"unfolded{number}", ops.Reshape(Shape(1, rows, columns), Order.MEMORY), part)
+        parts.append(part)
     _join(add, parts, result, Pair(rows, columns))
     *others, last = add.nodes
     return (*others, replace(last, name=node.name))

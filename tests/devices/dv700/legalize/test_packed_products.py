@@ -66,10 +66,14 @@ def test_small_products_stay_on_the_cpu() -> None:
     assert packing_of(graph, DV700, Fusion.FULL).graph is graph
 
 
-def test_maps_too_wide_for_the_device_stay_on_the_cpu() -> None:
-    limits = DV700.limits._replace(max_width=200)
-    found = packing_of(attention(SOFTMAX), DV700._replace(limits=limits), Fusion.FULL)
-    assert not found.products
+@pytest.mark.parametrize(("most", "is_there"), [((1024, 200), True), ((1, 249), False)], ids=["wide", "too large"])
+def test_maps_that_are_too_wide_have_more_rows_on_the_device(most: tuple[int, int], is_there: bool) -> None:
+    limits = DV700.limits._replace(max_height=most[0], max_width=most[1])
+    graph = attention(SOFTMAX)
+    assert bool(packing_of(graph, DV700._replace(limits=limits), Fusion.FULL).products) is is_there
+    legal = legalize(graph, DV700._replace(limits=limits), transposed=True, fusion=Fusion.FULL)
+    shapes = {legal.shape(node.name)[:2] for node in legal.nodes if isinstance(node.op, ops.TimesPacked)}
+    assert shapes == ({(2, 125)} if is_there else set())
 
 
 @pytest.mark.parametrize(
