@@ -1,10 +1,11 @@
 """Reads the functions of NAME_cpu.h, and checks that they work on the feature maps that their layers name."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from cnn_convertor.audit.decoding import meanings
 from cnn_convertor.audit.source_network import Map, SourceLayer, SourceNetwork, SourceTensor
 from cnn_convertor.errors import Problem
 from cnn_convertor.files.opening import text_of
@@ -13,18 +14,21 @@ _HEAD = re.compile(r"^inline void Layer_(\d{1,9})\(", re.MULTILINE)
 _TENSOR = re.compile(r"const (?:Tensor|Bytes) \w+\(io, (\d{1,18}), (\d{1,9}), (\d{1,9}), (\d{1,9}), (\w+)\);")
 _ARRAY = re.compile(r"const Tensor \w+\(weights, (\d{1,18}), (\d{1,9}), (\d{1,9}), (\d{1,9}), (\w+)\);")
 _BY_ELEMENTS = re.compile(r"^  (?:Unary|Binary|InPieces)\(", re.MULTILINE)
+_PACKS = re.compile(r"^  (PackedFactors|PackedMatrices)\(", re.MULTILINE)
 _ELEMENTS = {"kHalf": 2, "kBytes": 1}  # bytes of an element, by format; FP32 otherwise
 
 
 class SourceFunction(NamedTuple):
     """A function of a layer. maps: those that it reads, and last the one that it writes; none of a function in another form.
 
-    arrays: offset and bytes of what it reads of the weight memory. by_elements: it reads each element before it writes it.
+    arrays: offset and bytes of what it reads of the weight memory. by_elements: it reads each element before it writes it. packs: its name, if
+    it packs weights of commands.
     """
 
     maps: list[SourceTensor]
     arrays: list[tuple[int, int]]
     by_elements: bool = False
+    packs: str = ""
 
 
 def read_functions(source: Path) -> dict[int, SourceFunction]:
@@ -50,6 +54,30 @@ def check_processor(network: SourceNetwork, functions: Mapping[int, SourceFuncti
             )
         else:
             yield from _function(network, network.layers[index], tensors)
+    packed_by: dict[int, str] = {}  # layer -> the function that packs
+    for index, function in functions.items():
+        if function.packs:
+            packed_by[index] = function.packs
+    for layer in network.layers:
+        if layer.is_on_device and layer.command is not None:
+            yield from _packed_for(layer, network.layers, packed_by)
+
+
+def _packed_for(layer: SourceLayer, layers: Sequence[SourceLayer], packed_by: Mapping[int, str]) -> Iterator[Problem]:
+    """Where a run reads weights that the CPU has packed for another kind of convolution: they can have the same size."""
+    assert layer.command is not None
+    for meaning in meanings(layer.command):
+        if not meaning.has_packed_factors:
+            continue
+        expected = "PackedMatrices"
+        if meaning.is_depthwise:
+            expected = "PackedFactors"
+        at = meaning.run.weight_offs
+        before = reversed(layers[: layer.index])
+        writer = next((w for w in before if w.output_offs <= at < w.output_offs + w.output_size), None)
+        if writer is not None and packed_by.get(writer.index, expected) != expected:
+            name = f"run[{meaning.index}].conv_enable"
+            yield layer.problem("DV681", f'{name}: "{writer.name}" packs weights of another kind', name)
 
 
 def _function_of(function: str) -> SourceFunction:
@@ -67,6 +95,7 @@ def _function_of(function: str) -> SourceFunction:
             for offset, height, width, channels, format in arrays
         ],
         _BY_ELEMENTS.search(function) is not None,
+        "".join(_PACKS.findall(function)[:1]),
     )
 
 

@@ -183,6 +183,42 @@ def test_packed_factors_of_another_form_are_found(field: str, value: object, cod
     assert code in {finding.code for finding in written.with_field(layer, field, value).audit(tmp_path).findings}
 
 
+def with_a_packed_matrix() -> Written:
+    rows = ops.Matrices(1, ops.Axis.HEIGHT, ops.Axis.WIDTH, ops.Axis.CHANNELS)
+    turned = rows._replace(rows=ops.Axis.CHANNELS, columns=ops.Axis.WIDTH)
+    x = Shape(1, 600, 64)
+    return generate(
+        graph(
+            ("end",),
+            ("x", ops.Input(x), ()),
+            ("y", ops.Input(x), ()),
+            ("p", ops.MatMul(rows, turned, rows), ("x", "y")),
+            ("end", ops.AveragePool2d(Window(Pair(1, 2), Pair(1, 2))), ("p",)),
+        ),
+        fusion=Fusion.FULL,
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "code"),
+    [
+        ("run[0].weight_buf.offs", 4, "DV681"),
+        ("run[0].weight_buf.mem", "weights_mem_", "DV682"),
+        ("run[0].m", 599, "DV646"),
+        ("run[0].conv_enable", 3, "DV681"),
+    ],
+)
+def test_packed_matrices_of_another_form_are_found(field: str, value: object, code: str, tmp_path: Path) -> None:
+    written = with_a_packed_matrix()
+    assert not written.audit(tmp_path).findings
+    layer = next(
+        n
+        for n in range(9)
+        if "weight_buf.mem = io_mem_" in written.text.split(f"::Layer_{n}() {{")[1].split("\n}\n")[0]
+    )
+    assert code in {finding.code for finding in written.with_field(layer, field, value).audit(tmp_path).findings}
+
+
 def test_a_callback_with_unknown_parameters_may_read_any_map(tmp_path: Path) -> None:
     written = with_a_custom_layer_of_two_inputs()
     unknown = written.replaced("custom_param = &param", "custom_param = new int")
