@@ -354,9 +354,10 @@ def test_a_table_shows_what_each_command_costs(capsys: pytest.CaptureFixture[str
         "memory",
         *["2.4", "to", "21.4"],
     ]
-    times, total, *explained = out.splitlines()[-4:]
+    times, other, total, *explained = out.splitlines()[-5:]
     parts = r"0\.0169 to 0\.131 ms on the device, [\d.]+ to [\d.]+ ms on the CPU, 0\.0207 to 0\.103 ms between them"
     assert re.fullmatch(parts, times)
+    assert other == "with runtime = generated, 0.02 to 0.1 ms between them"
     assert total == "the commands on dv700 move 0.03 MB; 0.006 to 0.12 ms to start and end them"
     assert "; ".join(explained) == provenance(read_profile("dv700", Path()))
 
