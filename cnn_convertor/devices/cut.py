@@ -110,7 +110,7 @@ def grouped_sides(tasks: Sequence[SideCosts], exchanges: Sequence[Exchange], pri
             budget.spend(_READER * readers)
             without = [side is not (number in group) for number, side in enumerate(sides)]
             left = _changes(without, exchanges)
-            if price * (left - changes) < _own(tasks, sides) - _own(tasks, without):
+            if price * (left - changes) < sum((tasks[n][here] or 0) - (tasks[n][not here] or 0) for n in group):
                 sides, changes = without, left
     return sides
 
@@ -123,11 +123,6 @@ def _for_changes(tasks: Sequence[SideCosts], sides: Sequence[bool], here: bool) 
         if is_free and (here or (second or 0) < (first or 0)):
             found.add(number)
     return found
-
-
-def _own(tasks: Sequence[SideCosts], sides: Sequence[bool]) -> int:
-    """What the tasks cost without exchanges."""
-    return sum((task[side] or 0) for task, side in zip(tasks, sides, strict=True))
 
 
 def _groups(tasks: Collection[int], exchanges: Iterable[Exchange]) -> list[set[int]]:

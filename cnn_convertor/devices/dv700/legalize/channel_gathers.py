@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from dataclasses import replace
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,7 +105,8 @@ def command_usec(x: Shape, op: Op, device: Device) -> float:
 
 def _without_idle(graph: Graph) -> Graph:
     """Case 3, and gathers that keep each channel in its place."""
-    graph = graph.expand(_of_one_part)
+    ends: dict[str, list[int]] = {}  # of the parts of each concatenation
+    graph = graph.expand(lambda graph, node: _of_one_part(graph, node, ends))
     idle = []
     for node in graph.nodes:
         channels = None if graph.is_output(node.name) else channels_of(graph, node)
@@ -112,17 +115,20 @@ def _without_idle(graph: Graph) -> Graph:
     return graph.bypass(idle)
 
 
-def _of_one_part(graph: Graph, node: Node) -> list[Node] | None:
+def _of_one_part(graph: Graph, node: Node, ends: dict[str, list[int]]) -> list[Node] | None:
     channels = channels_of(graph, node)
     if channels is None or graph[node.inputs[0]].op != ops.Concat():
         return None
-    start = 0
-    for part in graph[node.inputs[0]].inputs:
-        shape = graph.shape(part)
-        if start <= channels.min() and channels.max() < start + shape.channels:
-            return [replace(node, op=gather(shape, channels - start), inputs=(part,))]
-        start += shape.channels
-    return None
+    concat = graph[node.inputs[0]]
+    if concat.name not in ends:
+        ends[concat.name] = list(accumulate(graph.shape(name).channels for name in concat.inputs))
+    number = bisect_right(ends[concat.name], int(channels.min()))
+    if channels.max() >= ends[concat.name][number]:
+        return None
+    part = concat.inputs[number]
+    shape = graph.shape(part)
+    start = ends[concat.name][number] - shape.channels
+    return [replace(node, op=gather(shape, channels - start), inputs=(part,))]
 
 
 def _joined_above(graph: Graph, device: Device) -> Graph:
