@@ -262,9 +262,9 @@ def test_limits_are_reached_without_a_finding(tmp_path: Path) -> None:
 
 
 def test_a_refusal_names_the_task_and_the_register(tmp_path: Path) -> None:
-    network = read_loadable(Pooling(operation={"stride_x": 20}).write(tmp_path))
+    network = read_loadable(Pooling(operation={"split": 0}).write(tmp_path))
     with pytest.raises(
-        UnsupportedError, match=r"DV913: task 0: PDP_RDMA.D_POOLING_KERNEL_CFG.KERNEL_STRIDE_WIDTH has 4 bits"
+        UnsupportedError, match=r"DV913: task 0: PDP_RDMA.D_OPERATION_MODE_CFG has 8 bits, which do not hold -1"
     ):
         network.run("nvdla-small", zeros(network))
 
