@@ -33,7 +33,7 @@ def convolution(configuration: Configuration, precision: str) -> Program:
     c = Convolution(source, WEIGHTS, 9, 3, 2, strides=(1, 2), pads=(1, 1, 2, 0), pad_value=3)
     middle = Features(BETWEEN, c.height, c.width, 9, precision)
     lanes = configuration.atom_bytes // (1 if precision == "int8" else 2)
-    bias = {
+    bias: dict[str, int | Mapping[str, int]] = {
         "D_BRDMA_CFG": {"BRDMA_DATA_USE": 1, "BRDMA_DATA_SIZE": 1},
         "D_BS_BASE_ADDR_HIGH": 0,
         "D_BS_BASE_ADDR_LOW": OPERANDS,
@@ -56,7 +56,7 @@ def elements(configuration: Configuration, precision: str) -> Program:
     bounds = {
         f"S_LUT_{table}_{end}": 0 for table in ("LE", "LO") for end in ("START", "END", "SLOPE_SCALE", "SLOPE_SHIFT")
     }
-    unit = {
+    unit: dict[str, int | Mapping[str, int]] = {
         "D_DP_BS_CFG": {"BS_ALU_ALGO": 2},
         "D_DP_BS_ALU_CFG": {"BS_ALU_SHIFT_VALUE": 2},
         "D_DP_BS_ALU_SRC_VALUE": 77,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from devices.nvdla.programs import Convolution, Features, Pooling, Program
 from devices.nvdla.reference import Stage, Tables
 
 SOURCE, WEIGHTS, OPERANDS, OUTPUT = (0x100000 * number for number in range(1, 5))
+Registers: TypeAlias = dict[str, int | Mapping[str, int]]
 ELEMENTS = {"int8": "<i1", "int16": "<i2", "fp16": "<u2"}
 INTEGERS = ((NV_SMALL, "int8"), (NV_LARGE, "int8"), (NV_FULL, "int8"), (NV_FULL, "int16"))
 each_integer = pytest.mark.parametrize(("configuration", "precision"), INTEGERS, ids=lambda v: getattr(v, "name", v))
@@ -31,7 +34,8 @@ def numbers(random: np.random.Generator, precision: str, *shape: int) -> referen
 
 
 def random_convolution(random: np.random.Generator, precision: str) -> Convolution:
-    source = Features(SOURCE, *map(int, random.integers(3, 8, 2)), int(random.integers(1, 80)), precision)
+    height, width = map(int, random.integers(3, 8, 2))
+    source = Features(SOURCE, height, width, int(random.integers(1, 80)), precision)
     rows, columns = map(int, random.integers(1, 4, 2))
     return Convolution(
         source,
@@ -80,7 +84,7 @@ def test_convolutions_of_integers(compiler: None, configuration: Configuration, 
     values = numbers(random, precision, c.source.height, c.source.width, c.source.channels)
     kernels = numbers(random, precision, c.kernels, c.rows, c.columns, c.source.channels)
     stage = Stage(2, int(random.integers(-9000, 9000)), 3, int(random.integers(-300, 300)), 7, prelu=bool(seed % 2))
-    unit = {
+    unit: Registers = {
         "D_DP_BS_CFG": {"BS_ALU_ALGO": 2, "BS_MUL_PRELU": int(stage.prelu), "BS_RELU_BYPASS": 1},
         "D_DP_BS_ALU_CFG": {"BS_ALU_SHIFT_VALUE": stage.left},
         "D_DP_BS_ALU_SRC_VALUE": stage.operand,
@@ -145,9 +149,9 @@ def random_tables(random: np.random.Generator, bits: int, exponential: bool) -> 
     )
 
 
-def table_settings(tables: Tables, *, wide: bool) -> dict[str, int | Mapping[str, int]]:
+def table_settings(tables: Tables, *, wide: bool) -> Registers:
     """Registers of SDP, or the wide ones of CDP."""
-    settings: dict[str, int | Mapping[str, int]] = {
+    settings: Registers = {
         "S_LUT_CFG": {
             "LUT_LE_FUNCTION": int(not tables.exponential),
             "LUT_UFLOW_PRIORITY": tables.priorities[0],
@@ -184,7 +188,7 @@ def test_units_of_integers(compiler: None, configuration: Configuration, precisi
     added = numbers(random, precision, 3, 5, source.channels)
     lanes = configuration.atom_bytes // (1 if precision == "int8" else 2)
     size = 1 if precision == "int8" else 2
-    rdma = {
+    rdma: Registers = {
         "D_BRDMA_CFG": {"BRDMA_DATA_USE": 2, "BRDMA_DATA_SIZE": 1},
         "D_BS_BASE_ADDR_HIGH": 0,
         "D_BS_BASE_ADDR_LOW": OPERANDS,
@@ -196,7 +200,7 @@ def test_units_of_integers(compiler: None, configuration: Configuration, precisi
         "D_BN_LINE_STRIDE": source.line_stride(configuration),
         "D_BN_SURFACE_STRIDE": source.surface_stride(configuration),
     }
-    sdp = {
+    sdp: Registers = {
         "D_DP_BS_CFG": {"BS_ALU_ALGO": 2, "BS_RELU_BYPASS": 1},
         "D_DP_BS_ALU_CFG": {"BS_ALU_SRC": 1, "BS_ALU_SHIFT_VALUE": 1},
         "D_DP_BS_MUL_CFG": {"BS_MUL_SRC": 1, "BS_MUL_SHIFT_VALUE": 9},
@@ -279,7 +283,7 @@ def test_units_of_halves(compiler: None, seed: int) -> None:
     source = Features(SOURCE, 4, 5, 19, "fp16")
     values = numbers(random, "fp16", 4, 5, 19)
     add, factor = (int(v) for v in numbers(random, "fp16", 2))
-    sdp = {
+    sdp: Registers = {
         "D_DP_BS_CFG": {"BS_ALU_ALGO": 2, "BS_RELU_BYPASS": 1},
         "D_DP_BS_ALU_CFG": 0,
         "D_DP_BS_ALU_SRC_VALUE": add,
@@ -311,11 +315,11 @@ def test_averages_of_halves(compiler: None, seed: int) -> None:
     programs.pool(program, p, OUTPUT)
     output = Features(OUTPUT, p.height, p.width, 17, "fp16")
     computed = played(program, {SOURCE: reference.to_memory(values, 32, "<u2")}, output, "PDP")
-    third = fp17.rounded(reference.Fraction(1365, 4096))  # 0x7555
+    third = fp17.rounded(Fraction(1365, 4096))  # 0x7555
     for y, x, channel in np.ndindex(computed.shape):
-        total = reference.Fraction(0)
+        total = Fraction(0)
         for row in range(max(y - 1, 0), y + 1):
-            line = reference.Fraction(0)
+            line = Fraction(0)
             for column in range(max(2 * x - 1, 0), min(2 * x + 2, 7)):
                 line = fp17.rounded(line + reference.half_value(int(values[row, column, channel])), flush_first=True)
             total = fp17.rounded(line + total, flush_first=True)

@@ -9,6 +9,7 @@ import pytest
 
 from cnn_convertor.devices.nvdla.configurations import NV_FULL, NV_SMALL, Configuration
 from cnn_convertor.devices.nvdla.playing import Access, AccessKind, play
+from cnn_convertor.devices.nvdla.register_table import registers
 from devices.nvdla import programs
 from devices.nvdla.programs import Convolution, Features, Pooling, Program
 from devices.nvdla.test_arbitrary_registers import BETWEEN, MEMORY, OUTPUT, SOURCE, WEIGHTS
@@ -286,7 +287,7 @@ def test_an_operation_needs_every_register_that_it_reads(compiler: None) -> None
 
 def names(configuration: Configuration) -> dict[int, str]:
     found = {}
-    for (block, name), row in programs.registers(initial=configuration.initial).items():
+    for (block, name), row in registers(initial=configuration.initial).items():
         if block in configuration.bases:
             found[configuration.bases[block] + row.offset] = f"{block}.{name}"
     return found

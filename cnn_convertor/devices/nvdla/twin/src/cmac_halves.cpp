@@ -1,5 +1,7 @@
 // CMAC for halves: each step multiplies up to 64 pairs, and aligns and cuts the products as carry-save pairs.
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 
 #include "cacc.h"
 #include "conv.h"
@@ -164,32 +166,169 @@ Operands operands_of(const std::vector<StepOf> &steps, const int16_t *from, std:
 
 }  // namespace
 
+namespace {
+
+// Kernels with what their steps need.
+struct Exact {
+  const Convolution &c;
+  const PaddedInput &input;
+  const std::vector<int16_t> &weights;
+  std::vector<StepOf> steps;
+  bool nan;
+  std::vector<Operands> multipliers;
+
+  Exact(const Parts &parts, const Convolution &convolution, const PaddedInput &around, const std::vector<int16_t> &kernels)
+      : c(convolution), input(around), weights(kernels), steps(steps_of(c, input.width, parts.configuration.atomic_c)),
+        nan(any_nan(weights) || any_nan(input.values)), multipliers(c.kernels, Operands(0)) {
+    parallel(parts.threads, c.kernels, [&](std::size_t k) {
+      multipliers[k] = operands_of(steps, weights.data() + k * c.kernel_elements(), &Run::weight);
+    });
+  }
+
+  const int16_t *seen(std::size_t y, std::size_t x) const {
+    return input.values.data() + y * c.stride_y * input.width + x * c.stride_x * c.channels;
+  }
+
+  int32_t of(const int16_t *from, const Operands &data, std::size_t k) const {
+    Accumulator sum;
+    for (const StepOf &step : steps) {
+      int16_t found;
+      if (nan && find_nan(step, from, weights.data() + k * c.kernel_elements(), found))
+        sum.add(nan_step(found));
+      else
+        sum.add(multiply(data, multipliers[k], step.first, step.lanes));
+    }
+    return static_cast<int32_t>(sum.to_fp32());
+  }
+};
+
+}  // namespace
+
 void convolve_halves(const Parts &parts, const Convolution &c, const PaddedInput &input,
                      const std::vector<int16_t> &weights, Map &output) {
-  const std::vector<StepOf> steps = steps_of(c, input.width, parts.configuration.atomic_c);
-  const bool nan = any_nan(weights) || any_nan(input.values);
-  std::vector<Operands> multipliers(c.kernels, Operands(0));
-  parallel(parts.threads, c.kernels, [&](std::size_t k) {
-    multipliers[k] = operands_of(steps, weights.data() + k * c.kernel_elements(), &Run::weight);
-  });
+  settle_halves(parts, c, input, weights, std::vector<uint8_t>(output.values.size(), 1), output);
+}
+
+void settle_halves(const Parts &parts, const Convolution &c, const PaddedInput &input, const std::vector<int16_t> &weights,
+                   const std::vector<uint8_t> &open, Map &values) {
+  const Exact exact(parts, c, input, weights);
   parallel(parts.threads, c.out_height, [&](std::size_t y) {
     for (std::size_t x = 0; x < c.out_width; ++x) {
-      const int16_t *seen = input.values.data() + y * c.stride_y * input.width + x * c.stride_x * c.channels;
-      const Operands data = operands_of(steps, seen, &Run::input);
-      int32_t *to = output.line(y) + x * output.lanes;
-      for (std::size_t k = 0; k < c.kernels; ++k) {
-        Accumulator sum;
-        for (const StepOf &step : steps) {
-          int16_t found;
-          if (nan && find_nan(step, seen, weights.data() + k * c.kernel_elements(), found))
-            sum.add(nan_step(found));
-          else
-            sum.add(multiply(data, multipliers[k], step.first, step.lanes));
+      const std::size_t first = (y * c.out_width + x) * values.lanes;
+      const auto from = open.begin() + static_cast<std::ptrdiff_t>(first);
+      if (std::none_of(from, from + static_cast<std::ptrdiff_t>(c.kernels), [](uint8_t one) { return one; })) continue;
+      const int16_t *seen = exact.seen(y, x);
+      const Operands data = operands_of(exact.steps, seen, &Run::input);
+      for (std::size_t k = 0; k < c.kernels; ++k)
+        if (open[first + k]) values.values[first + k] = exact.of(seen, data, k);
+    }
+  });
+}
+
+namespace {
+
+constexpr std::size_t kTogether = 16;  // kernels
+using Four = double __attribute__((vector_size(32)));
+using Powers = int8_t __attribute__((vector_size(kTogether)));
+
+struct Sums {
+  Four of[kTogether / 4];
+  Four &operator[](std::size_t i) { return of[i]; }
+};
+
+template <class Vector, class Number>
+Vector loaded(const Number *from) {
+  Vector vector;
+  std::memcpy(&vector, from, sizeof vector);
+  return vector;
+}
+
+// Adds the products of elements of one step for some kernels. Returns the high bits of each kernel's largest exponent.
+Powers add_products(const double *seen, const int8_t *raised, const double *factors, const int8_t *high_bits, std::size_t first,
+                    std::size_t end, Sums &sums) {
+  Powers most;
+  std::memset(&most, kNothing, sizeof most);
+  Four s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
+  for (std::size_t e = first; e < end; ++e) {
+    const double *of = factors + e * kTogether;
+    s0 += seen[e] * loaded<Four>(of);
+    s1 += seen[e] * loaded<Four>(of + 4);
+    s2 += seen[e] * loaded<Four>(of + 8);
+    s3 += seen[e] * loaded<Four>(of + 12);
+    const Powers own = loaded<Powers>(high_bits + e * kTogether) + raised[e];
+    most = own > most ? own : most;
+  }
+  sums = {{s0, s1, s2, s3}};
+  return most;
+}
+
+}  // namespace
+
+bool bound_halves(const Parts &parts, const Convolution &c, const PaddedInput &input, const std::vector<int16_t> &weights,
+                  Map &low, Map &high) {
+  if (any_nan(weights) || any_nan(input.values)) return false;
+  const std::vector<StepOf> steps = steps_of(c, input.width, parts.configuration.atomic_c);
+  // In the order of the steps' elements: values, and high bits of exponents, of each kernel of a group.
+  const std::size_t elements = c.kernel_elements(), groups = rounded_up(c.kernels, kTogether) / kTogether;
+  std::vector<double> factors(groups * elements * kTogether);
+  std::vector<int8_t> powers(factors.size(), kNothing);
+  std::vector<std::size_t> inputs, ends;  // of each element; of each step
+  std::vector<std::size_t> places;
+  for (const StepOf &step : steps) {
+    for (const Run &run : step.runs)
+      for (std::size_t i = 0; i < run.count; ++i) {
+        inputs.push_back(run.input + i);
+        places.push_back(run.weight + i);
+      }
+    ends.push_back(inputs.size());
+  }
+  const auto power = [](int16_t half) { return static_cast<int8_t>(half & 0x7fff ? half >> 12 & 7 : kNothing); };
+  for (std::size_t k = 0; k < c.kernels; ++k)
+    for (std::size_t e = 0; e < elements; ++e) {
+      const int16_t half = weights[k * elements + places[e]];
+      const std::size_t at = (k / kTogether * elements + e) * kTogether + k % kTogether;
+      factors[at] = Fp16::value(static_cast<uint16_t>(half));
+      powers[at] = power(half);
+    }
+  parallel(parts.threads, c.out_height, [&](std::size_t y) {
+    std::vector<double> seen(elements);
+    std::vector<int8_t> raised(elements);
+    for (std::size_t x = 0; x < c.out_width; ++x) {
+      const int16_t *from = input.values.data() + y * c.stride_y * input.width + x * c.stride_x * c.channels;
+      for (std::size_t e = 0; e < elements; ++e) {
+        seen[e] = Fp16::value(static_cast<uint16_t>(from[inputs[e]]));
+        raised[e] = power(from[inputs[e]]);
+      }
+      for (std::size_t group = 0; group < groups; ++group) {
+        const double *factor = factors.data() + group * elements * kTogether;
+        const int8_t *high_bits = powers.data() + group * elements * kTogether;
+        Sums sums = {};
+        double errors[kTogether] = {}, largest[kTogether] = {};
+        std::size_t first = 0;
+        for (const std::size_t end : ends) {
+          const Powers most = add_products(seen.data(), raised.data(), factor, high_bits, first, end, sums);
+          for (std::size_t k = 0; k < kTogether; ++k) {
+            if (most[k] < 0) continue;
+            const double unit = static_cast<double>(end - first) * power_of_two(4 * most[k] - 50);
+            errors[k] += unit;
+            largest[k] += unit * (1 << 28);  // of the sum at any time
+          }
+          first = end;
         }
-        to[k] = static_cast<int32_t>(sum.to_fp32());
+        int32_t *to_low = low.line(y) + x * low.lanes + group * kTogether;
+        int32_t *to_high = high.line(y) + x * high.lanes + group * kTogether;
+        for (std::size_t k = 0; k < std::min(kTogether, c.kernels - group * kTogether); ++k) {
+          // Each product is cut by less than two units, or raised by less than one. The accumulator rounds to 40 bits at each
+          // step, and fp32 at the end. Double precision adds less.
+          const double sum = sums[k / 4][k % 4], steps_taken = static_cast<double>(ends.size() + 2);
+          const double rounding = steps_taken * largest[k] * power_of_two(-38) + std::abs(sum) * power_of_two(-22);
+          to_low[k] = static_cast<int32_t>(Fp32::rounded(sum - 2 * errors[k] - rounding));
+          to_high[k] = static_cast<int32_t>(Fp32::rounded(sum + errors[k] + rounding));
+        }
       }
     }
   });
+  return true;
 }
 
 }  // namespace nvdla

@@ -95,6 +95,13 @@ void convolve_integers(const Parts &parts, const Convolution &convolution, const
 void convolve_halves(const Parts &parts, const Convolution &convolution, const PaddedInput &input,
                      const std::vector<int16_t> &weights, Map &output);
 
+// Halves: bounds of what CACC gives, in fp32, from sums in double precision. False where there are no bounds: with NaN.
+bool bound_halves(const Parts &parts, const Convolution &convolution, const PaddedInput &input,
+                  const std::vector<int16_t> &weights, Map &low, Map &high);
+// Exact values in place of the bounds, where `open` is not 0.
+void settle_halves(const Parts &parts, const Convolution &convolution, const PaddedInput &input,
+                   const std::vector<int16_t> &weights, const std::vector<uint8_t> &open, Map &values);
+
 }  // namespace nvdla
 
 #endif

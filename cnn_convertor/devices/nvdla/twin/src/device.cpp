@@ -5,6 +5,7 @@
 #include "cdp.h"
 #include "conv.h"
 #include "engine.h"
+#include "fused.h"
 #include "pdp.h"
 #include "rubik.h"
 #include "sdp.h"
@@ -74,7 +75,7 @@ struct Device::State {
   bool try_pdp();
   bool try_cdp();
   bool try_rubik();
-  Map run_convolution(const Convolution &convolution, const Fetch &fetch);
+  Map run_convolution(const Convolution &convolution, const Fetch &fetch, const SdpPlan &plan);
   void check_flying(const Convolution &convolution, const SdpPlan &plan, const Group &sdp) const;
   Operation started(int block) const;
   void finish(int block);
@@ -231,10 +232,10 @@ void Device::State::check_flying(const Convolution &convolution, const SdpPlan &
   sdp.must_be(SDP::D_DATA_FORMAT_PROC_PRECISION, plan.processing, convolution.precision, "the precision, by the convolution,");
 }
 
-Map Device::State::run_convolution(const Convolution &convolution, const Fetch &fetch) {
+Map Device::State::run_convolution(const Convolution &convolution, const Fetch &fetch, const SdpPlan &plan) {
   const Group cdma = group(kCDMA);
   std::vector<int16_t> input = fetch.input(), weights = fetch.weights();
-  Map output = convolve(parts, convolution, input, weights);
+  Map output = convolve_for(parts, plan, convolution, input, weights);
   const uint64_t bytes = convolution.kernels * convolution.kernel_elements() * element_bytes(convolution.precision);
   buffer.banks = cdma(CDMA::D_BANK_DATA_BANK) << 16 | cdma(CDMA::D_BANK_WEIGHT_BANK);
   buffer.uneven_weights = cdma(CDMA::D_WEIGHT_BYTES) != rounded_up(bytes, configuration.cbuf_entry_bytes);
@@ -285,7 +286,7 @@ bool Device::State::try_sdp() {
     const Cube &written = to_pdp ? pooling.destination : plan.destination;
     if (!plan.compares())
       for (const Cube &input : fetch.inputs()) check_apart(written, input);
-    convolved = run_convolution(convolution, fetch);
+    convolved = run_convolution(convolution, fetch, plan);
   }
   SdpResult result = run_sdp(parts, plan, flying ? &convolved : nullptr);
   different[sdp.number()] = result.different;
