@@ -188,6 +188,7 @@ def convolve(program: Program, c: Convolution, changed: Mapping[str, Values] | N
             "D_DATAIN_SIZE_0": size,
             "D_DATAIN_SIZE_1": c.source.channels - 1,
             "D_DATAIN_SIZE_EXT_0": extended,
+            "D_DAIN_RAM_TYPE": 1,
             "D_DAIN_ADDR_HIGH_0": c.source.address >> 32,
             "D_DAIN_ADDR_LOW_0": c.source.address,
             "D_LINE_STRIDE": line,
@@ -199,6 +200,7 @@ def convolve(program: Program, c: Convolution, changed: Mapping[str, Values] | N
             "D_WEIGHT_FORMAT": 0,
             "D_WEIGHT_SIZE_0": c.kernel_bytes - 1,
             "D_WEIGHT_SIZE_1": c.kernels - 1,
+            "D_WEIGHT_RAM_TYPE": 1,
             "D_WEIGHT_ADDR_HIGH": c.weights >> 32,
             "D_WEIGHT_ADDR_LOW": c.weights,
             "D_WEIGHT_BYTES": c.weight_bytes(configuration),
@@ -240,6 +242,7 @@ def process(
         values: dict[str, int | Mapping[str, int]] = {**sizes}
         values["D_FEATURE_MODE_CFG"] = {**modes, "OUT_PRECISION": PRECISIONS[output.precision]}
         if source:
+            values["D_SRC_DMA_CFG"] = 1
             values["D_SRC_BASE_ADDR_HIGH"] = source.address >> 32
             values["D_SRC_BASE_ADDR_LOW"] = source.address
             values["D_SRC_LINE_STRIDE"] = source.line_stride(configuration)
@@ -249,6 +252,7 @@ def process(
         "SDP",
         {
             **sizes,
+            "D_DST_DMA_CFG": 1,
             "D_DST_BASE_ADDR_HIGH": output.address >> 32,
             "D_DST_BASE_ADDR_LOW": output.address,
             "D_DST_LINE_STRIDE": output.line_stride(configuration),
@@ -301,6 +305,7 @@ def pool(program: Program, p: Pooling, output: int, *, flying: bool = False, cha
                 "D_DATA_CUBE_IN_WIDTH": source.width - 1,
                 "D_DATA_CUBE_IN_HEIGHT": source.height - 1,
                 "D_DATA_CUBE_IN_CHANNEL": source.channels - 1,
+                "D_SRC_RAM_CFG": 1,
                 "D_SRC_BASE_ADDR_HIGH": source.address >> 32,
                 "D_SRC_BASE_ADDR_LOW": source.address,
                 "D_SRC_LINE_STRIDE": source.line_stride(configuration),
@@ -328,6 +333,7 @@ def pool(program: Program, p: Pooling, output: int, *, flying: bool = False, cha
         "D_RECIP_KERNEL_WIDTH": p.reciprocals[0],
         "D_RECIP_KERNEL_HEIGHT": p.reciprocals[1],
         "D_POOLING_PADDING_CFG": dict(zip(("PAD_LEFT", "PAD_RIGHT", "PAD_TOP", "PAD_BOTTOM"), p.pads, strict=True)),
+        "D_DST_RAM_CFG": 1,
         "D_DST_BASE_ADDR_HIGH": output >> 32,
         "D_DST_BASE_ADDR_LOW": output,
         "D_DST_LINE_STRIDE": out.line_stride(configuration),
@@ -363,6 +369,7 @@ def respond(program: Program, source: Features, output: int, cdp: Values) -> Non
             "D_DATA_CUBE_WIDTH": source.width - 1,
             "D_DATA_CUBE_HEIGHT": source.height - 1,
             "D_DATA_CUBE_CHANNEL": source.channels - 1,
+            "D_SRC_DMA_CFG": 1,
             "D_SRC_BASE_ADDR_HIGH": source.address >> 32,
             "D_SRC_BASE_ADDR_LOW": source.address,
             "D_SRC_LINE_STRIDE": strides[0],
@@ -374,6 +381,7 @@ def respond(program: Program, source: Features, output: int, cdp: Values) -> Non
         "CDP",
         {
             "D_FUNC_BYPASS": 0,
+            "D_DST_DMA_CFG": 1,
             "D_DST_BASE_ADDR_HIGH": output >> 32,
             "D_DST_BASE_ADDR_LOW": output,
             "D_DST_LINE_STRIDE": strides[0],

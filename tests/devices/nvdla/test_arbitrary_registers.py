@@ -34,7 +34,7 @@ def convolution(configuration: Configuration, precision: str) -> Program:
     middle = Features(BETWEEN, c.height, c.width, 9, precision)
     lanes = configuration.atom_bytes // (1 if precision == "int8" else 2)
     bias: dict[str, int | Mapping[str, int]] = {
-        "D_BRDMA_CFG": {"BRDMA_DATA_USE": 1, "BRDMA_DATA_SIZE": 1},
+        "D_BRDMA_CFG": {"BRDMA_RAM_TYPE": 1, "BRDMA_DATA_USE": 1, "BRDMA_DATA_SIZE": 1},
         "D_BS_BASE_ADDR_HIGH": 0,
         "D_BS_BASE_ADDR_LOW": OPERANDS,
         "D_BS_LINE_STRIDE": lanes * 2,

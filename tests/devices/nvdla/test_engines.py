@@ -189,12 +189,12 @@ def test_units_of_integers(compiler: None, configuration: Configuration, precisi
     lanes = configuration.atom_bytes // (1 if precision == "int8" else 2)
     size = 1 if precision == "int8" else 2
     rdma: Registers = {
-        "D_BRDMA_CFG": {"BRDMA_DATA_USE": 2, "BRDMA_DATA_SIZE": 1},
+        "D_BRDMA_CFG": {"BRDMA_RAM_TYPE": 1, "BRDMA_DATA_USE": 2, "BRDMA_DATA_SIZE": 1},
         "D_BS_BASE_ADDR_HIGH": 0,
         "D_BS_BASE_ADDR_LOW": OPERANDS,
         "D_BS_LINE_STRIDE": lanes * 4,
         "D_BS_SURFACE_STRIDE": lanes * 4,
-        "D_NRDMA_CFG": {"NRDMA_DATA_USE": 1, "NRDMA_DATA_SIZE": size - 1, "NRDMA_DATA_MODE": 1},
+        "D_NRDMA_CFG": {"NRDMA_RAM_TYPE": 1, "NRDMA_DATA_USE": 1, "NRDMA_DATA_SIZE": size - 1, "NRDMA_DATA_MODE": 1},
         "D_BN_BASE_ADDR_HIGH": 0,
         "D_BN_BASE_ADDR_LOW": OPERANDS * 2,
         "D_BN_LINE_STRIDE": source.line_stride(configuration),

@@ -160,6 +160,18 @@ CASES = {
         1,
         "CDMA.D_DAIN_ADDR_LOW_0 (group 0): 48 bytes at 0x100010000",
     ),
+    "second memory port": Case(
+        lambda v: convolution({"CDMA": {"D_WEIGHT_RAM_TYPE": v}}),
+        1,
+        0,
+        "CDMA.D_WEIGHT_RAM_TYPE (group 0): nv_small has no second memory port",
+    ),
+    "second memory port of SDP": Case(
+        lambda v: elements({"D_DST_DMA_CFG": v}),
+        1,
+        0,
+        "SDP.D_DST_DMA_CFG (group 0): nv_small has no second memory port",
+    ),
     "Winograd": Case(
         both("D_MISC_CFG", "CONV_MODE"), 0, 1, "CDMA.D_MISC_CFG.CONV_MODE (group 0): the mode (the twin has no"
     ),

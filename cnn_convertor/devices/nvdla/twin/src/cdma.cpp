@@ -33,6 +33,8 @@ Fetch::Fetch(const Parts &parts, const Group &cdma, const Convolution &convoluti
     check_pixels();
   else
     check_features();
+  check_port(parts_.configuration, cdma_, CDMA::D_DAIN_RAM_TYPE);
+  check_port(parts_.configuration, cdma_, CDMA::D_WEIGHT_RAM_TYPE);
   check_weights();
   check_reuse();
 }

@@ -148,6 +148,8 @@ CdpPlan plan_cdp(const Parts &parts, const Group &cdp, const Group &rdma, const 
     plan.out_shift = cdp(CDP::D_DATOUT_SHIFTER);
   }
   plan_lut(cdp, tables, plan);
+  check_port(parts.configuration, rdma, CDP_RDMA::D_SRC_DMA_CFG);
+  check_port(parts.configuration, cdp, CDP::D_DST_DMA_CFG);
   const Cube cube = feature_cube(plan.width, plan.height, plan.channels, plan.precision, atom);
   plan.source = placed(cube, rdma, CDP_RDMA::D_SRC_BASE_ADDR_HIGH, CDP_RDMA::D_SRC_BASE_ADDR_LOW, CDP_RDMA::D_SRC_LINE_STRIDE,
                        CDP_RDMA::D_SRC_SURFACE_STRIDE);

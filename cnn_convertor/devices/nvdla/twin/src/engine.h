@@ -24,6 +24,11 @@ inline void check_precision(const Configuration &configuration, const Group &gro
     group.refuse(field, configuration.name + " has no precision " + kNames[value]);
 }
 
+// Refuses the second memory port where there is none. field: a type of memory, 0 for that port.
+inline void check_port(const Configuration &configuration, const Group &group, const Field &field) {
+  if (!group(field) && configuration.bases[kCVIF] < 0) group.refuse(field, configuration.name + " has no second memory port");
+}
+
 inline Cube placed(Cube cube, const Group &group, const Field &high, const Field &low, const Field &line, const Field &surface) {
   cube.address = group.address(high, low);
   cube.line_stride = group(line);

@@ -180,7 +180,9 @@ PdpPlan plan_pdp(const Parts &parts, const Group &pdp, const Group *rdma) {
   plan.destination = placed(feature_cube(plan.out_width, plan.out_height, plan.channels, plan.precision, atom), pdp,
                             PDP::D_DST_BASE_ADDR_HIGH, PDP::D_DST_BASE_ADDR_LOW, PDP::D_DST_LINE_STRIDE, PDP::D_DST_SURFACE_STRIDE);
   parts.memory.check(plan.destination, atom);
+  check_port(parts.configuration, pdp, PDP::D_DST_RAM_CFG);
   if (plan.flying) return plan;
+  check_port(parts.configuration, *rdma, PDP_RDMA::D_SRC_RAM_CFG);
   check_rdma(pdp, plan, *rdma, pieces);
   plan.source = placed(feature_cube(plan.width, plan.height, plan.channels, plan.precision, atom), *rdma, PDP_RDMA::D_SRC_BASE_ADDR_HIGH,
                        PDP_RDMA::D_SRC_BASE_ADDR_LOW, PDP_RDMA::D_SRC_LINE_STRIDE, PDP_RDMA::D_SRC_SURFACE_STRIDE);

@@ -10,7 +10,7 @@ namespace {
 // The registers of one of the three units, with those of its RDMA.
 struct UnitFields {
   Field bypass, alu_bypass, algorithm, mul_bypass, prelu, last_bypass, alu_source, mul_source, alu_value, mul_value;
-  Field disable, use, size, mode, high, low, line, surface;
+  Field disable, use, size, mode, port, high, low, line, surface;
 };
 
 constexpr UnitFields kX1 = {
@@ -18,21 +18,21 @@ constexpr UnitFields kX1 = {
     SDP::D_DP_BS_CFG_BS_MUL_PRELU, SDP::D_DP_BS_CFG_BS_RELU_BYPASS, SDP::D_DP_BS_ALU_CFG_BS_ALU_SRC, SDP::D_DP_BS_MUL_CFG_BS_MUL_SRC,
     SDP::D_DP_BS_ALU_SRC_VALUE, SDP::D_DP_BS_MUL_SRC_VALUE,
     SDP_RDMA::D_BRDMA_CFG_BRDMA_DISABLE, SDP_RDMA::D_BRDMA_CFG_BRDMA_DATA_USE, SDP_RDMA::D_BRDMA_CFG_BRDMA_DATA_SIZE,
-    SDP_RDMA::D_BRDMA_CFG_BRDMA_DATA_MODE, SDP_RDMA::D_BS_BASE_ADDR_HIGH, SDP_RDMA::D_BS_BASE_ADDR_LOW, SDP_RDMA::D_BS_LINE_STRIDE,
+    SDP_RDMA::D_BRDMA_CFG_BRDMA_DATA_MODE, SDP_RDMA::D_BRDMA_CFG_BRDMA_RAM_TYPE, SDP_RDMA::D_BS_BASE_ADDR_HIGH, SDP_RDMA::D_BS_BASE_ADDR_LOW, SDP_RDMA::D_BS_LINE_STRIDE,
     SDP_RDMA::D_BS_SURFACE_STRIDE};
 constexpr UnitFields kX2 = {
     SDP::D_DP_BN_CFG_BN_BYPASS, SDP::D_DP_BN_CFG_BN_ALU_BYPASS, SDP::D_DP_BN_CFG_BN_ALU_ALGO, SDP::D_DP_BN_CFG_BN_MUL_BYPASS,
     SDP::D_DP_BN_CFG_BN_MUL_PRELU, SDP::D_DP_BN_CFG_BN_RELU_BYPASS, SDP::D_DP_BN_ALU_CFG_BN_ALU_SRC, SDP::D_DP_BN_MUL_CFG_BN_MUL_SRC,
     SDP::D_DP_BN_ALU_SRC_VALUE, SDP::D_DP_BN_MUL_SRC_VALUE,
     SDP_RDMA::D_NRDMA_CFG_NRDMA_DISABLE, SDP_RDMA::D_NRDMA_CFG_NRDMA_DATA_USE, SDP_RDMA::D_NRDMA_CFG_NRDMA_DATA_SIZE,
-    SDP_RDMA::D_NRDMA_CFG_NRDMA_DATA_MODE, SDP_RDMA::D_BN_BASE_ADDR_HIGH, SDP_RDMA::D_BN_BASE_ADDR_LOW, SDP_RDMA::D_BN_LINE_STRIDE,
+    SDP_RDMA::D_NRDMA_CFG_NRDMA_DATA_MODE, SDP_RDMA::D_NRDMA_CFG_NRDMA_RAM_TYPE, SDP_RDMA::D_BN_BASE_ADDR_HIGH, SDP_RDMA::D_BN_BASE_ADDR_LOW, SDP_RDMA::D_BN_LINE_STRIDE,
     SDP_RDMA::D_BN_SURFACE_STRIDE};
 constexpr UnitFields kY = {
     SDP::D_DP_EW_CFG_EW_BYPASS, SDP::D_DP_EW_CFG_EW_ALU_BYPASS, SDP::D_DP_EW_CFG_EW_ALU_ALGO, SDP::D_DP_EW_CFG_EW_MUL_BYPASS,
     SDP::D_DP_EW_CFG_EW_MUL_PRELU, SDP::D_DP_EW_CFG_EW_LUT_BYPASS, SDP::D_DP_EW_ALU_CFG_EW_ALU_SRC, SDP::D_DP_EW_MUL_CFG_EW_MUL_SRC,
     SDP::D_DP_EW_ALU_SRC_VALUE, SDP::D_DP_EW_MUL_SRC_VALUE,
     SDP_RDMA::D_ERDMA_CFG_ERDMA_DISABLE, SDP_RDMA::D_ERDMA_CFG_ERDMA_DATA_USE, SDP_RDMA::D_ERDMA_CFG_ERDMA_DATA_SIZE,
-    SDP_RDMA::D_ERDMA_CFG_ERDMA_DATA_MODE, SDP_RDMA::D_EW_BASE_ADDR_HIGH, SDP_RDMA::D_EW_BASE_ADDR_LOW, SDP_RDMA::D_EW_LINE_STRIDE,
+    SDP_RDMA::D_ERDMA_CFG_ERDMA_DATA_MODE, SDP_RDMA::D_ERDMA_CFG_ERDMA_RAM_TYPE, SDP_RDMA::D_EW_BASE_ADDR_HIGH, SDP_RDMA::D_EW_BASE_ADDR_LOW, SDP_RDMA::D_EW_LINE_STRIDE,
     SDP_RDMA::D_EW_SURFACE_STRIDE};
 constexpr const UnitFields *kUnits[] = {&kX1, &kX2, &kY};
 enum Use : uint32_t { kUseMul, kUseAlu, kUseBoth };
@@ -57,6 +57,7 @@ OperandData plan_data(const Parts &parts, const SdpPlan &plan, const Unit &unit,
   data.used = unit.alu.in_memory || unit.mul.in_memory;
   if (!data.used) return data;
   rdma.must_be(f.disable, rdma(f.disable), 0, "the flag, as the unit takes operands from memory,");
+  check_port(parts.configuration, rdma, f.port);
   const uint32_t use = rdma(f.use);
   if (use > kUseBoth || (unit.alu.in_memory && use == kUseMul) || (unit.mul.in_memory && use == kUseAlu))
     rdma.refuse(f.use, "the unit takes other operands from memory");
@@ -329,6 +330,7 @@ SdpPlan plan_sdp(const Parts &parts, const Group &sdp, const Group *rdma, const 
   }
   plan.in = plan.processing;
   if (!plan.flying) {
+    check_port(configuration, *rdma, SDP_RDMA::D_SRC_DMA_CFG);
     rdma->must_be(SDP_RDMA::D_FEATURE_MODE_CFG_IN_PRECISION, (*rdma)(SDP_RDMA::D_FEATURE_MODE_CFG_IN_PRECISION), plan.processing, "the precision, by PROC_PRECISION,");
     plan.source = placed(feature_cube(plan.width, plan.height, plan.channels, plan.in, configuration.atom_bytes), *rdma,
                          SDP_RDMA::D_SRC_BASE_ADDR_HIGH, SDP_RDMA::D_SRC_BASE_ADDR_LOW, SDP_RDMA::D_SRC_LINE_STRIDE,
@@ -337,6 +339,7 @@ SdpPlan plan_sdp(const Parts &parts, const Group &sdp, const Group *rdma, const 
   }
   if (plan.compares()) check_comparison(sdp, plan);
   if (plan.to_pdp || plan.compares()) return plan;
+  check_port(configuration, sdp, SDP::D_DST_DMA_CFG);
   plan.destination = placed(feature_cube(plan.width, plan.height, plan.channels, plan.out, configuration.atom_bytes), sdp,
                             SDP::D_DST_BASE_ADDR_HIGH, SDP::D_DST_BASE_ADDR_LOW, SDP::D_DST_LINE_STRIDE, SDP::D_DST_SURFACE_STRIDE);
   parts.memory.check(plan.destination, configuration.atom_bytes);
