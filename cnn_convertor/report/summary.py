@@ -65,6 +65,8 @@ def _estimated(report: Report) -> Iterator[tuple[str, str]]:
     """Rows about time and memory on the board."""
     if report.commands:
         yield "driver", _platform(report.device)
+        if whole := shares(report):
+            yield "estimate", f"{milliseconds(report.usec)} ms in all: {whole}"
         yield "estimate", times(report)
         if (other := report.other_between) is not None and report.on_cpu:
             yield "estimate", f"with runtime = {other.runtime}, {milliseconds(other.usec)} ms between them"
