@@ -181,7 +181,7 @@ _ROWS: Final[Mapping[str, tuple[tuple[str, str, str, str], ...]]] = {
         ("unary.h", "functions", "std::erfc(-0.7071067812f * x)", "std::erfc(-0.7072f * x)"),
         ("unary.h", "functions", "PowerOfTwo(Each<V>(-beta * kLog2OfE) * x)", "PowerOfTwo(Each<V>(-beta * 1.4414f) * x)"),
         ("unary.h", "functions", "scale * (x > 0.0f ? x : alpha * std::expm1(x))", "scale * (x > 0.0f ? x : std::expm1(x))"),
-        ("softmax.h", "functions", "Each<V>(kLog2OfE) * x", "Each<V>(1.4434f) * x"),
+        ("softmax.h", "functions", "Each<V>(kLog2OfE) * (x - largest)", "Each<V>(1.4434f) * (x - largest)"),
         ("local_response_norm.h", "functions", "std::min(c + half, x.channels - 1)", "std::min(c + half, x.channels - 2)"),
         ("mean_variance_norm.h", "functions", "const double variance = squares / part.Size();", "const double variance = squares / (part.Size() - 1);"),
         ("l2_normalize.h", "functions", "const double length = std::sqrt(square);", "const double length = 1.0005 * std::sqrt(square);"),

@@ -28,6 +28,7 @@ from cnn_convertor.passes import PASSES
 from cnn_convertor.pipeline import plan
 from cnn_convertor.verification.compare import sqnr
 from reference import ir_reference
+from verification.attentions import attention, slow_products
 from verification.trials import NAME, config, network, samples, target_for
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -194,6 +195,7 @@ def test_every_form_is_in_a_network() -> None:
         (scales(8), DEFAULT),
         (SLICES, SMALL),
         (TILES, TILING),
+        (attention(13, 1, 24), slow_products()),
     ]
     found = set[Form]()
     for before, profile in graphs:

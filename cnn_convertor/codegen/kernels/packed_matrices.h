@@ -110,17 +110,14 @@ class MatrixPacker {
     std::size_t i = 0;
     if (matrices_.columns != 2 || column % 8 == 0) {
       const std::size_t step = sizeof(Value) * Step(place[2]);
-      const std::size_t next = matrices_.columns == 2 ? 8 * sizeof(Value) * Pixels() : 8 * step;
-      const uint8_t *from = map_ + sizeof(Value) * x_.Index(place[0], place[1], place[2]);
-      for (; i + 8 <= count; i += 8, from += next) CopyGroup<Value>(from, step, to + sizeof(Value) * places_[i]);
+      for (; i + 8 <= count; i += 8, column += 8)
+        CopyGroup<Value>(map_ + sizeof(Value) * x_.Index(place[0], place[1], place[2]), step, to + sizeof(Value) * places_[i]);
     }
-    for (column += static_cast<int>(i); i < count; ++i, ++column) {
+    for (; i < count; ++i, ++column) {
       const uint8_t *from = map_ + sizeof(Value) * x_.Index(place[0], place[1], place[2]);
       std::memcpy(to + sizeof(Value) * places_[i], from, sizeof(Value));
     }
   }
-
-  std::size_t Pixels() const { return static_cast<std::size_t>(x_.height) * static_cast<std::size_t>(x_.width); }
 
   // How far apart two columns are in the memory; c: of a channel in a chunk.
   std::size_t Step(int c) const {
