@@ -85,10 +85,13 @@ Cache *Memory::cache() {
 void Memory::to_device(uint64_t offset, uint64_t bytes, int flags) {
   check_range(offset, bytes, "to_device");
   if (Cache *lines = cache()) lines->to_device(offset, bytes, flags);
-  if (declares_writes_ || flags & DMP_DV_MEM_AS_DEV_OUTPUT || content_.empty()) return;
+  if ((declares_writes_ && !has_ended_) || flags & DMP_DV_MEM_AS_DEV_OUTPUT || content_.empty()) return;
+  const auto is_new = [this](Content content) {
+    return content == Content::kNothing || (has_ended_ && content != Content::kMap && content != Content::kLost);
+  };
   const Range range = contents(offset, bytes);
-  std::replace(content_.begin() + static_cast<std::ptrdiff_t>(range.first),
-               content_.begin() + static_cast<std::ptrdiff_t>(range.second), Content::kNothing, Content::kHalf);
+  std::replace_if(content_.begin() + static_cast<std::ptrdiff_t>(range.first),
+                  content_.begin() + static_cast<std::ptrdiff_t>(range.second), is_new, Content::kHalf);
 }
 
 void Memory::to_cpu(uint64_t offset, uint64_t bytes, int flags) {
@@ -121,6 +124,7 @@ void Memory::check_seen(uint64_t offset, uint64_t bytes, const char *reader) con
 
 void Memory::begin_execution() {
   declare_own_writes();
+  has_ended_ = false;
   if (!content_.empty()) std::memset(content_.data(), static_cast<int>(Content::kNothing), content_.size());
 }
 

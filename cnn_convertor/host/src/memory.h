@@ -41,6 +41,8 @@ class Memory {
   void declare_own_writes() { declares_writes_ = true; }
 
   void begin_execution();
+  // Until the next one, nobody says what the CPU writes: what it hands over counts as FP16, unless it is lost.
+  void end_execution() { has_ended_ = true; }
   // Bytes that the CPU wrote.
   void declare_written(uint64_t offset, uint64_t bytes, Content content = Content::kHalf);
 
@@ -96,7 +98,7 @@ class Memory {
   std::size_t size_;
   uint8_t *data_;
   std::mutex mutex_;
-  bool mapped_ = false, cpu_writes_ = false, declares_writes_ = false, was_handed_over_ = false;
+  bool mapped_ = false, cpu_writes_ = false, declares_writes_ = false, was_handed_over_ = false, has_ended_ = false;
   std::unique_ptr<Cache> cache_;  // once the memory has changed sides by ranges
   std::vector<Content> content_;  // of two bytes each; empty unless it is checked
   std::vector<float> exact_;      // one value for two bytes; empty unless in exact mode

@@ -316,6 +316,7 @@ bool CDMP_Network::RunNetwork() try {
     if (want_layer_outputs_) CopyOutput(layer);
     if (observer) dv::tell(layers_.data(), count, told, layer, observer);
   }
+  if (io_mem_) dv::memories().get(io_mem_)->end_execution();
   return dmp_dv_mem_sync_start(io_mem_, 1, 1) == 0 || driver_failed("cannot access memory for feature maps");
 } catch (const dv::Error &error) {
   return dv::message(error.what());

@@ -121,6 +121,7 @@ void Measure(const Network &network, fpga_layer &layer, Measured *measured) {
     measured->Add(dmp_dv_cmdlist_get_last_exec_time(layer.cmdlist));
     measured->traffic = board::TrafficSince(before);
   } else if (2 * layer.output.size() == layer.output_size) {
+    HandToCpu(network);
     std::memcpy(io + layer.output_offs, layer.output.data(), layer.output_size);
     HandToDevice(network);
   }
@@ -130,6 +131,7 @@ void Measure(const Network &network, fpga_layer &layer, Measured *measured) {
 std::vector<Measured> MeasureLayers(Network *network, const std::vector<uint8_t> &inputs) {
   std::vector<Measured> layers(static_cast<std::size_t>(network->get_total_layer_count()));
   for (int execution = 0; execution < kExecutions; ++execution) {
+    HandToCpu(*network);
     CopyInputs(network, inputs, 0);
     HandToDevice(*network);
     for (std::size_t i = 0; i < layers.size(); ++i)
