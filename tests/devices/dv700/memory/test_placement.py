@@ -275,7 +275,21 @@ def test_an_order_that_cannot_be_bettered_stays() -> None:
 
 @pytest.mark.slow
 def test_concatenations_are_copied_where_that_takes_less() -> None:
-    graph, steps = legal(random_networks.network(601, 24))
+    """The graph is one that is ready for the device: what is placed does not depend on how layers are rewritten for it."""
+    average = ops.AveragePool2d(Window(Pair(2, 2), Pair(2, 2)))
+    narrow = ops.Conv2d(Constant.of(np.ones((1, 5, 2, 2))), None, Window(Pair(2, 2)))
+    fold = ops.OnCpu(ops.TransposeReshape((96,), (0,), Shape(3, 2, 16), Order.HWC))
+    least = ops.OnCpu(ops.Binary(ops.BinaryOp.MINIMUM))
+    nodes = (
+        Node("x", ops.Input(Shape(4, 4, 5))), Node("a", conv(5, 5), ("x",)), Node("b", conv(8, 5), ("x",)),
+        Node("c", ops.Dense(Constant.of(np.ones((8, 8, 4, 4))), None), ("b",)), Node("d", conv(), ("c",)),
+        Node("e", conv(), ("d",)), Node("f", conv(), ("d",)), Node("def", ops.Concat(), ("d", "e", "f")),
+        Node("g", conv(), ("d",)), Node("cg", ops.Concat(), ("c", "g")), Node("h", ops.Add(), ("cg", "cg")),
+        Node("i", least, ("h", "h")), Node("j", conv(8, 16), ("i",)), Node("k", average, ("x",)),
+        Node("l", narrow, ("k",)), Node("m", conv(96, 1), ("l",)), Node("n", fold, ("m",)),
+        Node("all", ops.Concat(), ("def", "cg", "h")),
+    )  # fmt: skip
+    graph, steps = partition(Graph(nodes, ("a", "j", "n", "all")), DV700, transposed=True, fusion=Fusion.NONE)
     made = schedule_and_allocate(graph, steps)
     apart = {s.writes for s in made.steps if s.type is LayerType.COPY_CONCAT} - {
         s.writes for s in steps if s.type is LayerType.COPY_CONCAT
