@@ -1,5 +1,6 @@
 """What commands cost by the model, counted by hand."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -174,7 +175,9 @@ def test_the_summary_has_the_sum_and_the_memory_for_palettes() -> None:
     program = choose(program_of(Shape(8, 8, 8), conv(20, 8)), options)
     chosen = config(Path("graph.keras"), device=read_profile("dv740", Path()))
     report = report_of(program, Request.of(chosen))
-    time, other, traffic, explained, assumed = (text for label, text in summary(report) if label == "estimate")
+    rows = [text for label, text in summary(report) if label == "estimate"]
+    whole, time, other, traffic, explained, assumed = rows
+    assert re.fullmatch(r"[\d.]+ to [\d.]+ ms in all: \d+% on the device, 0% on the CPU, \d+% between them", whole)
     assert time.endswith(
         " ms on the device, 0 ms on the CPU, 0.0208 to 0.103 ms between them; 1 of the CPU layers left out"
     )
@@ -184,6 +187,5 @@ def test_the_summary_has_the_sum_and_the_memory_for_palettes() -> None:
     )
     assert (explained, assumed) == (f"model; {LEFT_OUT}", "all 9 board figures are assumptions (see `devices`)")
     assert report.device_usec == total(cost.usec for cost in estimates(program, read_profile("dv740", Path())))
-    rows = dict(summary(report))
-    assert rows["command buffer"] == "about 320 bytes more for palettes, which the driver expands"
+    assert dict(summary(report))["command buffer"] == "about 320 bytes more for palettes, which the driver expands"
     assert "command buffer" not in dict(summary(report_of(program, Request.of(replace(chosen, device=PROFILE)))))
