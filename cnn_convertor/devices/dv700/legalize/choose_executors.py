@@ -7,12 +7,13 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from cnn_convertor.devices.channel_moves import as_convolution, channels_of
 from cnn_convertor.devices.cut import Alternative, Exchange, SideCosts, chosen_of, costs_of, grouped_sides
 from cnn_convertor.devices.dv700.commands import joins_in_place
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.levels import Form
 from cnn_convertor.devices.dv700.legalize.assign_cpu import resized, without_device
-from cnn_convertor.devices.dv700.legalize.channel_gathers import as_convolution, channels_of, is_slice, join_gathers
+from cnn_convertor.devices.dv700.legalize.channel_gathers import is_slice, join_gathers
 from cnn_convertor.devices.dv700.legalize.cpu_times import usec_on_cpu
 from cnn_convertor.devices.dv700.legalize.device_forms import DeviceForm, device_forms
 from cnn_convertor.devices.dv700.legalize.memory_views import reorders_dense

@@ -9,18 +9,11 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from cnn_convertor.devices.channel_moves import Channels, as_convolution, channels_of, gather
 from cnn_convertor.devices.dv700.commands import joins_in_place
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.partition import partition
-from cnn_convertor.devices.dv700.legalize.channel_gathers import (
-    Channels,
-    as_convolution,
-    channels_of,
-    command_usec,
-    gather,
-    taken_above,
-    usec_below,
-)
+from cnn_convertor.devices.dv700.legalize.channel_gathers import command_usec, taken_above, usec_below
 from cnn_convertor.devices.dv700.legalize.single_operators import single_operators
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.dv700.memory.memory_layout import CHUNK

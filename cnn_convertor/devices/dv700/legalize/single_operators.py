@@ -8,9 +8,9 @@ import numpy as np
 from cnn_convertor.devices.dv700.commands import COPY
 from cnn_convertor.devices.dv700.device import Device
 from cnn_convertor.devices.dv700.fusion.forms import shares_run
-from cnn_convertor.devices.dv700.legalize.split_pools import split_average, split_max
 from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.devices.settings import Fusion
+from cnn_convertor.devices.split_pools import split_average, split_max
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node

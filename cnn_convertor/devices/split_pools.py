@@ -1,4 +1,4 @@
-"""Splits pools that are too large for the device into chains of small ones.
+"""Splits pools that are too large for a device into chains of small ones.
 
 Pools are separable: each axis is split by itself, and the chains are brought to one length.
 """
@@ -6,12 +6,24 @@ Pools are separable: each axis is split by itself, and the chains are brought to
 import math
 from collections.abc import Iterator
 from itertools import combinations_with_replacement
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from cnn_convertor.devices.dv700.limits import Limits
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
 
 LONGEST_CHAIN = 32  # max pools; a longer search takes too long for pools of hundreds of pixels without a chain
+
+
+class PoolLimits(Protocol):
+    """Sides of windows that a device has: of max pools any of some, of average pools up to the largest."""
+
+    @property
+    def max_pool_heights(self) -> tuple[int, ...]: ...
+
+    @property
+    def max_pool_widths(self) -> tuple[int, ...]: ...
+
+    @property
+    def max_average_pool(self) -> int: ...
 
 
 class AxisWindow(NamedTuple):
@@ -23,7 +35,7 @@ class AxisWindow(NamedTuple):
     after: int = 0
 
 
-def split_max(window: Window, shape: Shape, limits: Limits) -> list[Window] | None:
+def split_max(window: Window, shape: Shape, limits: PoolLimits) -> list[Window] | None:
     """Windows of an equal chain of max pools; None if there is none."""
     rows, columns = _axes(window)
     for count in range(1, min(max(window.kernel), LONGEST_CHAIN) + 1):
@@ -34,7 +46,7 @@ def split_max(window: Window, shape: Shape, limits: Limits) -> list[Window] | No
     return None
 
 
-def split_average(window: Window, shape: Shape, limits: Limits) -> list[Window] | None:
+def split_average(window: Window, shape: Shape, limits: PoolLimits) -> list[Window] | None:
     """Windows of an equal chain of sums; None if there is none."""
     rows, columns = _axes(window)
     vertical = _sum_axis(rows, shape.height, limits.max_average_pool)

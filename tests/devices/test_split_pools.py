@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.dv700.legalize.split_pools import split_average, split_max
 from cnn_convertor.devices.dv700.limits import Limits
+from cnn_convertor.devices.split_pools import split_average, split_max
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
 
 LIMITS = Limits()
