@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from cnn_convertor.devices.nvdla.configurations import Configuration
+from cnn_convertor.devices.nvdla.convolving import entries_of_line
 from cnn_convertor.devices.nvdla.firmware import conv, pdp, sdp
 from cnn_convertor.devices.nvdla.firmware.bdma_rubik import CONTRACT, MERGE, UNIT
 from cnn_convertor.devices.nvdla.firmware.descriptors import (
@@ -17,64 +18,9 @@ from cnn_convertor.devices.nvdla.firmware.descriptors import (
     MemoryKind,
 )
 from cnn_convertor.devices.nvdla.firmware.dispatching import FirmwareOperation
+from cnn_convertor.devices.nvdla.firmware.ranges import LARGEST, PRECISIONS, RANGES, TRANSFER_RANGES
 from cnn_convertor.devices.nvdla.loadable.contents import LoadableTask
 from cnn_convertor.layouts.nvdla.pixels import NAMES, pixel_format
-
-PRECISIONS: Final = ("int8", "int16", "fp16")  # by the firmware's numbers
-LARGEST: Final = 8192  # width, height and channels of a cube
-# Field of an operation -> its least and its largest value. Sources: the fields of the registers, and what the firmware checks.
-RANGES: Final[Mapping[Engine, Mapping[str, tuple[int, int]]]] = {
-    Engine.BDMA: {},
-    Engine.CONV: {
-        "data_format": (0, conv.FEATURE),
-        "kernel_width_csc": (1, 32),
-        "kernel_height_csc": (1, 32),
-        "conv_stride_x": (1, 8),
-        "conv_stride_y": (1, 8),
-        "dilation_x": (1, 32),
-        "dilation_y": (1, 32),
-        "pad_x_left": (0, 31),
-        "pad_y_top": (0, 31),
-        "pad_x_right": (0, 63),
-        "pad_y_bottom": (0, 63),
-        "bytes_per_kernel": (1, 1 << 18),
-        "release": (1, 4096),
-        "fetch_grain": (1, 4096),
-        "batch": (1, 32),
-        "post_extension": (0, 2),
-        "pra_truncate": (0, 2),
-        "in_cvt.truncate": (0, 63),
-        "out_cvt.truncate": (0, 31),
-        "out_cvt.scale": (1, 1),
-        "out_cvt.offset": (0, 0),
-    },
-    Engine.SDP: {"out_cvt.truncate": (0, 63), "batch_num": (1, 32)}
-    | {f"{unit}_op.{field}": (0, 63) for unit in ("x1", "x2", "y") for field in ("shift_value", "truncate")},
-    Engine.PDP: {
-        "pool_width": (0, 7),
-        "pool_height": (0, 7),
-        "stride_x": (1, 8),
-        "stride_y": (1, 8),
-        "pad_left": (0, 7),
-        "pad_right": (0, 7),
-        "pad_top": (0, 7),
-        "pad_bottom": (0, 7),
-        "split_num": (1, 64),
-        "partial_in_width_first": (0, 1024),
-        "partial_in_width_mid": (0, 1024),
-        "partial_in_width_last": (0, 1024),
-        "partial_width_first": (0, 1024),
-        "partial_width_mid": (0, 1024),
-        "partial_width_last": (0, 1024),
-    },
-    Engine.CDP: {"local_size": (3, 9), "in_cvt.truncate": (0, 31), "out_cvt.truncate": (0, 63)},
-    Engine.RUBIK: {"stride_x": (1, 32), "stride_y": (1, 32)},
-}
-TRANSFER_RANGES: Final = {
-    "line_repeat": (1, LARGEST),
-    "surface_repeat": (1, LARGEST),
-    "line_size": (UNIT, LARGEST * UNIT),
-}
 
 
 class AuditFinding(NamedTuple):
@@ -312,14 +258,10 @@ class _Check:
     def _entries(self, op: ConvOperation, source: Cube) -> int:
         """Entries of the convolution buffer for a line of the input."""
         element = 1 if op.out_precision == 0 else 2
-        entry, atom = self._configuration.cbuf_entry_bytes, self._configuration.atom_bytes
-        if op.data_format < conv.FEATURE:
-            width = op.pad_x_left + source.width + op.pad_x_right
-            return -(-width * _components(op.data_format) * element // entry)
-        atoms = -(-source.channel * element // atom)
-        whole, rest = divmod(atoms, entry // atom)
-        share = source.width if rest == 3 else -(-rest * source.width * atom // entry)
-        return whole * source.width + share
+        if op.data_format >= conv.FEATURE:
+            return entries_of_line(source.width, source.channel * element, self._configuration)
+        width = op.pad_x_left + source.width + op.pad_x_right
+        return -(-width * _components(op.data_format) * element // self._configuration.cbuf_entry_bytes)
 
     def _weights(self, op: ConvOperation, surfaces: ConvSurfaces) -> Iterator[tuple[str, str]]:
         configuration = self._configuration

@@ -9,7 +9,7 @@ from typing import Final
 from cnn_convertor.devices.compiled import FactTable
 from cnn_convertor.devices.nvdla.firmware.descriptors import BdmaSurfaces, Cube, MemoryKind
 from cnn_convertor.devices.nvdla.firmware.dispatching import FirmwareOperation, FirmwareTask
-from cnn_convertor.devices.nvdla.loadable.auditing import PRECISIONS
+from cnn_convertor.devices.nvdla.firmware.ranges import PRECISIONS
 from cnn_convertor.devices.nvdla.loadable.contents import LoadableContents, LoadableTask, MemoryFlag, PlacedMemory
 from cnn_convertor.devices.nvdla.loadable.processor_tasks import ProcessorMap, ProcessorTask
 

@@ -1,0 +1,314 @@
+"""How a convolution fits the convolution buffer: in bands of rows, in parts of its kernels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from cnn_convertor.devices.nvdla.configurations import Configuration
+from cnn_convertor.devices.nvdla.firmware.descriptors import Engine
+from cnn_convertor.devices.nvdla.firmware.ranges import LARGEST, RANGES
+from cnn_convertor.ir.ops import Shape, Window
+from cnn_convertor.layouts.nvdla.precision import Precision
+from cnn_convertor.layouts.nvdla.weights import START_ALIGN
+
+_MOST_POSITIONS: Final = 1 << 21  # of the output of an operation: the field of CSC.D_ATOMICS
+_MOST_LINES: Final = 1 << 12  # of the input of an operation: the field of CSC.D_RELEASE
+
+
+class MisfitError(ValueError):
+    """No part of a convolution fits the convolution buffer; the text says why."""
+
+
+class ConvolutionSize(NamedTuple):
+    """A convolution of one group."""
+
+    input: Shape
+    kernels: int
+    window: Window
+
+    @property
+    def output(self) -> Shape:
+        return self.window.slide(self.input, channels=self.kernels)
+
+    @property
+    def line_step(self) -> int:
+        """Of so many lines of the input the device fetches one: a kernel of one row skips those between."""
+        window = self.window
+        is_plain = window.kernel.height == 1 and window.padding.top == window.padding.bottom == 0
+        return window.stride.height if is_plain else 1
+
+    @property
+    def fetched(self) -> ConvolutionSize:
+        """The same convolution of the lines that the device fetches."""
+        if self.line_step == 1:
+            return self
+        window = self.window._replace(stride=self.window.stride._replace(height=1))
+        return self._replace(input=self.input._replace(height=self.output.height), window=window)
+
+    @property
+    def pad_right(self) -> int:
+        """The columns of padding that its last outputs see."""
+        window = self.window
+        reach = (self.output.width - 1) * window.stride.width + window.extent.width
+        return max(reach - window.padding.left - self.input.width, 0)
+
+    def kernel_bytes(self, precision: Precision) -> int:
+        return math.prod(self.window.kernel) * self.input.channels * precision.element.itemsize
+
+    def mac_cycles(self, configuration: Configuration, precision: Precision) -> int:
+        """Of the multipliers, by the published cost formula: assumed, as in the twin."""
+        steps = math.prod(self.window.kernel) * _ratio(self.input.channels, configuration.atomic_c)
+        output = self.output
+        return output.height * output.width * steps * _ratio(self.kernels, configuration.form.group(precision))
+
+
+class Band(NamedTuple):
+    """What one operation computes.
+
+    row, rows: of the output. line, lines: of the input that the device fetches; pad_top, pad_bottom: of padding around them
+    kernel, kernels: the first one, and how many
+    reuses_weights: those of the operation before stay in the buffer. keeps_weights: for the next operation
+    """
+
+    row: int
+    rows: int
+    line: int
+    lines: int
+    pad_top: int
+    pad_bottom: int
+    kernel: int = 0
+    kernels: int = 0
+    reuses_weights: bool = False
+    keeps_weights: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Convolving:
+    """The operations of a convolution, one right after the other.
+
+    weights_stay: whether the weights of an operation are in the buffer as a whole, and not a few groups of kernels at a time
+    entries: of the buffer, for a line of the input
+    input_bytes, weight_bytes: that all operations read. least_bytes: of reading the input and the weights once
+    reason: a clause
+    """
+
+    bands: tuple[Band, ...]
+    data_banks: int
+    weight_banks: int
+    weights_stay: bool
+    entries: int
+    input_bytes: int
+    weight_bytes: int
+    least_bytes: int
+    reason: str
+
+    @property
+    def moved_bytes(self) -> int:
+        return self.input_bytes + self.weight_bytes
+
+
+def entries_of_line(width: int, channel_bytes: int, configuration: Configuration) -> int:
+    """Entries of the convolution buffer for a line of a feature map. channel_bytes: of all channels of a pixel."""
+    entry, atom = configuration.cbuf_entry_bytes, configuration.atom_bytes
+    whole, rest = divmod(_ratio(channel_bytes, atom), entry // atom)
+    share = width if rest == 3 else _ratio(rest * width * atom, entry)
+    return whole * width + share
+
+
+def weight_bytes(kernels: int, kernel_bytes: int, configuration: Configuration) -> int:
+    """Of so many kernels, as the device reads them: whole entries."""
+    entry = configuration.cbuf_entry_bytes
+    return _ratio(kernels * kernel_bytes, entry) * entry
+
+
+def bands_of(size: ConvolutionSize, configuration: Configuration, precision: Precision) -> Convolving:
+    """The operations that move the least bytes; of these the fewest. Raises MisfitError."""
+    buffer = _Buffer(size, configuration, precision)
+    best: tuple[int, int, bool] | None = None
+    chosen = None
+    for weight_banks in range(1, configuration.cbuf_banks):
+        for candidate in buffer.candidates(weight_banks):
+            cost = candidate.moved_bytes, len(candidate.bands), not candidate.weights_stay
+            if best is None or cost < best:
+                best, chosen = cost, candidate
+    if chosen is None:
+        raise MisfitError(buffer.why_not())
+    return chosen
+
+
+class _Buffer:
+    """The ways in which a convolution can use the convolution buffer."""
+
+    def __init__(self, size: ConvolutionSize, configuration: Configuration, precision: Precision) -> None:
+        self._size = size.fetched
+        self._line_step = size.line_step
+        self._configuration = configuration
+        channel_bytes = size.input.channels * precision.element.itemsize
+        self._entries = entries_of_line(size.input.width, channel_bytes, configuration)
+        self._kernel_bytes = size.kernel_bytes(precision)
+        self._group = configuration.form.group(precision)
+        window, output = self._size.window, self._size.output
+        reach = (output.height - 1) * window.stride.height + window.extent.height - window.padding.top
+        self._lines = min(self._size.input.height, reach)  # without those that no output sees
+        atoms = _ratio(channel_bytes, configuration.atom_bytes)
+        self._line_bytes = size.input.width * atoms * configuration.atom_bytes
+
+    @property
+    def _bank_bytes(self) -> int:
+        return self._configuration.cbuf_entries * self._configuration.cbuf_entry_bytes
+
+    def _weights(self, kernels: int) -> int:
+        return weight_bytes(kernels, self._kernel_bytes, self._configuration)
+
+    def candidates(self, weight_banks: int) -> Iterator[Convolving]:
+        """With so many banks for weights: one or more groups of kernels at a time, or all of the kernels of each operation."""
+        configuration = self._configuration
+        kernels = self._size.kernels
+        data_entries = (configuration.cbuf_banks - weight_banks) * configuration.cbuf_entries
+        bands = self._bands(data_entries // self._entries)
+        if not bands:
+            return
+        room = weight_banks * self._bank_bytes
+        if self._weights(kernels) <= room:
+            yield self._convolving(bands, kernels, weights_stay=True)
+            return
+        if self._weights(min(self._group, kernels)) <= room:
+            yield self._convolving(bands, kernels, weights_stay=False)
+        part = room // self._kernel_bytes // self._part_unit * self._part_unit
+        if part and len(bands) > 1:
+            yield self._convolving(bands, part, weights_stay=True)
+
+    @property
+    def _part_unit(self) -> int:
+        """The kernels of a part are a multiple of it: whole surfaces of the output, and weights that begin where they may."""
+        kernels = math.lcm(self._group, self._configuration.atom_bytes)  # in each precision a multiple of a surface
+        return math.lcm(kernels, START_ALIGN // math.gcd(START_ALIGN, self._kernel_bytes))
+
+    def _bands(self, lines_held: int) -> list[Band]:
+        """As few as possible, each with that many lines of the input at most; empty where not even one row fits."""
+        window = self._size.window
+        output = self._size.output
+        held = min(lines_held, _MOST_LINES)
+        most_rows = _MOST_POSITIONS // output.width
+        found: list[Band] = []
+        row = 0
+        while row < output.height:
+            top = row * window.stride.height - window.padding.top
+            first = max(top, 0)
+            rows = output.height - row
+            if first + held < self._lines:
+                rows = min(rows, (first + held - top - window.extent.height) // window.stride.height + 1)
+            rows = min(rows, most_rows)
+            if rows < 1:
+                return []
+            end = top + (rows - 1) * window.stride.height + window.extent.height
+            last = min(end, self._lines)
+            found.append(Band(row, rows, first, last - first, first - top, end - last))
+            row += rows
+        return found
+
+    def _convolving(self, bands: list[Band], part: int, *, weights_stay: bool) -> Convolving:
+        """part: kernels of an operation at most."""
+        operations = []
+        kernels = self._size.kernels
+        fetched_weights = 0
+        for kernel in range(0, kernels, part):
+            count = min(part, kernels - kernel)
+            for number, band in enumerate(bands):
+                reuses = weights_stay and number > 0
+                keeps = weights_stay and number + 1 < len(bands)
+                fetched_weights += 0 if reuses else self._weights(count)
+                operations.append(
+                    band._replace(kernel=kernel, kernels=count, reuses_weights=reuses, keeps_weights=keeps)
+                )
+        data_banks = _ratio(max(band.lines for band in bands) * self._entries, self._configuration.cbuf_entries)
+        needed = _ratio(self._weights(min(part, kernels)), self._bank_bytes)
+        weight_banks = min(self._configuration.cbuf_banks - data_banks, needed)
+        return Convolving(
+            bands=tuple(operations),
+            data_banks=data_banks,
+            weight_banks=weight_banks,
+            weights_stay=weights_stay,
+            entries=self._entries,
+            input_bytes=sum(band.lines for band in operations) * self._line_bytes,
+            weight_bytes=fetched_weights,
+            least_bytes=self._lines * self._line_bytes + self._weights(kernels),
+            reason=self._reason(len(bands), weight_banks, part, weights_stay=weights_stay),
+        )
+
+    def _reason(self, bands: int, weight_banks: int, part: int, *, weights_stay: bool) -> str:
+        parts = _ratio(self._size.kernels, part)
+        streamed = f"weights pass through {weight_banks} banks"
+        if bands == 1:
+            return "all input and all weights fit" if weights_stay else f"all input fits, {streamed}"
+        lines = self._lines
+        entries = (self._configuration.cbuf_banks - 1) * self._configuration.cbuf_entries
+        why = f"since its {lines} lines take {lines * self._entries:,} entries of the buffer"
+        if lines * self._entries <= entries:
+            why += ", too many beside the weights"
+        if parts > 1:
+            weights = f"kernels in {parts} parts, whose weights stay"
+        else:
+            weights = "all weights stay" if weights_stay else f"{streamed} for each band"
+        return f"input in {bands} bands of rows, {why}; {weights}"
+
+    def why_not(self) -> str:
+        group = min(self._group, self._size.kernels)
+        lines = min(self._lines, self._size.window.extent.height)
+        data_banks = _ratio(lines * self._entries, self._configuration.cbuf_entries)
+        weight_banks = _ratio(self._weights(group), self._bank_bytes)
+        return (
+            f"a group of {group} kernels takes {weight_banks} banks of the convolution buffer and {lines} lines of its input "
+            f"{data_banks}; there are {self._configuration.cbuf_banks}"
+        )
+
+
+def _ratio(value: int, unit: int) -> int:
+    """Rounded up."""
+    return -(-value // unit)
+
+
+def misfits(size: ConvolutionSize, configuration: Configuration, precision: Precision) -> list[str]:
+    """Why the device cannot compute a convolution, as clauses; empty where it can."""
+    found = list(_beyond_fields(size.fetched, precision))
+    if not found:
+        try:
+            bands_of(size, configuration, precision)
+        except MisfitError as reason:
+            found.append(str(reason))
+    return found
+
+
+def _beyond_fields(size: ConvolutionSize, precision: Precision) -> Iterator[str]:
+    kernel, stride, dilation, padding = size.window
+    extent = size.window.extent
+    for what, shape in (("input", size.input), ("output", size.output)):
+        for side, length in zip(("height", "width", "channels"), shape, strict=True):
+            if length > LARGEST:
+                yield f"the {side} of its {what} is {length}; the device takes {LARGEST} at most"
+    values = {
+        "kernel_height_csc": ("the height of its kernel", kernel.height),
+        "kernel_width_csc": ("the width of its kernel", kernel.width),
+        "conv_stride_y": ("its vertical stride", stride.height),
+        "conv_stride_x": ("its horizontal stride", stride.width),
+        "dilation_y": ("its vertical dilation", dilation.height),
+        "dilation_x": ("its horizontal dilation", dilation.width),
+        "pad_y_top": ("its padding above", padding.top),
+        "pad_y_bottom": ("its padding below", padding.bottom),
+        "pad_x_left": ("its padding on the left", padding.left),
+        "pad_x_right": ("its padding on the right", padding.right),
+        "bytes_per_kernel": ("the size of a kernel in bytes", size.kernel_bytes(precision)),
+    }
+    for field, (what, value) in values.items():
+        least, most = RANGES[Engine.CONV][field]
+        if not least <= value <= most:
+            yield f"{what} is {value:,}; the device takes {least} to {most:,}"
+    for side, most, reach in (
+        ("above or below", max(padding.top, padding.bottom), extent.height),
+        ("on a side", max(padding.left, padding.right), extent.width),
+    ):
+        if most >= reach:
+            yield f"its padding {side} is {most}, not smaller than its kernel of {reach}"
