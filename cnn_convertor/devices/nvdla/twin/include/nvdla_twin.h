@@ -3,6 +3,7 @@
 #ifndef NVDLA_TWIN_H
 #define NVDLA_TWIN_H
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
@@ -52,6 +53,9 @@ class Device {
 
   // Raises Refusal when it overlaps other memory.
   void add_memory(uint64_t address, std::vector<uint8_t> contents);
+  // The same for memory that stays the application's: both see what the other writes.
+  void add_memory(uint64_t address, uint8_t *data, std::size_t size);
+  // What add_memory was given as a vector.
   const std::vector<uint8_t> &memory(uint64_t address) const;
 
   // Byte addresses of registers. Raise Refusal.

@@ -69,6 +69,7 @@ struct Device::State {
   void check_table_free(int index);
   void write_bdma(int index, uint32_t value);
 
+  void check_address(uint64_t address, std::size_t size) const;
   void settle();
   bool ready(int block, int waiting);
   bool try_sdp();
@@ -374,11 +375,20 @@ std::string Device::State::waiting() const {
 Device::Device(const Configuration &configuration, int threads) : state_(new State(configuration, threads)) {}
 Device::~Device() = default;
 
-void Device::add_memory(uint64_t address, std::vector<uint8_t> contents) {
-  const uint32_t bits = state_->configuration.address_bits;
-  if (bits < 64 && (address + contents.size()) >> bits)
+void Device::State::check_address(uint64_t address, std::size_t size) const {
+  const uint32_t bits = configuration.address_bits;
+  if (bits < 64 && (address + size) >> bits)
     throw Refusal("memory: " + hexadecimal(address) + " is beyond the " + text(bits) + " bits of addresses");
+}
+
+void Device::add_memory(uint64_t address, std::vector<uint8_t> contents) {
+  state_->check_address(address, contents.size());
   state_->memory.add(address, std::move(contents));
+}
+
+void Device::add_memory(uint64_t address, uint8_t *data, std::size_t size) {
+  state_->check_address(address, size);
+  state_->memory.add(address, data, size);
 }
 
 const std::vector<uint8_t> &Device::memory(uint64_t address) const { return state_->memory.contents(address); }

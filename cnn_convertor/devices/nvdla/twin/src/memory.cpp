@@ -46,27 +46,31 @@ std::vector<std::pair<uint64_t, uint64_t>> pieces(const Cube &cube) {
 }  // namespace
 
 void Memory::add(uint64_t address, std::vector<uint8_t> contents) {
-  const uint64_t size = contents.size();
+  add(address, contents.data(), contents.size());
+  pieces_.at(address).own = std::move(contents);  // which does not move the bytes
+}
+
+void Memory::add(uint64_t address, uint8_t *data, std::size_t size) {
   if (address + size < address) throw Refusal("memory: " + hexadecimal(address) + " is beyond 64 bits");
   const auto after = pieces_.lower_bound(address);
   bool taken = after != pieces_.end() && after->first < address + size;
   if (after != pieces_.end() && after->first == address) taken = true;
   if (after != pieces_.begin()) {
     const auto before = std::prev(after);
-    taken = taken || before->first + before->second.size() > address;
+    taken = taken || before->first + before->second.size > address;
   }
   if (taken) throw Refusal("memory: " + hexadecimal(address) + " overlaps other memory");
-  pieces_.emplace(address, std::move(contents));
+  pieces_.emplace(address, Piece{data, size, {}});
 }
 
-const std::vector<uint8_t> &Memory::contents(uint64_t address) const { return pieces_.at(address); }
+const std::vector<uint8_t> &Memory::contents(uint64_t address) const { return pieces_.at(address).own; }
 
 uint8_t *Memory::at(uint64_t address, uint64_t size) {
   auto piece = pieces_.upper_bound(address);
   if (piece == pieces_.begin()) return nullptr;
   --piece;
-  const uint64_t offset = address - piece->first, held = piece->second.size();
-  return offset <= held && size <= held - offset ? piece->second.data() + offset : nullptr;
+  const uint64_t offset = address - piece->first, held = piece->second.size;
+  return offset <= held && size <= held - offset ? piece->second.data + offset : nullptr;
 }
 
 void Memory::check(const Cube &cube, uint32_t alignment) {

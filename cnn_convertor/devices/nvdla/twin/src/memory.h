@@ -28,7 +28,8 @@ struct Cube {
 class Memory {
  public:
   void add(uint64_t address, std::vector<uint8_t> contents);
-  const std::vector<uint8_t> &contents(uint64_t address) const;
+  void add(uint64_t address, uint8_t *data, std::size_t size);
+  const std::vector<uint8_t> &contents(uint64_t address) const;  // of memory of its own
 
   // The bytes at an address, or null if they are not all in one piece of memory.
   uint8_t *at(uint64_t address, uint64_t size);
@@ -37,7 +38,12 @@ class Memory {
   void check(const Cube &cube, uint32_t alignment);
 
  private:
-  std::map<uint64_t, std::vector<uint8_t>> pieces_;
+  struct Piece {
+    uint8_t *data;
+    std::size_t size;
+    std::vector<uint8_t> own;
+  };
+  std::map<uint64_t, Piece> pieces_;
 };
 
 // Refuses an output that overlaps an input of the same operation.
