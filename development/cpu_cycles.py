@@ -58,14 +58,14 @@ _MAIN: Final = """
 extern "C" __attribute__((noinline)) void BeginWork() { asm volatile("" ::: "memory"); }
 extern "C" __attribute__((noinline)) void EndWork() { asm volatile("" ::: "memory"); }
 
-uint8_t memory[dv700_cpu::kMemory];
+uint8_t memory[cpu_functions::kMemory];
 
 // number of the function, rows, whether the elements differ
 int main(int, char **arguments) {
   const int rows = std::atoi(arguments[2]);
-  dv700_cpu::Fill(memory, rows, std::atoi(arguments[3]));
+  cpu_functions::Fill(memory, rows, std::atoi(arguments[3]));
   BeginWork();
-  dv700_cpu::kFunctions[std::atoi(arguments[1])].run(memory, rows);
+  cpu_functions::kFunctions[std::atoi(arguments[1])].run(memory, rows);
   EndWork();
   return 0;
 }

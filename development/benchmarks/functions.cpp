@@ -26,7 +26,7 @@
 #include "unary.h"
 #include "functions_of_0_1_0.h"
 
-using namespace dv700_cpu;
+using namespace cpu_functions;
 
 namespace {
 

@@ -22,7 +22,7 @@ TARGETS = [(), pytest.param(("-mavx", "-mf16c"), marks=NEEDS_F16C)]
 CONVERSIONS = """
 #include <cstdio>
 #include "block.h"
-using namespace dv700_cpu;
+using namespace cpu_functions;
 int main() {
   uint16_t halves[64];
   float values[64];
@@ -47,7 +47,7 @@ SWISH = """
 #include <cstdio>
 #include <vector>
 #include "unary.h"
-using namespace dv700_cpu;
+using namespace cpu_functions;
 int main() {
   std::vector<uint16_t> halves(65536), results(65536);
   for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<uint16_t>(i);
@@ -62,7 +62,7 @@ PARTS = """
 #include <vector>
 #include "mean_variance_norm.h"
 #include "softmax.h"
-using namespace dv700_cpu;
+using namespace cpu_functions;
 int main() {
   std::vector<float> values(40 * 9 * 75), results(values.size());
   if (std::fread(values.data(), 4, values.size(), stdin) != values.size()) return 1;
@@ -84,7 +84,7 @@ MAPS = """
 #include "transpose_reshape.h"
 #include "unary.h"
 #include "values.h"
-using namespace dv700_cpu;
+using namespace cpu_functions;
 
 std::vector<uint8_t> memory(1 << 22);
 const std::size_t kX = 0, kY = 1 << 20, kZ = 2 << 20, kExpected = 3 << 20;

@@ -137,5 +137,5 @@ def test_they_contain_every_function_of_the_cpu(tmp_path_factory: pytest.TempPat
     folders = [write(name, tmp_path_factory.mktemp("sources")) for name in names]
     texts = "".join((folder / "net_cpu.h").read_text() for folder in folders)
     for header in Path(kernels.__file__).parent.glob("*.h"):
-        body = header.read_text().partition("namespace dv700_cpu {")[2].partition("}  // namespace")[0]
+        body = header.read_text().partition("namespace cpu_functions {")[2].partition("}  // namespace")[0]
         assert header.name == "order.h" or body.strip() in texts, header.name

@@ -14,7 +14,7 @@ MAIN = """
 #include "crop.h"
 #include "gather.h"
 #include "transpose_reshape.h"
-using namespace dv700_cpu;
+using namespace cpu_functions;
 
 uint8_t memory[3 << 17];
 

@@ -37,7 +37,7 @@ MAIN = """
 #include <cstdlib>
 #include <memory>
 #include "kernels.h"
-using namespace dv700_cpu;
+using namespace cpu_functions;
 
 int32_t Number() {
   int32_t value;
@@ -300,7 +300,7 @@ POOL = """
 #include <cstdio>
 #include <stdexcept>
 #include "threads.h"
-using namespace dv700_cpu;
+using namespace cpu_functions;
 
 int main() {
   for (unsigned count = 0; count < 5; ++count) {

@@ -27,7 +27,7 @@ _HEADER = """
 #include <string>
 #include "dmp_network.h"
 namespace Program_io {{
-inline float FromHalf(uint16_t half) {{ return dv700_cpu::FromHalf(half); }}
+inline float FromHalf(uint16_t half) {{ return cpu_functions::FromHalf(half); }}
 }}
 {run}
 """

@@ -12,7 +12,7 @@ from cnn_convertor.devices.program import ElementType, Layer, Program, StoredArr
 from cnn_convertor.ir.ops import AveragePool2d, InPieces, Op
 
 _FOLDER = Path(__file__).parent
-_NAMESPACE = "dv700_cpu"  # of the headers; NAME_cpu.h puts them into its own, since each network has its own version
+_NAMESPACE = "cpu_functions"  # of the headers; NAME_cpu.h puts them into one of its own: each network has its version
 _ORDER = "order.h"  # NAME_cpu.h says the order of its maps itself
 _THREADS, _ONE_THREAD = "threads.h", "one_thread.h"  # the second in place of the first needs no <thread>
 MAXIMIZER = "Maximize"  # works on a block of the device

@@ -1,7 +1,7 @@
 // The places of the largest elements.
 // Timed ArgMax: ArgMax(x, Tensor(io, kResult, rows, 16, 1, kHalf), Axes{false, false, true}, 1, false, false)
-#ifndef DV700_CPU_ARG_MAX_H
-#define DV700_CPU_ARG_MAX_H
+#ifndef CPU_FUNCTIONS_ARG_MAX_H
+#define CPU_FUNCTIONS_ARG_MAX_H
 
 #include <algorithm>
 #include <cstddef>
@@ -12,7 +12,7 @@
 #include "part.h"
 #include "tensor.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 // The places of the largest numbers along an axis, or of the whole map in the order channels, height, width; or the numbers.
 inline void ArgMax(const Tensor &x, const Tensor &y, Axes along, int count, bool values, bool last_first) {
@@ -42,6 +42,6 @@ inline void ArgMax(const Tensor &x, const Tensor &y, Axes along, int count, bool
   });
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_ARG_MAX_H
+#endif  // CPU_FUNCTIONS_ARG_MAX_H

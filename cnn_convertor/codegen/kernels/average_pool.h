@@ -1,8 +1,8 @@
 // Average pooling.
 // Timed AveragePool, 2304 units: AveragePool(x, z, Window{3, 3, 1, 1, 1, 1, 1, 1}, Counted{0, 0, 0, 0}, 0.0f)
 // Timed GlobalAverage: AverageOfAll(x, Tensor(io, kResult, 1, 1, 16, kHalf), 0.0f)
-#ifndef DV700_CPU_AVERAGE_POOL_H
-#define DV700_CPU_AVERAGE_POOL_H
+#ifndef CPU_FUNCTIONS_AVERAGE_POOL_H
+#define CPU_FUNCTIONS_AVERAGE_POOL_H
 
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +14,7 @@
 #include "values.h"
 #include "window.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 // The average of the whole map, or a factor of the sum: eight channels at a time, without a copy of the map.
 inline void AverageOfAll(const Tensor &x, const Tensor &y, float factor) {
@@ -119,6 +119,6 @@ inline void AveragePool(const Tensor &x, const Tensor &y, const Window &window, 
   to.Write(y);
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_AVERAGE_POOL_H
+#endif  // CPU_FUNCTIONS_AVERAGE_POOL_H

@@ -1,14 +1,14 @@
 // Axes of a map.
-#ifndef DV700_CPU_AXES_H
-#define DV700_CPU_AXES_H
+#ifndef CPU_FUNCTIONS_AXES_H
+#define CPU_FUNCTIONS_AXES_H
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 // The axes along which a function works.
 struct Axes {
   bool height, width, channels;
 };
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_AXES_H
+#endif  // CPU_FUNCTIONS_AXES_H

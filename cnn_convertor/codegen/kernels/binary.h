@@ -1,6 +1,6 @@
 // An operation of two maps, element by element.
-#ifndef DV700_CPU_BINARY_H
-#define DV700_CPU_BINARY_H
+#ifndef CPU_FUNCTIONS_BINARY_H
+#define CPU_FUNCTIONS_BINARY_H
 
 #include <algorithm>
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include "tensor.h"
 #include "threads.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 struct Add {
   template <class V>
@@ -149,6 +149,6 @@ void Binary(const Tensor &x, const Tensor &y, const Tensor &z, F f) {
   z.ForEach([&](int h, int w, int c) { z.Set(h, w, c, f(get(x, h, w, c), get(y, h, w, c))); });
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_BINARY_H
+#endif  // CPU_FUNCTIONS_BINARY_H

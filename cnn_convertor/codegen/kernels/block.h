@@ -1,6 +1,6 @@
 // Elements that are computed together.
-#ifndef DV700_CPU_BLOCK_H
-#define DV700_CPU_BLOCK_H
+#ifndef CPU_FUNCTIONS_BLOCK_H
+#define CPU_FUNCTIONS_BLOCK_H
 
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +14,7 @@
 #include "tensor.h"
 #include "threads.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 // Whether the machine converts FP16, so that vectors are faster than results that are kept.
 #if defined(__F16C__) || (defined(__ARM_NEON) && defined(__ARM_FP16_FORMAT_IEEE) && (__ARM_FP & 2))
@@ -324,6 +324,6 @@ void Transform(Elements x, Elements y, Elements z, std::size_t count, F f) {
   if (i < count) z.SetSome(i, count - i, Apply(f, x.GetSome(i, count - i), y.GetSome(i, count - i)));
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_BLOCK_H
+#endif  // CPU_FUNCTIONS_BLOCK_H

@@ -1,8 +1,8 @@
 // Concatenation along any axis.
 // Timed Concat, 448 units: Concat({Tensor(io, 0, rows, 16, 12, kHalf), y}, Tensor(io, kResult, rows, 16, 28, kHalf),
 //   Axes{false, false, true})
-#ifndef DV700_CPU_CONCAT_H
-#define DV700_CPU_CONCAT_H
+#ifndef CPU_FUNCTIONS_CONCAT_H
+#define CPU_FUNCTIONS_CONCAT_H
 
 #include <vector>
 
@@ -10,7 +10,7 @@
 #include "moves.h"
 #include "tensor.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 // All maps, one after the other along an axis.
 inline void Concat(const std::vector<Tensor> &xs, const Tensor &y, Axes along) {
@@ -23,6 +23,6 @@ inline void Concat(const std::vector<Tensor> &xs, const Tensor &y, Axes along) {
   }
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_CONCAT_H
+#endif  // CPU_FUNCTIONS_CONCAT_H

@@ -1,8 +1,8 @@
 // Fully connected layers.
 // Timed Dense, 1024 units: Dense(Tensor(io, 0, 1, 1, 16 * rows, kHalf), Tensor(io, kSecond, 1, 1, 16 * 64 * rows,
 //   kHalf), Tensor(io, 0, 1, 1, 64, kHalf), Tensor(io, kResult, 1, 1, 64, kHalf))
-#ifndef DV700_CPU_DENSE_H
-#define DV700_CPU_DENSE_H
+#ifndef CPU_FUNCTIONS_DENSE_H
+#define CPU_FUNCTIONS_DENSE_H
 
 #include <algorithm>
 #include <cstddef>
@@ -13,7 +13,7 @@
 #include "threads.h"
 #include "values.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 struct AddWeighted {
   float factor;
@@ -53,6 +53,6 @@ inline void Dense(const Tensor &x, const Tensor &weights, const Tensor &bias, co
   sums.Write(y);
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_DENSE_H
+#endif  // CPU_FUNCTIONS_DENSE_H

@@ -2,8 +2,8 @@
 // Timed DetectionOutput: DetectionOutput(Tensor(io, 0, 1, 1, 256 * rows, kHalf), Tensor(io, 0, 1, 1, 256 * rows,
 //   kHalf), Tensor(io, kSecond, 256 * rows, 1, 2, kFloat), Tensor(io, kResult, 9, 7, 1, kFloat), 4, 0, true,
 //   kCenterSize, false, 0.45f, 8, 1.0f, 7.9f, 9)
-#ifndef DV700_CPU_DETECTION_OUTPUT_H
-#define DV700_CPU_DETECTION_OUTPUT_H
+#ifndef CPU_FUNCTIONS_DETECTION_OUTPUT_H
+#define CPU_FUNCTIONS_DETECTION_OUTPUT_H
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@
 #include "tensor.h"
 #include "threads.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 // A box, in parts of the image.
 struct Box {
@@ -110,6 +110,6 @@ inline void DetectionOutput(const Tensor &locations, const Tensor &confidences, 
   }
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_DETECTION_OUTPUT_H
+#endif  // CPU_FUNCTIONS_DETECTION_OUTPUT_H

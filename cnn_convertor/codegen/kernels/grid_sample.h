@@ -1,7 +1,7 @@
 // Samples maps at computed positions.
 // Timed GridSample: GridSample(x, Tensor(io, kSecond, rows, 16, 2, kHalf), z, true, kZeros, false, 1)
-#ifndef DV700_CPU_GRID_SAMPLE_H
-#define DV700_CPU_GRID_SAMPLE_H
+#ifndef CPU_FUNCTIONS_GRID_SAMPLE_H
+#define CPU_FUNCTIONS_GRID_SAMPLE_H
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include "tensor.h"
 #include "values.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 enum Outside { kZeros, kBorder, kReflected };
 
@@ -52,6 +52,6 @@ inline void GridSample(const Tensor &x, const Tensor &grid, const Tensor &y, boo
   to.Write(y);
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_GRID_SAMPLE_H
+#endif  // CPU_FUNCTIONS_GRID_SAMPLE_H

@@ -1,11 +1,11 @@
 // Conversion between FP16, as bits, and FP32.
-#ifndef DV700_CPU_HALF_H
-#define DV700_CPU_HALF_H
+#ifndef CPU_FUNCTIONS_HALF_H
+#define CPU_FUNCTIONS_HALF_H
 
 #include <cstdint>
 #include <cstring>
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 // Both conversions have no branches: Bits and Float are uint32_t and float, or vectors of them.
 template <class Float, class Bits>
@@ -63,6 +63,6 @@ inline float FromHalf(uint16_t half) { return Widened<float>(static_cast<uint32_
 inline uint16_t ToHalf(float value) { return static_cast<uint16_t>(Narrowed<uint32_t>(value)); }
 #endif
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_HALF_H
+#endif  // CPU_FUNCTIONS_HALF_H

@@ -1,6 +1,6 @@
 // Functions that take a map piece by piece, one after the other, so that the maps between them stay in the cache.
-#ifndef DV700_CPU_IN_PIECES_H
-#define DV700_CPU_IN_PIECES_H
+#ifndef CPU_FUNCTIONS_IN_PIECES_H
+#define CPU_FUNCTIONS_IN_PIECES_H
 
 #include <algorithm>
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include "tensor.h"
 #include "threads.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 struct Sum {
   template <class V>
@@ -103,6 +103,6 @@ void InPieces(const Tensor &map, std::size_t rooms, bool has_sums, const Functio
   });
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_IN_PIECES_H
+#endif  // CPU_FUNCTIONS_IN_PIECES_H

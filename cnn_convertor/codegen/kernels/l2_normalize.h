@@ -1,7 +1,7 @@
 // Normalization by length.
 // Timed L2Normalize: L2Normalize(x, z, Axes{false, false, true}, 1e-6f, false)
-#ifndef DV700_CPU_L2_NORMALIZE_H
-#define DV700_CPU_L2_NORMALIZE_H
+#ifndef CPU_FUNCTIONS_L2_NORMALIZE_H
+#define CPU_FUNCTIONS_L2_NORMALIZE_H
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@
 #include "tensor.h"
 #include "values.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 // y = x / length, the length being the root of the sum of squares and epsilon, or of the larger of both.
 inline void L2Normalize(const Tensor &x, const Tensor &y, Axes along, float epsilon, bool at_least) {
@@ -26,6 +26,6 @@ inline void L2Normalize(const Tensor &x, const Tensor &y, Axes along, float epsi
   values.Write(y);
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_L2_NORMALIZE_H
+#endif  // CPU_FUNCTIONS_L2_NORMALIZE_H

@@ -1,6 +1,6 @@
 // Parts of a copy, eight numbers at a time.
-#ifndef DV700_CPU_LANES_H
-#define DV700_CPU_LANES_H
+#ifndef CPU_FUNCTIONS_LANES_H
+#define CPU_FUNCTIONS_LANES_H
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 #include "tensor.h"
 #include "values.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 // One part along channels, whose numbers take turns in the lanes, or else one part in each lane: of neighboring channels.
 class Lanes {
@@ -152,6 +152,6 @@ void ForLanes(const Tensor &t, Values *values, Axes along, int groups, const F &
   ForParts(t, along, groups, [=](const Part &part) { f(Lanes(values, part, along.channels)); }, 8);
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_LANES_H
+#endif  // CPU_FUNCTIONS_LANES_H

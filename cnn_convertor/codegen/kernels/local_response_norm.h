@@ -1,7 +1,7 @@
 // Local response normalization.
 // Timed LocalResponseNorm: LocalResponseNorm(x, z, 5, 1e-4f, 0.75f, 1.0f, true)
-#ifndef DV700_CPU_LOCAL_RESPONSE_NORM_H
-#define DV700_CPU_LOCAL_RESPONSE_NORM_H
+#ifndef CPU_FUNCTIONS_LOCAL_RESPONSE_NORM_H
+#define CPU_FUNCTIONS_LOCAL_RESPONSE_NORM_H
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "tensor.h"
 #include "values.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 // y = x / (bias + alpha / n * sum of squares) ^ beta, over `size` channels or over size x size pixels.
 inline void LocalResponseNorm(const Tensor &x, const Tensor &y, int size, float alpha, float beta, float bias,
@@ -39,6 +39,6 @@ inline void LocalResponseNorm(const Tensor &x, const Tensor &y, int size, float 
   to.Write(y);
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_LOCAL_RESPONSE_NORM_H
+#endif  // CPU_FUNCTIONS_LOCAL_RESPONSE_NORM_H

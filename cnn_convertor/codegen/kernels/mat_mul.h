@@ -2,8 +2,8 @@
 // Timed MatMul, 16384 units: MatMul(Tensor(io, 0, 1, 16 * rows, 16, kHalf), Tensor(io, kSecond, 1, 16, 64, kHalf),
 //   Tensor(io, kResult, 1, 16 * rows, 64, kHalf), Matrices{1, 0, 1, 2}, Matrices{1, 0, 1, 2}, Matrices{1, 0, 1, 2},
 //   1.0f)
-#ifndef DV700_CPU_MAT_MUL_H
-#define DV700_CPU_MAT_MUL_H
+#ifndef CPU_FUNCTIONS_MAT_MUL_H
+#define CPU_FUNCTIONS_MAT_MUL_H
 
 #include <algorithm>
 #include <cstddef>
@@ -15,7 +15,7 @@
 #include "threads.h"
 #include "values.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 // The axes of a map (0: height, 1: width, 2: channels) that count its matrices, their rows and their columns. Rows or columns
 // on the axis of the batch are a run of it for each matrix.
@@ -149,6 +149,6 @@ inline void MatMul(const Tensor &x, const Tensor &y, const Tensor &z, Matrices l
   z_map.Write(z);
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_MAT_MUL_H
+#endif  // CPU_FUNCTIONS_MAT_MUL_H

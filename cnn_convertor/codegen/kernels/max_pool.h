@@ -1,7 +1,7 @@
 // Max pooling.
 // Timed MaxPool, 2304 units: MaxPool(x, z, Window{3, 3, 1, 1, 1, 1, 1, 1})
-#ifndef DV700_CPU_MAX_POOL_H
-#define DV700_CPU_MAX_POOL_H
+#ifndef CPU_FUNCTIONS_MAX_POOL_H
+#define CPU_FUNCTIONS_MAX_POOL_H
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 #include "values.h"
 #include "window.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 struct Largest {
   template <class V>
@@ -32,6 +32,6 @@ inline void MaxPool(const Tensor &x, const Tensor &y, const Window &window) {
   to.Write(y);
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_MAX_POOL_H
+#endif  // CPU_FUNCTIONS_MAX_POOL_H

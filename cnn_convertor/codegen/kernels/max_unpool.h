@@ -1,15 +1,15 @@
 // Unpooling by the maxima of a map.
 // Timed MaxUnpool, 1024 units: MaxUnpool(x, Tensor(io, kSecond, 2 * rows, 32, 16, kHalf), Tensor(io, kResult, 2 *
 //   rows, 32, 16, kHalf), Window{2, 2, 2, 2, 1, 1, 0, 0})
-#ifndef DV700_CPU_MAX_UNPOOL_H
-#define DV700_CPU_MAX_UNPOOL_H
+#ifndef CPU_FUNCTIONS_MAX_UNPOOL_H
+#define CPU_FUNCTIONS_MAX_UNPOOL_H
 
 #include <cmath>
 
 #include "tensor.h"
 #include "window.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 // Values where the maxima of x are, the first of equal ones in each window; zeros elsewhere.
 inline void MaxUnpool(const Tensor &values, const Tensor &x, const Tensor &y, const Window &window) {
@@ -35,6 +35,6 @@ inline void MaxUnpool(const Tensor &values, const Tensor &x, const Tensor &y, co
   });
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_MAX_UNPOOL_H
+#endif  // CPU_FUNCTIONS_MAX_UNPOOL_H

@@ -1,6 +1,6 @@
 // The class of each pixel: the channel with the largest value, by the device's maximizer or on the CPU.
-#ifndef DV700_CPU_MAXIMIZE_H
-#define DV700_CPU_MAXIMIZE_H
+#ifndef CPU_FUNCTIONS_MAXIMIZE_H
+#define CPU_FUNCTIONS_MAXIMIZE_H
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include "order.h"
 #include "tensor.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 enum ByteFormat { kBytes };
 
@@ -72,6 +72,6 @@ void Maximize(Block &block, const Tensor &x, const Bytes &y, std::size_t input, 
   });
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_MAXIMIZE_H
+#endif  // CPU_FUNCTIONS_MAXIMIZE_H

@@ -1,8 +1,8 @@
 // Normalization by mean and deviation.
 // Timed MeanVarianceNorm, 4096 units: MeanVarianceNorm(Tensor(io, 0, rows, 16, 256, kHalf),
 //   Tensor(io, kResult, rows, 16, 256, kHalf), Axes{false, false, true}, 1, true, 1e-6f, false)
-#ifndef DV700_CPU_MEAN_VARIANCE_NORM_H
-#define DV700_CPU_MEAN_VARIANCE_NORM_H
+#ifndef CPU_FUNCTIONS_MEAN_VARIANCE_NORM_H
+#define CPU_FUNCTIONS_MEAN_VARIANCE_NORM_H
 
 #include <cmath>
 
@@ -11,7 +11,7 @@
 #include "tensor.h"
 #include "values.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 // y = (x - mean) / deviation, of the input itself.
 inline void MeanVarianceNorm(const Tensor &x, const Tensor &y, Axes along, int groups, bool divides, float epsilon,
@@ -31,6 +31,6 @@ inline void MeanVarianceNorm(const Tensor &x, const Tensor &y, Axes along, int g
   values.Write(y);
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_MEAN_VARIANCE_NORM_H
+#endif  // CPU_FUNCTIONS_MEAN_VARIANCE_NORM_H

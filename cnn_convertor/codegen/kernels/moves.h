@@ -1,6 +1,6 @@
 // Elements that move from map to map. Their bits stay, unless one map has FP16 and the other FP32.
-#ifndef DV700_CPU_MOVES_H
-#define DV700_CPU_MOVES_H
+#ifndef CPU_FUNCTIONS_MOVES_H
+#define CPU_FUNCTIONS_MOVES_H
 
 #include <algorithm>
 #include <cstddef>
@@ -13,7 +13,7 @@
 #include "tensor.h"
 #include "threads.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 // A number for each axis.
 struct Steps {
@@ -166,6 +166,6 @@ inline void Move(const Tensor &x, const Positions &positions, const Tensor &y, S
   });
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_MOVES_H
+#endif  // CPU_FUNCTIONS_MOVES_H

@@ -1,10 +1,10 @@
 // In place of threads.h, where the calling thread does all the work.
-#ifndef DV700_CPU_ONE_THREAD_H
-#define DV700_CPU_ONE_THREAD_H
+#ifndef CPU_FUNCTIONS_ONE_THREAD_H
+#define CPU_FUNCTIONS_ONE_THREAD_H
 
 #include <cstddef>
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 struct Threads {};
 
@@ -14,6 +14,6 @@ void Share(Threads *, std::size_t count, std::size_t, const F &f) {
   f(static_cast<std::size_t>(0), count);
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_ONE_THREAD_H
+#endif  // CPU_FUNCTIONS_ONE_THREAD_H

@@ -1,11 +1,11 @@
 // The order of the device's feature maps. NAME_cpu.h has its network's own.
-#ifndef DV700_CPU_ORDER_H
-#define DV700_CPU_ORDER_H
+#ifndef CPU_FUNCTIONS_ORDER_H
+#define CPU_FUNCTIONS_ORDER_H
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 const bool kRowByRow = true;
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_ORDER_H
+#endif  // CPU_FUNCTIONS_ORDER_H

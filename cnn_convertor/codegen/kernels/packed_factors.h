@@ -1,15 +1,15 @@
 // Factors of channels as the packed weights of a 1x1 depthwise convolution, which the device reads from the I/O memory.
 // Timed PackedFactors, 1168 units: PackedFactors(Tensor(io, 0, 1, 1, 16 * rows, kHalf), Tensor(io, kResult, 1, 1,
 //   1168 * rows, kHalf))
-#ifndef DV700_CPU_PACKED_FACTORS_H
-#define DV700_CPU_PACKED_FACTORS_H
+#ifndef CPU_FUNCTIONS_PACKED_FACTORS_H
+#define CPU_FUNCTIONS_PACKED_FACTORS_H
 
 #include <cstddef>
 #include <cstring>
 
 #include "tensor.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 const int kFactorsTogether = 8;  // with 8 biases before them
 const int kFactorTile = 72;      // elements of a factor: one of them, and zeros
@@ -28,6 +28,6 @@ inline void PackedFactors(const Tensor &x, const Tensor &y) {
   }
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_PACKED_FACTORS_H
+#endif  // CPU_FUNCTIONS_PACKED_FACTORS_H

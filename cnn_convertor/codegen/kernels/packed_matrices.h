@@ -1,8 +1,8 @@
 // Matrices as the packed weights of 1x1 convolutions, which the device reads from the I/O memory.
 // Timed PackedMatrices, 1168 units: PackedMatrices(Tensor(io, 0, 1, 16 * rows, 64, kHalf), Tensor(io, kResult, 1, 1,
 //   1168 * rows, kHalf), Matrices{1, 0, 1, 2}, 1.0f)
-#ifndef DV700_CPU_PACKED_MATRICES_H
-#define DV700_CPU_PACKED_MATRICES_H
+#ifndef CPU_FUNCTIONS_PACKED_MATRICES_H
+#define CPU_FUNCTIONS_PACKED_MATRICES_H
 
 #include <algorithm>
 #include <cstddef>
@@ -15,7 +15,7 @@
 #include "tensor.h"
 #include "threads.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 const std::size_t kKernelsTogether = 8;  // with 8 biases before them
 const std::size_t kTileElements = 72, kTileChannels = 64;
@@ -152,6 +152,6 @@ inline void PackedMatrices(const Tensor &x, const Tensor &y, Matrices matrices, 
   else PackAll<float>(x, y, matrices, map.data());
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_PACKED_MATRICES_H
+#endif  // CPU_FUNCTIONS_PACKED_MATRICES_H

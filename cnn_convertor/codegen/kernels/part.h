@@ -1,6 +1,6 @@
 // Parts of a map: lines, planes, groups.
-#ifndef DV700_CPU_PART_H
-#define DV700_CPU_PART_H
+#ifndef CPU_FUNCTIONS_PART_H
+#define CPU_FUNCTIONS_PART_H
 
 #include <algorithm>
 #include <cstddef>
@@ -9,7 +9,7 @@
 #include "tensor.h"
 #include "threads.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 // Elements that belong together: from the first to before the end of each axis.
 struct Part {
@@ -48,6 +48,6 @@ void ForParts(const Tensor &t, Axes along, int groups, const F &f, int beside = 
   });
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_PART_H
+#endif  // CPU_FUNCTIONS_PART_H

@@ -1,13 +1,13 @@
 // Powers of two, of floats and of vectors of them.
-#ifndef DV700_CPU_POWER_OF_TWO_H
-#define DV700_CPU_POWER_OF_TWO_H
+#ifndef CPU_FUNCTIONS_POWER_OF_TWO_H
+#define CPU_FUNCTIONS_POWER_OF_TWO_H
 
 #include <cstdint>
 #include <cstring>
 
 #include "block.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 const float kLog2OfE = 1.44269504f;
 
@@ -48,6 +48,6 @@ __attribute__((always_inline)) inline V PowerOfTwo(V x) {
   return sum * power;
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_POWER_OF_TWO_H
+#endif  // CPU_FUNCTIONS_POWER_OF_TWO_H

@@ -1,8 +1,8 @@
 // The boxes of SSD.
 // Timed PriorBox, 512 units: PriorBox(Tensor(io, kResult, 256 * rows, 1, 2, kFloat), 4 * rows, 4, 300.0f, 300.0f,
 //   {30.0f}, {60.0f}, {2.0f, 0.5f}, false, {0.1f, 0.1f, 0.2f, 0.2f}, 8.0f, 8.0f, 0.5f)
-#ifndef DV700_CPU_PRIOR_BOX_H
-#define DV700_CPU_PRIOR_BOX_H
+#ifndef CPU_FUNCTIONS_PRIOR_BOX_H
+#define CPU_FUNCTIONS_PRIOR_BOX_H
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@
 
 #include "tensor.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 // SSD's boxes around each pixel of a map, and their variances.
 inline void PriorBox(const Tensor &y, int map_height, int map_width, float image_height, float image_width,
@@ -42,6 +42,6 @@ inline void PriorBox(const Tensor &y, int map_height, int map_width, float image
     }
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_PRIOR_BOX_H
+#endif  // CPU_FUNCTIONS_PRIOR_BOX_H

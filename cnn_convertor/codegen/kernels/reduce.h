@@ -1,7 +1,7 @@
 // Sums, means and extremes.
 // Timed Reduce: Reduce(x, Tensor(io, kResult, 1, 1, 16, kHalf), Axes{true, true, false}, kMean, 1.0f)
-#ifndef DV700_CPU_REDUCE_H
-#define DV700_CPU_REDUCE_H
+#ifndef CPU_FUNCTIONS_REDUCE_H
+#define CPU_FUNCTIONS_REDUCE_H
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@
 #include "tensor.h"
 #include "values.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 enum Reduction { kSum, kMean, kMaximum, kMinimum, kSumOfMagnitudes, kSumOfSquares };
 
@@ -52,6 +52,6 @@ inline void Reduce(const Tensor &x, const Tensor &y, Axes along, Reduction reduc
   });
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_REDUCE_H
+#endif  // CPU_FUNCTIONS_REDUCE_H

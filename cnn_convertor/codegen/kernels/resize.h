@@ -1,8 +1,8 @@
 // Maps of another height and width.
 // Timed Nearest, 1024 units: Resize(x, Tensor(io, kResult, 2 * rows, 32, 16, kHalf), false, kAsymmetric)
 // Timed Resize, 1024 units: Resize(x, Tensor(io, kResult, 2 * rows, 32, 16, kHalf), true, kHalfPixel)
-#ifndef DV700_CPU_RESIZE_H
-#define DV700_CPU_RESIZE_H
+#ifndef CPU_FUNCTIONS_RESIZE_H
+#define CPU_FUNCTIONS_RESIZE_H
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@
 #include "tensor.h"
 #include "values.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 enum Sampling { kHalfPixel, kCorners, kAsymmetric };
 
@@ -105,6 +105,6 @@ inline void Resize(const Tensor &x, const Tensor &y, bool is_bilinear, Sampling 
   Move(x, {nearest(x.height, y.height), nearest(x.width, y.width), Range(x.channels)}, y);
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_RESIZE_H
+#endif  // CPU_FUNCTIONS_RESIZE_H

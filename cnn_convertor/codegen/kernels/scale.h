@@ -1,7 +1,7 @@
 // Factors and shifts of channels.
 // Timed Scale: Scale(x, Tensor(io, 0, 1, 1, 16, kHalf), Tensor(io, 0, 1, 1, 16, kHalf), z)
-#ifndef DV700_CPU_SCALE_H
-#define DV700_CPU_SCALE_H
+#ifndef CPU_FUNCTIONS_SCALE_H
+#define CPU_FUNCTIONS_SCALE_H
 
 #include <cstddef>
 
@@ -9,7 +9,7 @@
 #include "tensor.h"
 #include "values.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 struct Times {
   template <class V>
@@ -33,6 +33,6 @@ inline void Scale(const Tensor &x, const Tensor &factor, const Tensor &shift, co
   values.Write(y);
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_SCALE_H
+#endif  // CPU_FUNCTIONS_SCALE_H

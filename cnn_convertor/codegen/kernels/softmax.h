@@ -1,8 +1,8 @@
 // Softmax along an axis.
 // Timed Softmax, 1024 units: Softmax(Tensor(io, 0, rows, 16, 64, kHalf), Tensor(io, kResult, rows, 16, 64, kHalf),
 //   Axes{false, false, true})
-#ifndef DV700_CPU_SOFTMAX_H
-#define DV700_CPU_SOFTMAX_H
+#ifndef CPU_FUNCTIONS_SOFTMAX_H
+#define CPU_FUNCTIONS_SOFTMAX_H
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@
 #include "tensor.h"
 #include "values.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 struct PowerOfE {
   template <class V>
@@ -39,6 +39,6 @@ inline void Softmax(const Tensor &x, const Tensor &y, Axes along) {
   values.Write(y);
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_SOFTMAX_H
+#endif  // CPU_FUNCTIONS_SOFTMAX_H

@@ -1,7 +1,7 @@
 // Blocks of pixels as channels.
 // Timed SpaceToDepth: SpaceToDepth(x, Tensor(io, kResult, rows / 2, 8, 64, kHalf), 2, 2, 0, 0)
-#ifndef DV700_CPU_SPACE_TO_DEPTH_H
-#define DV700_CPU_SPACE_TO_DEPTH_H
+#ifndef CPU_FUNCTIONS_SPACE_TO_DEPTH_H
+#define CPU_FUNCTIONS_SPACE_TO_DEPTH_H
 
 #include <algorithm>
 #include <vector>
@@ -9,7 +9,7 @@
 #include "moves.h"
 #include "tensor.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 // Blocks of pixels become pixels; outside of x there are zeros.
 inline void SpaceToDepth(const Tensor &x, const Tensor &y, int block_height, int block_width, int top, int left) {
@@ -23,6 +23,6 @@ inline void SpaceToDepth(const Tensor &x, const Tensor &y, int block_height, int
                Range(x.channels)}, y, Steps{0, 0, (i * block_width + j) * x.channels});
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_SPACE_TO_DEPTH_H
+#endif  // CPU_FUNCTIONS_SPACE_TO_DEPTH_H

@@ -1,6 +1,6 @@
 // Feature maps in the I/O memory.
-#ifndef DV700_CPU_TENSOR_H
-#define DV700_CPU_TENSOR_H
+#ifndef CPU_FUNCTIONS_TENSOR_H
+#define CPU_FUNCTIONS_TENSOR_H
 
 #include <algorithm>
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include "order.h"
 #include "threads.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 // How a map lies in memory. In the device's order, chunks of 8 channels lie one after the other, and in each the pixels
 // row by row or column by column.
@@ -129,6 +129,6 @@ class Tensor {
   std::size_t row_, column_;  // pixels from one row, or column, to the next
 };
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_TENSOR_H
+#endif  // CPU_FUNCTIONS_TENSOR_H

@@ -1,6 +1,6 @@
 // Threads that share the work of a function.
-#ifndef DV700_CPU_THREADS_H
-#define DV700_CPU_THREADS_H
+#ifndef CPU_FUNCTIONS_THREADS_H
+#define CPU_FUNCTIONS_THREADS_H
 
 #include <algorithm>
 #include <condition_variable>
@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 // The calling thread and others, which sleep between two calls of Run. One call at a time.
 class Threads {
@@ -115,6 +115,6 @@ void Share(Threads *threads, std::size_t count, std::size_t elements, const F &f
   });
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_THREADS_H
+#endif  // CPU_FUNCTIONS_THREADS_H

@@ -1,8 +1,8 @@
 // Permuted axes and other shapes.
 // Timed TransposeReshape: TransposeReshape(x, Tensor(io, kResult, 16, rows, 16, kHalf), {rows, 16, 16}, {1, 0, 2},
 //   false)
-#ifndef DV700_CPU_TRANSPOSE_RESHAPE_H
-#define DV700_CPU_TRANSPOSE_RESHAPE_H
+#ifndef CPU_FUNCTIONS_TRANSPOSE_RESHAPE_H
+#define CPU_FUNCTIONS_TRANSPOSE_RESHAPE_H
 
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +14,7 @@
 #include "tensor.h"
 #include "threads.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 typedef uint64_t Longs __attribute__((vector_size(16)));
 
@@ -252,6 +252,6 @@ inline void TransposeReshape(const Tensor &x, const Tensor &y, const std::vector
   });
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_TRANSPOSE_RESHAPE_H
+#endif  // CPU_FUNCTIONS_TRANSPOSE_RESHAPE_H

@@ -9,8 +9,8 @@
 // Timed Threshold: Unary(x, z, Threshold{1.0f})
 // Timed Clip: Unary(x, z, Clip{0.0f, 6.0f})
 // Timed BoundedRelu: Unary(x, z, BoundedRelu{0.5f, 0.0f, 6.0f})
-#ifndef DV700_CPU_UNARY_H
-#define DV700_CPU_UNARY_H
+#ifndef CPU_FUNCTIONS_UNARY_H
+#define CPU_FUNCTIONS_UNARY_H
 
 #include <algorithm>
 #include <atomic>
@@ -26,7 +26,7 @@
 #include "tensor.h"
 #include "threads.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 struct Swish {
   float beta;
@@ -217,6 +217,6 @@ void Unary(const Tensor &x, const Tensor &y, F f) {
   }
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_UNARY_H
+#endif  // CPU_FUNCTIONS_UNARY_H

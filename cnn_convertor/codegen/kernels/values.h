@@ -1,6 +1,6 @@
 // A copy of a map as FP32, for functions that read elements more than once or in another order.
-#ifndef DV700_CPU_VALUES_H
-#define DV700_CPU_VALUES_H
+#ifndef CPU_FUNCTIONS_VALUES_H
+#define CPU_FUNCTIONS_VALUES_H
 
 #include <algorithm>
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include "tensor.h"
 #include "threads.h"
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 // In the order height, width, channels.
 class Values {
@@ -101,6 +101,6 @@ class Values {
   std::vector<float> values_;
 };
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_VALUES_H
+#endif  // CPU_FUNCTIONS_VALUES_H

@@ -1,8 +1,8 @@
 // Windows that move over a map.
-#ifndef DV700_CPU_WINDOW_H
-#define DV700_CPU_WINDOW_H
+#ifndef CPU_FUNCTIONS_WINDOW_H
+#define CPU_FUNCTIONS_WINDOW_H
 
-namespace dv700_cpu {
+namespace cpu_functions {
 
 // How a window moves. top, left: padding.
 struct Window {
@@ -23,6 +23,6 @@ void ForWindow(const Window &window, int y, int x, int height, int width, F f) {
   }
 }
 
-}  // namespace dv700_cpu
+}  // namespace cpu_functions
 
-#endif  // DV700_CPU_WINDOW_H
+#endif  // CPU_FUNCTIONS_WINDOW_H

@@ -78,7 +78,7 @@ class Words {
 };
 
 inline long long constant(const std::string &word) {
-  using namespace dv700_cpu;
+  using namespace cpu_functions;
 #define WORD(name) {#name, name},
   static const std::map<std::string, long long> constants = {FOR_EACH_WORD(WORD){"true", 1}, {"false", 0}};
 #undef WORD
@@ -122,14 +122,14 @@ struct IsVector<std::vector<T>> : std::true_type {};
 enum class Cut { WHOLE, OF, FIRST, REST, ROOM };
 struct MapArgument {
   Cut cut;
-  std::optional<dv700_cpu::Tensor> map;
+  std::optional<cpu_functions::Tensor> map;
   std::size_t room = 0;
 };
 
 // Reads the arguments of a call, by their types: structs as Name{fields}, lists as {items}, maps by their names.
 class Arguments {
  public:
-  Arguments(Words &words, const std::map<std::string, dv700_cpu::Tensor> &maps) : words_(words), maps_(maps) {}
+  Arguments(Words &words, const std::map<std::string, cpu_functions::Tensor> &maps) : words_(words), maps_(maps) {}
 
   template <class T>
   T read() {
@@ -143,10 +143,10 @@ class Arguments {
       static const std::map<std::string, Cut> cuts = {
           {"piece.Of", Cut::OF}, {"piece.First", Cut::FIRST}, {"piece.Rest", Cut::REST}, {"piece.Room", Cut::ROOM}};
       const auto known = cuts.find(word);
-      if (known == cuts.end()) return {Cut::WHOLE, read_word<dv700_cpu::Tensor>(word)};
+      if (known == cuts.end()) return {Cut::WHOLE, read_word<cpu_functions::Tensor>(word)};
       if (known->second == Cut::ROOM) return {Cut::ROOM, std::nullopt, number<std::size_t>(words_.next())};
-      return {known->second, read_word<dv700_cpu::Tensor>(words_.next())};
-    } else if constexpr (std::is_same_v<T, dv700_cpu::Tensor>) {
+      return {known->second, read_word<cpu_functions::Tensor>(words_.next())};
+    } else if constexpr (std::is_same_v<T, cpu_functions::Tensor>) {
       const auto map = maps_.find(word);
       if (map == maps_.end()) refuse("no map is called \"" + word + "\"");
       return map->second;
@@ -184,19 +184,19 @@ class Arguments {
   }
 
   Words &words_;
-  const std::map<std::string, dv700_cpu::Tensor> &maps_;
+  const std::map<std::string, cpu_functions::Tensor> &maps_;
 };
 
-using Call = std::function<void(dv700_cpu::Piece *)>;
+using Call = std::function<void(cpu_functions::Piece *)>;
 
 template <class T>
-using Stored = std::conditional_t<std::is_same_v<T, dv700_cpu::Tensor>, MapArgument, T>;
+using Stored = std::conditional_t<std::is_same_v<T, cpu_functions::Tensor>, MapArgument, T>;
 
 template <class T>
-const T &given(const T &value, dv700_cpu::Piece *) {
+const T &given(const T &value, cpu_functions::Piece *) {
   return value;
 }
-inline dv700_cpu::Tensor given(const MapArgument &argument, dv700_cpu::Piece *piece) {
+inline cpu_functions::Tensor given(const MapArgument &argument, cpu_functions::Piece *piece) {
   if (argument.cut != Cut::WHOLE && !piece) refuse("a piece is used outside of its call");
   switch (argument.cut) {
     case Cut::OF: return piece->Of(*argument.map);
@@ -211,13 +211,13 @@ template <class... Parameters>
 Call bound(void (*function)(Parameters...), Arguments arguments) {
   // In braces, so that the arguments are read in their order.
   return [function, values = std::tuple<Stored<std::decay_t<Parameters>>...>{
-                        arguments.read<Stored<std::decay_t<Parameters>>>()...}](dv700_cpu::Piece *piece) {
+                        arguments.read<Stored<std::decay_t<Parameters>>>()...}](cpu_functions::Piece *piece) {
     std::apply([&](const auto &...each) { function(given(each, piece)...); }, values);
   };
 }
 
-inline Call call_of(const std::string &function, Words &words, const std::map<std::string, dv700_cpu::Tensor> &maps) {
-  using namespace dv700_cpu;
+inline Call call_of(const std::string &function, Words &words, const std::map<std::string, cpu_functions::Tensor> &maps) {
+  using namespace cpu_functions;
 #define KERNEL(name, argument, code) \
   if (function == #name && (!*#argument || words.has_ahead(#argument))) return bound(&code, {words, maps});
   FOR_EACH_KERNEL(KERNEL)
@@ -244,20 +244,20 @@ struct Maximizer {
 };
 
 // Calls that take a map in pieces: Average, and InPieces with what it does for each.
-inline Call average(Words &words, const std::map<std::string, dv700_cpu::Tensor> &maps) {
+inline Call average(Words &words, const std::map<std::string, cpu_functions::Tensor> &maps) {
   Arguments arguments(words, maps);
   const auto from = arguments.read<MapArgument>(), to = arguments.read<MapArgument>();
   const auto factor = arguments.read<float>();
-  return [=](dv700_cpu::Piece *piece) { piece->Average(given(from, piece), given(to, piece), factor); };
+  return [=](cpu_functions::Piece *piece) { piece->Average(given(from, piece), given(to, piece), factor); };
 }
 
-inline Call in_pieces(Words &words, const std::map<std::string, dv700_cpu::Tensor> &maps, std::vector<Call> steps) {
+inline Call in_pieces(Words &words, const std::map<std::string, cpu_functions::Tensor> &maps, std::vector<Call> steps) {
   Arguments arguments(words, maps);
-  const auto map = arguments.read<dv700_cpu::Tensor>();
+  const auto map = arguments.read<cpu_functions::Tensor>();
   const auto rooms = arguments.read<std::size_t>();
   const auto has_sums = arguments.read<bool>();
-  return [=](dv700_cpu::Piece *) {
-    dv700_cpu::InPieces(map, rooms, has_sums, [&](dv700_cpu::Piece &piece) {
+  return [=](cpu_functions::Piece *) {
+    cpu_functions::InPieces(map, rooms, has_sums, [&](cpu_functions::Piece &piece) {
       for (const Call &step : steps) step(&piece);
     });
   };
@@ -273,7 +273,7 @@ struct Copy {
 
 // A call that works on copies: unrounded values go in, and come out.
 inline Call unrounded(const Call &call, const std::shared_ptr<std::deque<Copy>> &copies) {
-  return [=](dv700_cpu::Piece *piece) {
+  return [=](cpu_functions::Piece *piece) {
     for (Copy &copy : *copies)
       if (!copy.is_output) dv::memories().get(copy.memory)->read(copy.offset, copy.values.size(), copy.values.data());
     call(piece);
@@ -309,7 +309,7 @@ class ProgramNetwork : public ProgramBase {
   // A statement that begins with a word.
   void read(const std::string &word, program::Words &words) {
     if (word == "transposed") {
-      is_weight_transposed = dv700_cpu::kRowByRow = number<bool>(words);
+      is_weight_transposed = cpu_functions::kRowByRow = number<bool>(words);
     } else if (word == "reserve") {
       const auto weights = number<std::size_t>(words), io = number<std::size_t>(words);
       if (!ReserveMemory(weights, io)) program::refuse("its memory cannot be reserved");
@@ -366,7 +366,7 @@ class ProgramNetwork : public ProgramBase {
       maps_.emplace(name, tensor(words, name == "y"));
     } else if (word == "Bytes") {
       words.expect("y");
-      bytes_ = std::make_unique<dv700_cpu::Bytes>(map<dv700_cpu::Bytes, dv700_cpu::ByteFormat>(words));
+      bytes_ = std::make_unique<cpu_functions::Bytes>(map<cpu_functions::Bytes, cpu_functions::ByteFormat>(words));
     } else if (word == "step") {
       const std::string function = words.next();
       steps_.push_back(function == "piece.Average" ? program::average(words, maps_)
@@ -399,15 +399,15 @@ class ProgramNetwork : public ProgramBase {
   }
 
   // A map of FP16 or FP32; where nothing is rounded, the copy of one of FP16.
-  dv700_cpu::Tensor tensor(program::Words &words, bool is_output) {
-    const auto whole = map<dv700_cpu::Tensor, dv700_cpu::Format>(words);
+  cpu_functions::Tensor tensor(program::Words &words, bool is_output) {
+    const auto whole = map<cpu_functions::Tensor, cpu_functions::Format>(words);
     const auto io = dv::memories().get(io_mem_), weights = dv::memories().get(weights_mem_);
     if (!whole.is_half || io->context().residuals.empty()) return whole;
     const bool is_weight = whole.data >= weights->data() && whole.data < weights->data() + weights->size();
     const auto offset = static_cast<std::size_t>(whole.data - (is_weight ? weights : io)->data());
     copies_->push_back({is_weight ? weights_mem_ : io_mem_, offset, is_output, std::vector<float>(whole.Size())});
     uint8_t *const start = reinterpret_cast<uint8_t *>(copies_->back().values.data());
-    return {dv700_cpu::Memory(start, &threads_), 0, whole.height, whole.width, whole.channels, dv700_cpu::kFloat};
+    return {cpu_functions::Memory(start, &threads_), 0, whole.height, whole.width, whole.channels, cpu_functions::kFloat};
   }
 
   template <class Map, class Format>
@@ -417,7 +417,7 @@ class ProgramNetwork : public ProgramBase {
     uint8_t *const start = memory == "io" ? io_ptr_ : dmp_dv_mem_map(weights_mem_);
     const auto offset = number<std::size_t>(words);
     const int height = number<int>(words), width = number<int>(words), channels = number<int>(words);
-    const Map result(dv700_cpu::Memory(start, &threads_), offset, height, width, channels, number<Format>(words));
+    const Map result(cpu_functions::Memory(start, &threads_), offset, height, width, channels, number<Format>(words));
     words.expect(";");
     return result;
   }
@@ -431,7 +431,7 @@ class ProgramNetwork : public ProgramBase {
     block.context = ctx_;
     block.memory = io_mem_;
     if (!bytes_) program::refuse("a map of bytes is missing");
-    return [&block, x = maps_.at("x"), y = *bytes_, input, output](dv700_cpu::Piece *) { dv700_cpu::Maximize(block, x, y, input, output); };
+    return [&block, x = maps_.at("x"), y = *bytes_, input, output](cpu_functions::Piece *) { cpu_functions::Maximize(block, x, y, input, output); };
   }
 
   // Assigns a value to the field that a word names.
@@ -470,12 +470,12 @@ class ProgramNetwork : public ProgramBase {
     program::refuse("no memory is called \"" + word + "\"");
   }
 
-  dv700_cpu::Threads threads_{static_cast<unsigned>(dv::thread_count())};
+  cpu_functions::Threads threads_{static_cast<unsigned>(dv::thread_count())};
   fpga_layer *layer_ = nullptr;  // that the statements are about
   std::size_t run_ = 0;          // of its command
-  std::map<std::string, dv700_cpu::Tensor> maps_;  // of its call
+  std::map<std::string, cpu_functions::Tensor> maps_;  // of its call
   std::shared_ptr<std::deque<program::Copy>> copies_;  // on which the call works where nothing is rounded
-  std::unique_ptr<dv700_cpu::Bytes> bytes_;
+  std::unique_ptr<cpu_functions::Bytes> bytes_;
   std::vector<program::Call> steps_;  // of its call, for each piece of a map
   std::deque<program::Call> calls_;
   std::deque<program::Maximizer> maximizers_;

@@ -469,10 +469,10 @@ std::string Number(double value) {
 std::string CpuJson(dmp_dv_context context) {
   const int kRows = 256;
   Memory memory;
-  if (!memory.Allocate(context, dv700_cpu::kMemory) || !memory.ForCpu()) return "\"cache_bytes_per_second\": null";
+  if (!memory.Allocate(context, cpu_functions::kMemory) || !memory.ForCpu()) return "\"cache_bytes_per_second\": null";
   std::string json;
-  for (const dv700_cpu::Function &function : dv700_cpu::kFunctions) {
-    dv700_cpu::Fill(memory.data(), kRows, true);
+  for (const cpu_functions::Function &function : cpu_functions::kFunctions) {
+    cpu_functions::Fill(memory.data(), kRows, true);
     const double usec = Time([&] { function.run(memory.data(), kRows); });
     json += std::string(json.empty() ? "" : ",") + "\n    \"" + function.name + "\": " + Number(1e3 * usec / (function.work * kRows));
   }
@@ -480,7 +480,7 @@ std::string CpuJson(dmp_dv_context context) {
     memory.ForDevice();
     memory.ForCpu();
   });
-  return "\"cache_bytes_per_second\": " + (usec > 0 ? Number(1e6 * 2 * dv700_cpu::kMemory / usec) : "null") + ",\n  \"functions\": {" + json +
+  return "\"cache_bytes_per_second\": " + (usec > 0 ? Number(1e6 * 2 * cpu_functions::kMemory / usec) : "null") + ",\n  \"functions\": {" + json +
          "\n  }";
 }
 
