@@ -12,7 +12,7 @@ from cnn_convertor.frontends import START, recognize_content
 
 
 class Format(NamedTuple):
-    """what: its name. way: from it to a file that can be read. example: lines for it.
+    """what: its name. way: from it to a file that can be read. example: lines for it. reason: why it is not read.
 
     FILE stands for the quoted name of the file.
     """
@@ -20,6 +20,7 @@ class Format(NamedTuple):
     what: str
     way: str
     example: str = ""
+    reason: str = "cannot be read"
 
 
 SAVE = "save the Keras model that it was made from: model.save('model.keras')"
@@ -73,6 +74,12 @@ NCNN = Format("an ncnn model", SOURCE)
 OPENVINO = Format("an OpenVINO model", SOURCE)
 ORT = Format("an ONNX Runtime model (ORT format)", "give the .onnx file that it was made from")
 PADDLE = Format("a PaddlePaddle model", "export it to ONNX with paddle2onnx")
+LOADABLE = Format(
+    "a loadable of NVDLA",
+    "`cnn-convertor inspect FILE` shows it, `cnn-convertor audit FILE --device nvdla-full` checks it, and `cnn-convertor run FILE "
+    "--device nvdla-full --inputs x.npy` runs it; --device names the configuration that it was compiled for",
+    reason="is compiled already",
+)
 TENSORRT = Format("a TensorRT engine, made for one GPU", SOURCE)
 WEIGHTS = Format("a file of weights without a network", REBUILD)
 PICKLE = Format(
@@ -85,6 +92,7 @@ HDF5 = b"\x89HDF\r\n\x1a\n"
 FORMATS: Mapping[str, Format] = {
     ".ckpt": CHECKPOINT,
     ".engine": TENSORRT,
+    ".fbuf": LOADABLE,
     ".gguf": WEIGHTS,
     ".index": CHECKPOINT,
     ".meta": CHECKPOINT,
@@ -98,6 +106,7 @@ FORMATS: Mapping[str, Format] = {
     ".mlpackage": CORE_ML,
     ".mnn": Format("an MNN model", SOURCE),
     ".npz": Format("a NumPy archive of arrays, without a network", REBUILD),
+    ".nvdla": LOADABLE,
     ".ort": ORT,
     ".param": NCNN,
     ".pb": Format(
@@ -137,7 +146,7 @@ def explain(path: Path) -> Problem | None:
         return None
     named = path.parent if path.name in _SAVED else path
     name = json.dumps(str(named), ensure_ascii=False)
-    problem = f"this is {format_.what}, which cannot be read"
+    problem = f"this is {format_.what}, which {format_.reason}"
     example = format_.example.replace("FILE", name)
     return Problem("DV208", problem, Origin(str(path)), format_.way.replace("FILE", name), example)
 

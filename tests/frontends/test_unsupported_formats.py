@@ -9,8 +9,10 @@ import pytest
 
 from cnn_convertor import cli
 from cnn_convertor.conversion.inspection import inspect
+from cnn_convertor.devices.nvdla import SUFFIXES
 from cnn_convertor.errors import ModelError
 from cnn_convertor.frontends.unsupported_formats import FORMATS, explain
+from development.fuzz.written_loadables import Pooling
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -21,7 +23,7 @@ def test_each_format_says_what_it_is_and_what_to_do(tmp_path: Path, suffix: str)
         path.write_bytes(b"something")
         problem = explain(path)
         assert problem is not None and problem.code == "DV208"
-        assert FORMATS[suffix].what in problem.message
+        assert f"{FORMATS[suffix].what}, which {FORMATS[suffix].reason}" in problem.message
         assert problem.hint == FORMATS[suffix].way.replace("FILE", f'"{path}"')
 
 
@@ -98,6 +100,32 @@ def test_every_command_names_the_format(
     options = ["--inputs", str(model)] if command == "run" else []
     assert cli.main([command, str(model), *options]) in {1, 2}
     assert capsys.readouterr().err.startswith("error DV208: this is a")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_compiled_network_is_for_other_commands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str
+) -> None:
+    network = Pooling().write(tmp_path).rename(tmp_path / f"net{suffix}")
+    assert cli.main([str(network)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error DV208: this is a loadable of NVDLA, which is compiled already\n")
+    for command, option in (
+        ("inspect", ""),
+        ("audit", " --device nvdla-full"),
+        ("run", " --device nvdla-full --inputs"),
+    ):
+        assert f' {command} "{network}"{option}' in error
+    assert cli.main(["inspect", str(network)]) == 0
+
+
+@pytest.mark.parametrize("command", ["init", "verify", "report", "check", "passes", "board kit -o kit"])
+def test_no_command_of_networks_takes_a_compiled_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    network = Pooling().write(tmp_path)
+    assert cli.main([*command.split(), str(network)]) in {1, 2}
+    assert capsys.readouterr().err.startswith("error DV208: this is a loadable of NVDLA, which is compiled already\n")
 
 
 @pytest.mark.parametrize(
