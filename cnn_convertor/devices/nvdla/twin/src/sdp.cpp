@@ -13,28 +13,22 @@ struct UnitFields {
   Field disable, use, size, mode, port, high, low, line, surface;
 };
 
-constexpr UnitFields kX1 = {
-    SDP::D_DP_BS_CFG_BS_BYPASS, SDP::D_DP_BS_CFG_BS_ALU_BYPASS, SDP::D_DP_BS_CFG_BS_ALU_ALGO, SDP::D_DP_BS_CFG_BS_MUL_BYPASS,
-    SDP::D_DP_BS_CFG_BS_MUL_PRELU, SDP::D_DP_BS_CFG_BS_RELU_BYPASS, SDP::D_DP_BS_ALU_CFG_BS_ALU_SRC, SDP::D_DP_BS_MUL_CFG_BS_MUL_SRC,
-    SDP::D_DP_BS_ALU_SRC_VALUE, SDP::D_DP_BS_MUL_SRC_VALUE,
-    SDP_RDMA::D_BRDMA_CFG_BRDMA_DISABLE, SDP_RDMA::D_BRDMA_CFG_BRDMA_DATA_USE, SDP_RDMA::D_BRDMA_CFG_BRDMA_DATA_SIZE,
-    SDP_RDMA::D_BRDMA_CFG_BRDMA_DATA_MODE, SDP_RDMA::D_BRDMA_CFG_BRDMA_RAM_TYPE, SDP_RDMA::D_BS_BASE_ADDR_HIGH, SDP_RDMA::D_BS_BASE_ADDR_LOW, SDP_RDMA::D_BS_LINE_STRIDE,
-    SDP_RDMA::D_BS_SURFACE_STRIDE};
-constexpr UnitFields kX2 = {
-    SDP::D_DP_BN_CFG_BN_BYPASS, SDP::D_DP_BN_CFG_BN_ALU_BYPASS, SDP::D_DP_BN_CFG_BN_ALU_ALGO, SDP::D_DP_BN_CFG_BN_MUL_BYPASS,
-    SDP::D_DP_BN_CFG_BN_MUL_PRELU, SDP::D_DP_BN_CFG_BN_RELU_BYPASS, SDP::D_DP_BN_ALU_CFG_BN_ALU_SRC, SDP::D_DP_BN_MUL_CFG_BN_MUL_SRC,
-    SDP::D_DP_BN_ALU_SRC_VALUE, SDP::D_DP_BN_MUL_SRC_VALUE,
-    SDP_RDMA::D_NRDMA_CFG_NRDMA_DISABLE, SDP_RDMA::D_NRDMA_CFG_NRDMA_DATA_USE, SDP_RDMA::D_NRDMA_CFG_NRDMA_DATA_SIZE,
-    SDP_RDMA::D_NRDMA_CFG_NRDMA_DATA_MODE, SDP_RDMA::D_NRDMA_CFG_NRDMA_RAM_TYPE, SDP_RDMA::D_BN_BASE_ADDR_HIGH, SDP_RDMA::D_BN_BASE_ADDR_LOW, SDP_RDMA::D_BN_LINE_STRIDE,
-    SDP_RDMA::D_BN_SURFACE_STRIDE};
-constexpr UnitFields kY = {
-    SDP::D_DP_EW_CFG_EW_BYPASS, SDP::D_DP_EW_CFG_EW_ALU_BYPASS, SDP::D_DP_EW_CFG_EW_ALU_ALGO, SDP::D_DP_EW_CFG_EW_MUL_BYPASS,
-    SDP::D_DP_EW_CFG_EW_MUL_PRELU, SDP::D_DP_EW_CFG_EW_LUT_BYPASS, SDP::D_DP_EW_ALU_CFG_EW_ALU_SRC, SDP::D_DP_EW_MUL_CFG_EW_MUL_SRC,
-    SDP::D_DP_EW_ALU_SRC_VALUE, SDP::D_DP_EW_MUL_SRC_VALUE,
-    SDP_RDMA::D_ERDMA_CFG_ERDMA_DISABLE, SDP_RDMA::D_ERDMA_CFG_ERDMA_DATA_USE, SDP_RDMA::D_ERDMA_CFG_ERDMA_DATA_SIZE,
-    SDP_RDMA::D_ERDMA_CFG_ERDMA_DATA_MODE, SDP_RDMA::D_ERDMA_CFG_ERDMA_RAM_TYPE, SDP_RDMA::D_EW_BASE_ADDR_HIGH, SDP_RDMA::D_EW_BASE_ADDR_LOW, SDP_RDMA::D_EW_LINE_STRIDE,
-    SDP_RDMA::D_EW_SURFACE_STRIDE};
-constexpr const UnitFields *kUnits[] = {&kX1, &kX2, &kY};
+// LAST: what the last bit of the unit's configuration bypasses.
+#define UNIT_FIELDS(UNIT, RDMA, LAST)                                                                         \
+  {SDP::D_DP_##UNIT##_CFG_##UNIT##_BYPASS, SDP::D_DP_##UNIT##_CFG_##UNIT##_ALU_BYPASS,                        \
+   SDP::D_DP_##UNIT##_CFG_##UNIT##_ALU_ALGO, SDP::D_DP_##UNIT##_CFG_##UNIT##_MUL_BYPASS,                      \
+   SDP::D_DP_##UNIT##_CFG_##UNIT##_MUL_PRELU, SDP::D_DP_##UNIT##_CFG_##UNIT##_##LAST##_BYPASS,                \
+   SDP::D_DP_##UNIT##_ALU_CFG_##UNIT##_ALU_SRC, SDP::D_DP_##UNIT##_MUL_CFG_##UNIT##_MUL_SRC,                  \
+   SDP::D_DP_##UNIT##_ALU_SRC_VALUE, SDP::D_DP_##UNIT##_MUL_SRC_VALUE,                                        \
+   SDP_RDMA::D_##RDMA##_CFG_##RDMA##_DISABLE, SDP_RDMA::D_##RDMA##_CFG_##RDMA##_DATA_USE,                     \
+   SDP_RDMA::D_##RDMA##_CFG_##RDMA##_DATA_SIZE, SDP_RDMA::D_##RDMA##_CFG_##RDMA##_DATA_MODE,                  \
+   SDP_RDMA::D_##RDMA##_CFG_##RDMA##_RAM_TYPE, SDP_RDMA::D_##UNIT##_BASE_ADDR_HIGH,                           \
+   SDP_RDMA::D_##UNIT##_BASE_ADDR_LOW, SDP_RDMA::D_##UNIT##_LINE_STRIDE, SDP_RDMA::D_##UNIT##_SURFACE_STRIDE}
+
+constexpr UnitFields kUnits[] = {UNIT_FIELDS(BS, BRDMA, RELU), UNIT_FIELDS(BN, NRDMA, RELU), UNIT_FIELDS(EW, ERDMA, LUT)};
+constexpr const UnitFields &kY = kUnits[2];
+#undef UNIT_FIELDS
+
 enum Use : uint32_t { kUseMul, kUseAlu, kUseBoth };
 
 bool alu_in_memory(const Group &sdp, const UnitFields &f) {
@@ -304,8 +298,8 @@ bool run_floats(const SdpPlan &plan, const OperandLines *operands, Map &line) {
 
 bool needs_rdma(const Group &sdp) {
   if (!sdp(SDP::D_FEATURE_MODE_CFG_FLYING_MODE)) return true;
-  for (const UnitFields *fields : kUnits)
-    if (alu_in_memory(sdp, *fields) || mul_in_memory(sdp, *fields)) return true;
+  for (const UnitFields &fields : kUnits)
+    if (alu_in_memory(sdp, fields) || mul_in_memory(sdp, fields)) return true;
   return false;
 }
 
@@ -319,14 +313,14 @@ SdpPlan plan_sdp(const Parts &parts, const Group &sdp, const Group *rdma, const 
   plan.channels = sdp.count(SDP::D_DATA_CUBE_CHANNEL);
   plan_formats(configuration, sdp, plan);
   const bool floating = plan.floating();
-  plan.units[0] = plan_x(sdp, kX1, SDP::D_DP_BS_ALU_CFG_BS_ALU_SHIFT_VALUE, SDP::D_DP_BS_MUL_CFG_BS_MUL_SHIFT_VALUE, floating);
-  plan.units[1] = plan_x(sdp, kX2, SDP::D_DP_BN_ALU_CFG_BN_ALU_SHIFT_VALUE, SDP::D_DP_BN_MUL_CFG_BN_MUL_SHIFT_VALUE, floating);
+  plan.units[0] = plan_x(sdp, kUnits[0], SDP::D_DP_BS_ALU_CFG_BS_ALU_SHIFT_VALUE, SDP::D_DP_BS_MUL_CFG_BS_MUL_SHIFT_VALUE, floating);
+  plan.units[1] = plan_x(sdp, kUnits[1], SDP::D_DP_BN_ALU_CFG_BN_ALU_SHIFT_VALUE, SDP::D_DP_BN_MUL_CFG_BN_MUL_SHIFT_VALUE, floating);
   plan.units[2] = plan_y(configuration, sdp, floating);
-  for (int i = 0; i < 3; ++i) plan_operands(sdp, *kUnits[i], i == 2, floating, plan.units[i]);
+  for (int i = 0; i < 3; ++i) plan_operands(sdp, kUnits[i], i == 2, floating, plan.units[i]);
   if (plan.units[2].lut) plan.lut = plan_lut(sdp, tables, floating);
   if (rdma) {
     check_rdma(plan, *rdma);
-    for (int i = 0; i < 3; ++i) plan.units[i].data = plan_data(parts, plan, plan.units[i], *kUnits[i], *rdma);
+    for (int i = 0; i < 3; ++i) plan.units[i].data = plan_data(parts, plan, plan.units[i], kUnits[i], *rdma);
   }
   plan.in = plan.processing;
   if (!plan.flying) {
