@@ -112,11 +112,11 @@ class Configuration:
     @property
     def bases(self) -> Mapping[str, int]:
         """Block of registers -> its address in bytes, of the blocks that the configuration has."""
-        found = {}
+        bases = {}
         for block, (older, newer) in _BASES.items():
             if _OPTIONAL.get(block, block) in self.engines or block not in _OPTIONAL:
-                found[block] = older if self.initial else newer
-        return found
+                bases[block] = older if self.initial else newer
+        return bases
 
 
 _HW: Final = "nvdla/hw, branch master, spec/defs"

@@ -247,12 +247,12 @@ class DeviceRegister:
 @cache
 def registers(*, initial: bool = False) -> Mapping[tuple[str, str], DeviceRegister]:
     """(block, name) -> register, in the order of blocks and offsets. initial: of nv_full's map, whose fields are narrower."""
-    found: dict[tuple[str, str], DeviceRegister] = {}
+    table: dict[tuple[str, str], DeviceRegister] = {}
     for block in BLOCKS:
         for row in TABLE[COPIES.get(block, block)].split(";"):
             register = _register(block, row.split(), initial=initial)
-            found[block, register.name] = register
-    return found
+            table[block, register.name] = register
+    return table
 
 
 def _register(block: str, words: list[str], *, initial: bool) -> DeviceRegister:

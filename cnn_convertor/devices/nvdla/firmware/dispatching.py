@@ -163,13 +163,13 @@ class Firmware:
     def _running(self, engine: Engine) -> list[_Group]:
         """The enabled operations in the order in which the hardware takes them."""
         processor = self._processors[engine]
-        found = []
+        groups = []
         for number in (processor.consumer, 1 - processor.consumer):
             group = processor.groups.get(number)
             if group is None or not group.enabled:
                 break
-            found.append(group)
-        return found
+            groups.append(group)
+        return groups
 
     def _written(self) -> list[RegisterWrite]:
         settings, self._settings = self._settings, []

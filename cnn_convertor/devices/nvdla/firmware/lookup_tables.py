@@ -12,7 +12,7 @@ LINEAR = 1  # method of the first table; else it is exponential
 
 
 def linear_tables(block: str, lut: Lut) -> Iterator[Setting]:
-    """Both tables, and how an entry is found."""
+    """Both tables, and which entry a value takes."""
     for number, table in enumerate((lut.linear_exp_table, lut.linear_only_table)):
         yield f"{block}.S_LUT_ACCESS_CFG", {"LUT_TABLE_ID": number, "LUT_ACCESS_TYPE": 1}
         for entry in table:

@@ -133,12 +133,12 @@ def contents_of(container: Container) -> LoadableContents:
 
 
 def _by_id(what: str, entries: Iterable[Any]) -> dict[int, Any]:
-    found: dict[int, Any] = {}
+    by_id: dict[int, Any] = {}
     for entry in entries:
-        if entry.id in found:
+        if entry.id in by_id:
             raise ContentsError(f"{what} {entry.id} is there twice")
-        found[entry.id] = entry
-    return found
+        by_id[entry.id] = entry
+    return by_id
 
 
 def _memories(container: Container) -> dict[int, PlacedMemory]:

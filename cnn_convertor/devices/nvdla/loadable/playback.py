@@ -74,16 +74,16 @@ def _memory_of(contents: LoadableContents, tensor: TensorEntry, memory: Mapping[
 def _play_on_twin(
     task: LoadableTask, firmware: FirmwareTask, configuration: Configuration, memory: dict[int, bytearray]
 ) -> None:
-    given = []
+    calls = []
     try:
         for step in accesses_of(task, firmware, configuration):
             if isinstance(step, Interrupt):
-                given.append(Access(AccessKind.WAIT, value=step.status))
+                calls.append(Access(AccessKind.WAIT, value=step.status))
             else:
-                given.append(Access(AccessKind.WRITE, step.address, step.value))
+                calls.append(Access(AccessKind.WRITE, step.address, step.value))
     except FieldError as error:
         raise PlaybackError(f"task {task.entry.id}: {error}") from None
-    result = play(configuration, {start: bytes(content) for start, content in memory.items()}, given)
+    result = play(configuration, {start: bytes(content) for start, content in memory.items()}, calls)
     if result.refusal:
         raise PlaybackError(f"task {task.entry.id}: the twin of {configuration.name} refuses it: {result.refusal}")
     for start, content in result.memory.items():

@@ -88,7 +88,7 @@ def processor_task(content: Callable[[int], bytes]) -> ProcessorTask:
     operations_at, maps_at, count = struct.unpack_from("<hhH", content(0))
     operations, maps = content(operations_at), content(maps_at)
     packing = _NEWER if len(operations) >= _NEWER.container * count else _OLDER
-    found = []
+    sequence = []
     for number in range(count):
         place = number * packing.container
         kind, *scales = struct.unpack_from(packing.common, operations, place)
@@ -101,8 +101,8 @@ def processor_task(content: Callable[[int], bytes]) -> ProcessorTask:
         source, target = (_map(packing, maps, each) for each in (2 * number, 2 * number + 1))
         if (source.precision, source.form) != (target.precision, target.form):
             raise ValueError(f"operation {number} reads and writes different formats")
-        found.append(ProcessorOperation(ProcessorKind(kind), input_scale, output_scale, numbers, source, target))
-    return ProcessorTask(tuple(found))
+        sequence.append(ProcessorOperation(ProcessorKind(kind), input_scale, output_scale, numbers, source, target))
+    return ProcessorTask(tuple(sequence))
 
 
 def _map(packing: _Packing, maps: bytes, number: int) -> ProcessorMap:

@@ -42,12 +42,12 @@ def shape_of(tensor: TensorEntry) -> tuple[int, int, int]:
 
 def element_of(tensor: TensorEntry) -> str:
     """The type of an input's or output's values. Raises TensorError also for pixels that it does not hold."""
-    given = _pixels(tensor)
-    if given is None:
+    form = _pixels(tensor)
+    if form is None:
         return precision_of(tensor).value
-    if len(given.planes) > 1 or given.channels != tensor.c:
-        raise TensorError(f'the tensor "{tensor.name}" of {tensor.c} channels has pixels of {given}')
-    return {Precision.INT8: "uint8", Precision.INT16: "uint16", Precision.FP16: "float16"}[given.precision]
+    if len(form.planes) > 1 or form.channels != tensor.c:
+        raise TensorError(f'the tensor "{tensor.name}" of {tensor.c} channels has pixels of {form}')
+    return {Precision.INT8: "uint8", Precision.INT16: "uint16", Precision.FP16: "float16"}[form.precision]
 
 
 def _pixels(tensor: TensorEntry) -> pixels.PixelFormat | None:
@@ -58,9 +58,9 @@ def _pixels(tensor: TensorEntry) -> pixels.PixelFormat | None:
 
 def write_tensor(tensor: TensorEntry, configuration: Configuration, values: NDArray[Any], memory: Bytes) -> None:
     """Write (H, W, C). Raises UsageError for strides that do not fit."""
-    given = _pixels(tensor)
-    if given is not None:
-        pixels.pack_pixels(values, given, strides=(tensor.stride_1,), out=(memory[: tensor.h * tensor.stride_1],))
+    form = _pixels(tensor)
+    if form is not None:
+        pixels.pack_pixels(values, form, strides=(tensor.stride_1,), out=(memory[: tensor.h * tensor.stride_1],))
         return
     pack(values.transpose(2, 0, 1), _feature(tensor, configuration), memory, fill=False)
 

@@ -138,13 +138,13 @@ Step nan_step(int16_t half) {
 }
 
 // The first NaN of a step, of the weights before the data.
-bool find_nan(const StepOf &step, const int16_t *input, const int16_t *weights, int16_t &found) {
+bool find_nan(const StepOf &step, const int16_t *input, const int16_t *weights, int16_t &value) {
   for (const int16_t *side : {weights, input})
     for (const Run &run : step.runs) {
       const int16_t *from = side + (side == weights ? run.weight : run.input);
       for (std::size_t i = 0; i < run.count; ++i)
         if (is_nan(from[i])) {
-          found = from[i];
+          value = from[i];
           return true;
         }
     }
@@ -185,16 +185,16 @@ struct Exact {
     });
   }
 
-  const int16_t *seen(std::size_t y, std::size_t x) const {
+  const int16_t *window(std::size_t y, std::size_t x) const {
     return input.values.data() + y * c.stride_y * input.width + x * c.stride_x * c.channels;
   }
 
   int32_t of(const int16_t *from, const Operands &data, std::size_t k) const {
     Accumulator sum;
     for (const StepOf &step : steps) {
-      int16_t found;
-      if (nan && find_nan(step, from, weights.data() + k * c.kernel_elements(), found))
-        sum.add(nan_step(found));
+      int16_t value;
+      if (nan && find_nan(step, from, weights.data() + k * c.kernel_elements(), value))
+        sum.add(nan_step(value));
       else
         sum.add(multiply(data, multipliers[k], step.first, step.lanes));
     }
@@ -217,10 +217,10 @@ void settle_halves(const Parts &parts, const Convolution &c, const PaddedInput &
       const std::size_t first = (y * c.out_width + x) * values.lanes;
       const auto from = open.begin() + static_cast<std::ptrdiff_t>(first);
       if (std::none_of(from, from + static_cast<std::ptrdiff_t>(c.kernels), [](uint8_t one) { return one; })) continue;
-      const int16_t *seen = exact.seen(y, x);
-      const Operands data = operands_of(exact.steps, seen, &Run::input);
+      const int16_t *window = exact.window(y, x);
+      const Operands data = operands_of(exact.steps, window, &Run::input);
       for (std::size_t k = 0; k < c.kernels; ++k)
-        if (open[first + k]) values.values[first + k] = exact.of(seen, data, k);
+        if (open[first + k]) values.values[first + k] = exact.of(window, data, k);
     }
   });
 }
@@ -244,17 +244,17 @@ Vector loaded(const Number *from) {
 }
 
 // Adds the products of elements of one step for some kernels. Returns the high bits of each kernel's largest exponent.
-Powers add_products(const double *seen, const int8_t *raised, const double *factors, const int8_t *high_bits, std::size_t first,
+Powers add_products(const double *window, const int8_t *raised, const double *factors, const int8_t *high_bits, std::size_t first,
                     std::size_t end, Sums &sums) {
   Powers most;
   std::memset(&most, kNothing, sizeof most);
   Four s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
   for (std::size_t e = first; e < end; ++e) {
     const double *of = factors + e * kTogether;
-    s0 += seen[e] * loaded<Four>(of);
-    s1 += seen[e] * loaded<Four>(of + 4);
-    s2 += seen[e] * loaded<Four>(of + 8);
-    s3 += seen[e] * loaded<Four>(of + 12);
+    s0 += window[e] * loaded<Four>(of);
+    s1 += window[e] * loaded<Four>(of + 4);
+    s2 += window[e] * loaded<Four>(of + 8);
+    s3 += window[e] * loaded<Four>(of + 12);
     const Powers own = loaded<Powers>(high_bits + e * kTogether) + raised[e];
     most = own > most ? own : most;
   }
@@ -291,12 +291,12 @@ bool bound_halves(const Parts &parts, const Convolution &c, const PaddedInput &i
       powers[at] = power(half);
     }
   parallel(parts.threads, c.out_height, [&](std::size_t y) {
-    std::vector<double> seen(elements);
+    std::vector<double> window(elements);
     std::vector<int8_t> raised(elements);
     for (std::size_t x = 0; x < c.out_width; ++x) {
       const int16_t *from = input.values.data() + y * c.stride_y * input.width + x * c.stride_x * c.channels;
       for (std::size_t e = 0; e < elements; ++e) {
-        seen[e] = Fp16::value(static_cast<uint16_t>(from[inputs[e]]));
+        window[e] = Fp16::value(static_cast<uint16_t>(from[inputs[e]]));
         raised[e] = power(from[inputs[e]]);
       }
       for (std::size_t group = 0; group < groups; ++group) {
@@ -306,7 +306,7 @@ bool bound_halves(const Parts &parts, const Convolution &c, const PaddedInput &i
         double errors[kTogether] = {}, largest[kTogether] = {};
         std::size_t first = 0;
         for (const std::size_t end : ends) {
-          const Powers most = add_products(seen.data(), raised.data(), factor, high_bits, first, end, sums);
+          const Powers most = add_products(window.data(), raised.data(), factor, high_bits, first, end, sums);
           for (std::size_t k = 0; k < kTogether; ++k) {
             if (most[k] < 0) continue;
             const double unit = static_cast<double>(end - first) * power_of_two(4 * most[k] - 50);

@@ -55,15 +55,15 @@ void convolve_integers(const Parts &parts, const Convolution &c, const PaddedInp
     std::copy(weights.data() + k * elements, weights.data() + (k + 1) * elements, spread.data() + k * step);
   const auto add = c.precision == kInt8 ? add_bytes : add_words;
   parallel(parts.threads, c.out_height, [&](std::size_t y) {
-    std::vector<int16_t> seen(step);
+    std::vector<int16_t> window(step);
     for (std::size_t x = 0; x < c.out_width; ++x) {
-      gather(c, input, y, x, seen.data());
+      gather(c, input, y, x, window.data());
       int32_t *to = output.line(y) + x * output.lanes;
       for (std::size_t k = 0; k < c.kernels; k += kTogether) {
         const int16_t *of[kTogether];
         for (std::size_t i = 0; i < kTogether; ++i) of[i] = spread.data() + (k + i) * step;
         int64_t sums[kTogether] = {};
-        add(seen.data(), of, step, sums);
+        add(window.data(), of, step, sums);
         for (std::size_t i = 0; i < std::min(kTogether, c.kernels - k); ++i)
           to[k + i] = static_cast<int32_t>(saturated(rounded(saturated(sums[i], 48), c.truncate), 32));
       }

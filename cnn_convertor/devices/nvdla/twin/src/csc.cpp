@@ -103,7 +103,7 @@ void read_kernel(const Configuration &configuration, const Group &csc, Convoluti
   csc.at_most(CSC::D_WEIGHT_SIZE_EXT_1_WEIGHT_CHANNEL_EXT, c.columns, 32, "the width of a kernel");
   if (c.row_group > 1) {
     if (!configuration.post_extension)
-      csc.refuse(CSC::D_POST_Y_EXTENSION, configuration.name + " computes something else with a post-extension, which nobody has understood");
+      csc.refuse(CSC::D_POST_Y_EXTENSION, configuration.name + " has no post-extension: the recorded results of nv_small do not follow the specification there");
     csc.at_most(CSC::D_POST_Y_EXTENSION, c.row_group * elements, configuration.atomic_c, "the number of channels of a step");
   }
 }

@@ -40,8 +40,8 @@ struct PingPong {
 }  // namespace
 
 struct Device::State {
-  State(const Configuration &given, int thread_count)
-      : configuration(given), threads(thread_count), registers(given), parts{configuration, memory, threads} {}
+  State(const Configuration &variant, int thread_count)
+      : configuration(variant), threads(thread_count), registers(variant), parts{configuration, memory, threads} {}
 
   const Configuration configuration;
   const int threads;
