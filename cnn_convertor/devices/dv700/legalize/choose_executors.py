@@ -63,7 +63,16 @@ def choose_executors(graph: Graph, device: Device, *, transposed: bool, fusion: 
     that may have forms for the device, of which the cheapest counts, with all its commands and their traffic: the application
     writes and reads those on the CPU. The device takes products with a factor for each channel afterwards, where that changes no
     side.
+
+    A function that goes to the other side than in the cheapest cut may leave its neighbors on the worse one: their sides are
+    chosen again beside what is decided, until nothing changes. Each time the CPU gets at least one layer more.
     """
+    while (after := _chosen_once(graph, device, transposed=transposed, fusion=fusion)) != graph:
+        graph = after
+    return graph
+
+
+def _chosen_once(graph: Graph, device: Device, *, transposed: bool, fusion: Fusion) -> Graph:
     packing = packing_of(graph, device, fusion)
     graph = packing.graph
     numbers = {node.name: number for number, node in enumerate(graph.nodes)}

@@ -1,5 +1,7 @@
 """Where the elements of a feature map lie in the device's memory."""
 
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,6 +42,7 @@ def memory_order(shape: Shape, *, transposed: bool, order: Order = Order.CHW) ->
     return pack(index, feature_map(transposed=transposed).of(index.dtype)).view(index.dtype)
 
 
+@cache  # several passes ask, for maps whose comparison takes long
 def same_memory(before: Shape, after: Shape, order: Order, *, transposed: bool) -> bool:
     """Whether a reshape moves nothing: both maps, counted in `order`, lie alike in memory.
 

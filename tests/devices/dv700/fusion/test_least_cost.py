@@ -284,6 +284,8 @@ def test_no_other_choice_costs_less_than_slices_of_channels() -> None:
 @given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 14), ub_size=st.sampled_from([4096, 16384, 655_360]))
 @example(seed=1185, steps=3, ub_size=4096)  # a max pool behind deconvolutions of slices
 @example(seed=14, steps=9, ub_size=4096)  # a concatenation of rows that the device copies, but not without fusion
+@example(seed=7432, steps=8, ub_size=4096)  # a dilated depthwise convolution that has no room in another form
+@example(seed=10162, steps=13, ub_size=4096)  # a layer between CPU layers, of which the second joins the CPU last
 def test_more_fusion_never_costs_more_and_breaks_no_rule(seed: int, steps: int, ub_size: int) -> None:
     network, limits = random_networks.network(seed, steps), Limits(ub_size=ub_size)
     costs, problems = [], []
@@ -291,7 +293,7 @@ def test_more_fusion_never_costs_more_and_breaks_no_rule(seed: int, steps: int, 
         divided = chosen(with_executors_of_no_fusion(network, fusion, limits), fusion, limits)
         costs.append(total(divided))
         problems.append(broken(divided, limits))
-    assert problems[0] == problems[1] == problems[2]
+    assert problems[0] <= problems[1] == problems[2]  # `full` has forms that take less room
     for more, less in pairwise(costs):
         assert more.map_bytes <= less.map_bytes and more.commands <= less.commands
 

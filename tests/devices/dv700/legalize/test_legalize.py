@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Op, Order, Padding, Pair, Shape, Window
 from cnn_convertor.passes import optimize
+from cnn_convertor.passes.contract import run_passes
 from devices.dv700.legal import legalize
 from devices.dv700.legalize.rewrites import PRELU, REWRITES, chain, conv, some
 from reference import ir_reference, program_reference, random_networks
@@ -79,6 +80,26 @@ def test_each_condition_of_a_pass_for_the_device_can_be_broken() -> None:
         for condition in each.ensures
         if condition.words not in broken
     ] == []
+
+
+@pytest.mark.parametrize(
+    ("make", "seed", "steps"),
+    [
+        (random_networks.network, 10162, 13),
+        (random_networks.network, 110, 14),
+        (random_networks.network, 771, 14),
+        (random_networks.network_of_blocks, 13, 14),
+        (random_networks.network_of_blocks, 309, 14),
+        (random_networks.network_of_blocks, 1351, 14),
+    ],
+)
+def test_executors_that_are_chosen_again_stay(make: Callable[[int, int], Graph], seed: int, steps: int) -> None:
+    """Networks in which a function goes to the CPU beside a layer that only then saves a change there."""
+    for fusion in (Fusion.NONE, Fusion.FULL):
+        passes = legalization(DV700, fusion, True, False, NO_PALETTES)
+        place = [each.name for each in passes].index("choose-executors")
+        chosen = run_passes(passes[: place + 1], optimize(make(seed, steps)))
+        assert passes[place].rewrite(chosen) == chosen
 
 
 @pytest.mark.parametrize(
