@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.errors import ConvertorError, Origin
+from cnn_convertor.frontends.onnx.operators import onnx as registry
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.passes import optimize
@@ -294,7 +295,13 @@ def test_one_number_for_all_rows_makes_them_no_batch(tmp_path: Path) -> None:
 # --- refusals ------------------------------------------------------------------------------------------------------------
 
 INTEGERS = {"Slice": 4, "Gather": 1, "Tile": 1, "ReduceSum": 1, "Expand": 1, "Reshape": 1, "Pad": 1}
+# Inputs after the first that must be constant.
+CONSTANTS = {
+    "Clip": 1, "CumSum": 1, "GatherElements": 1, "GatherND": 1, "PRelu": 1, "Pow": 1, "ReduceMax": 1, "ScatterElements": 2,
+    "ScatterND": 2, "TopK": 1, "Trilu": 1,
+}  # fmt: skip
 REFUSED: Mapping[str, tuple[list[Any], str]] = {
+    **{f"computed constants of {type}": ([make(type, ["x"] * (1 + count), ["y"])], "DV302") for type, count in CONSTANTS.items()},
     **{
         f"{value} for integers of {type}": (
             [make("Constant", [], ["c"], value_floats=[value] * 4), make(type, ["x", *["c"] * count], ["y"])], "DV206",
@@ -369,6 +376,20 @@ REFUSED: Mapping[str, tuple[list[Any], str]] = {
     "a zero point that is no integer": ([make("QuantizeLinear", ["x", "one", "one"], ["y"])], "DV302"),
     "a type of ours": ([make("Focus", ["x"], ["y"], blocksize=1)], "DV301"),
     "one number as scales": ([make("Upsample", ["x"], ["y"], scales=1)], "DV206"),
+    "keys and values of earlier runs": ([make("Attention", ["x", "x", "x", "", "x", "x"], ["y"])], "DV302"),
+    "a pool of three axes": (
+        [make("Unsqueeze", ["x", "front"], ["v"]), make("AveragePool", ["v"], ["y"], kernel_shape=[2, 2, 2])], "DV302",
+    ),
+    "quantized in blocks": (
+        [make("QuantizeLinear", ["x", "one"], ["q"]), make("DequantizeLinear", ["q", "one"], ["y"], block_size=2)], "DV302",
+    ),
+    "an axis of one input that the output lacks": ([make("Einsum", ["x"], ["y"], equation="abcd->abc")], "DV302"),
+    "neighbors of an even number": ([make("LRN", ["x"], ["y"], size=4)], "DV302"),
+    "a norm of absolute values": ([make("LpNormalization", ["x"], ["y"], p=1)], "DV302"),
+    "a computed choice of infinity": (
+        [make("Constant", [], ["c"], value_float=math.inf), make("Less", ["x", "one"], ["l"]), make("Where", ["l", "c", "x"], ["y"])],
+        "DV302",
+    ),
 }  # fmt: skip
 
 
@@ -376,10 +397,16 @@ REFUSED: Mapping[str, tuple[list[Any], str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_converted_is_refused(name: str, tmp_path: Path) -> None:
     nodes, code = REFUSED[name]
-    constants = {"one": ONE, "pixel": normal(3, 4, 1, 1), "k": normal(4, 2, 1, 1)}
+    constants = {"one": ONE, "front": integers(0), "pixel": normal(3, 4, 1, 1), "k": normal(4, 2, 1, 1)}
     with pytest.raises(ConvertorError) as raised:
         load(Network(nodes, {"x": X}, constants).write(tmp_path / "net.onnx"))
     assert code in {problem.code for problem in raised.value.problems}
+
+
+def test_every_type_with_limits_is_refused() -> None:
+    refused = {registry.get(node.op_type) for nodes, _code in REFUSED.values() for node in nodes}
+    missing = [type for type in registry if registry[type].limits and registry[type] not in refused]
+    assert not missing, "add a row to REFUSED for each"
 
 
 def test_a_model_in_training_mode_is_one_problem(tmp_path: Path) -> None:
