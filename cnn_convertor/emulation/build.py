@@ -57,7 +57,7 @@ def build(folder: Path, name: str, *, wanted: str = "", sources: Sequence[Path] 
     flags = network_flags()
     options = [*flags, *defines, f"-I{INCLUDE}", f"-I{SOURCES}", f"-I{folder}"]
     parts = [([*options, "-E", "-P", str(source)], source) for source in sources]
-    expanded = _compile(compiler, *parts, own=sources) if parts else []
+    expanded = _compile(compiler, parts, own=sources)
     key = _key(compiler, (*flags, *defines, wanted, library.stem, *expanded), files)
 
     def make(scratch: Path) -> Path:
@@ -66,7 +66,7 @@ def build(folder: Path, name: str, *, wanted: str = "", sources: Sequence[Path] 
         joined = _joined(scratch / "network.cpp", [generated[1].name, RUNNER], wanted)
         inputs = [joined, *sources, library]
         part = [*options, *map(str, inputs), "-o", str(program)], generated[1]
-        _compile(compiler, part, scratch=scratch, own=sources)
+        _compile(compiler, [part], scratch=scratch, own=sources)
         return program
 
     return _cached(f"{name}-{key}", make)
@@ -87,7 +87,7 @@ def runner(kernels: str) -> Path:
         (scratch / "kernels.h").write_text(kernels, encoding="utf-8")
         program, source = scratch / "program", SOURCES / RUNNER
         options = [*flags, *defines, f"-I{INCLUDE}", f"-I{SOURCES}", f"-I{scratch}"]
-        _compile(compiler, ([*options, str(source), str(library), "-o", str(program)], source), scratch=scratch)
+        _compile(compiler, [([*options, str(source), str(library), "-o", str(program)], source)], scratch=scratch)
         return program
 
     return _cached(f"runner-{_key(compiler, (*flags, *defines, library.stem, kernels), [])}", make)
@@ -113,10 +113,10 @@ def program_of(name: str, sources: Sequence[Path], include: Sequence[Path], made
         for path in sources:
             files_of_part = ["-c", str(path), "-o", str(scratch / f"{path.stem}.o")]
             parts.append((options + files_of_part, path))
-        _compile(compiler, *parts, scratch=scratch)
+        _compile(compiler, parts, scratch=scratch)
         program = scratch / "program"
         objects = [arguments[-1] for arguments, _ in parts]
-        _compile(compiler, (flags + objects + ["-o", str(program)], sources[0].parent), scratch=scratch)
+        _compile(compiler, [(flags + objects + ["-o", str(program)], sources[0].parent)], scratch=scratch)
         return program
 
     return _cached(f"{name.replace(' ', '-')}-{_key(compiler, flags + list(made) + list(made.values()), files)}", make)
@@ -157,14 +157,13 @@ def device_library(compiler: Compiler) -> Path:
             return [*flags, f"-I{INCLUDE}", f"-I{SOURCES}", "-c", str(source), "-o", f"{scratch / name}.o"], SOURCES
 
         _LOG.info("compiling the emulated device, once for this computer")
-        _compile(compiler, part("loops", LOOP_FLAGS, LOOPS), part("rest", LIBRARY_FLAGS, rest), scratch=scratch)
+        _compile(compiler, [part("loops", LOOP_FLAGS, LOOPS), part("rest", LIBRARY_FLAGS, rest)], scratch=scratch)
         objects = [str(scratch / "loops.o"), str(scratch / "rest.o")]
         linked = scratch / "device.o"
         # One object, so that no archiver is needed. With a sanitizer in $CXX, clang would put its runtime into it, and again
         # into each program.
-        _compile(
-            compiler, (["-r", "-nostdlib", "-fno-sanitize=all", *objects, "-o", str(linked)], SOURCES), scratch=scratch
-        )
+        options = ["-r", "-nostdlib", "-fno-sanitize=all"]
+        _compile(compiler, [(options + objects + ["-o", str(linked)], SOURCES)], scratch=scratch)
         return linked
 
     return _cached(f"device-{key}.o", make)
@@ -177,7 +176,10 @@ def _joined(path: Path, parts: Sequence[str], definitions: str = "") -> Path:
 
 
 def _compile(
-    compiler: Compiler, *parts: tuple[Sequence[str], Path], scratch: Path | None = None, own: Sequence[Path] = ()
+    compiler: Compiler,
+    parts: Sequence[tuple[Sequence[str], Path]],
+    scratch: Path | None = None,
+    own: Sequence[Path] = (),
 ) -> list[str]:
     """Compile parts at the same time; returns what the compiler prints for each. Raises ConvertorError with its first errors.
 
