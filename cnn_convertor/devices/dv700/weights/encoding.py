@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -13,21 +11,13 @@ from numpy.typing import NDArray
 from cnn_convertor.devices.dv700.runs import Program, Weights
 from cnn_convertor.devices.dv700.weights.palettes import FINITE, count
 from cnn_convertor.devices.dv700.weights.streams import CodeReader, half_codes, pack, palette_codes
-from cnn_convertor.devices.half import Loss, loss, to_half
+from cnn_convertor.devices.half import to_half
+from cnn_convertor.devices.half_check import Half, HalfCheck, halved, warn_of_losses
 from cnn_convertor.devices.program import SMALLEST_BUFFER, ElementType, StoredArray
-from cnn_convertor.errors import Origin, Problem, UnsupportedError, warn
+from cnn_convertor.errors import Problem, UnsupportedError
 from cnn_convertor.quantize import Palette, fit
 
-Half = NDArray[np.float16]
 Observer: TypeAlias = Callable[[Weights, NDArray[np.float32]], None]  # is given all kernels, each piece once
-_NAMED_LAYERS = 5  # in a warning
-_SMALLEST = 2.0**-24  # the smallest number of FP16 above 0
-_SMALLEST_NORMAL = 2.0**-14
-_GOOD_SQNR = 60.0  # dB: rounding normal FP16 numbers alone leaves 66 or more
-_SMALL_SHARE = 1e-4  # of a layer's weights: of a million, some always lie that close to 0
-_LARGE_SHARE = 0.1  # of a layer's weights: without so many, its results may well change
-_BOUNDED = "train again with a bound on the weights, and look for batch norm variances that are zero or negative"
-_REPLACED = "if it is a number that the model adds, such as a mask, write one from -60000 to 60000 in its place"
 
 
 def encode_buffer(program: Program, *, observe: Observer | None = None) -> Iterator[NDArray[np.uint8]]:
@@ -64,7 +54,7 @@ def encode_all(
     problems: list[Problem] = []
     for weights in streams:
         assert problems or written == weights.offset
-        checks.append(_Check(weights))
+        checks.append(HalfCheck(weights.where, weights.kernels.size))
         try:
             for piece in _encode(weights, checks[-1], observe, transposed=transposed):
                 written += piece.size
@@ -73,12 +63,11 @@ def encode_all(
             problems += error.problems
     if problems:
         raise UnsupportedError(problems)
-    _warn_of_zeros(checks)
-    _warn_of_subnormals(checks)
+    warn_of_losses(checks)
 
 
 def _encode(
-    weights: Weights, check: _Check, observe: Observer | None, *, transposed: bool
+    weights: Weights, check: HalfCheck, observe: Observer | None, *, transposed: bool
 ) -> Iterator[NDArray[np.uint8]]:
     """The stream of one convolution; `check` sees every number of it once, `observe` those of the kernels."""
     bias = np.zeros(weights.packed.kernels, np.float16)
@@ -122,112 +111,3 @@ def _palette(weights: Weights) -> Palette:
         return weights.choice.palette
     counts, means = count(weights.kernels)
     return fit(counts * FINITE, means)
-
-
-class _Check:
-    """Looks at all numbers of one layer as they become FP16.
-
-    flushed: how many weights were not 0 and became 0. subnormal: how many lost digits since they are below 2**-14.
-    signal: the sum of the squares of all weights, or less where it is large.
-    """
-
-    def __init__(self, weights: Weights) -> None:
-        self.weights = weights
-        self.flushed = self.subnormal = 0
-        self.signal = 0.0
-
-    @property
-    def flushed_share(self) -> float:
-        return self.flushed / self.weights.kernels.size
-
-    @property
-    def sqnr(self) -> float:
-        """dB that the weights have left when numbers below 2**-14 are rounded to multiples of 2**-24, as they are."""
-        noise = (self.subnormal + self.flushed) * _SMALLEST**2 / 12  # of an error that is anything up to half of that
-        if noise == 0 or self.signal == 0:
-            return math.inf
-        return 10 * math.log10(self.signal / noise)
-
-    def halve(self, values: NDArray[np.float32], what: str) -> Half:
-        """The values as FP16. Raises UnsupportedError when one of them is too large or NaN."""
-        half, lost = halved(values, what, self.weights.where)
-        if what == "weight":  # a bias that becomes 0 is less than any number of the map that it is added to
-            self.flushed += lost.flushed
-            normal = values.size - lost.subnormal - lost.flushed
-            # Skip the exact sum if 10 % of the values are normal: that alone bounds the SQNR above the threshold.
-            self.signal += (
-                normal * _SMALLEST_NORMAL**2
-                if 10 * normal > values.size
-                else float(np.square(values, dtype=float).sum())
-            )
-            self.subnormal += lost.subnormal
-        return half
-
-
-def halved(values: NDArray[np.float32], what: str, where: Origin | None) -> tuple[Half, Loss]:
-    """The values of a layer as FP16, and what that loses. Raises UnsupportedError when one of them is too large or NaN."""
-    half = to_half(values)
-    lost = loss(values, half)
-    if lost.overflowed.size:
-        value = values.reshape(-1)[lost.overflowed[0]]
-        flaw = "is NaN" if np.isnan(value) else f"of {value:g} does not fit FP16 (65504 at most)"
-        raise UnsupportedError(
-            Problem(
-                "DV501",
-                f"a {what} {flaw} after folding; {lost.overflowed.size} such values",
-                where,
-                f"{_REPLACED}; otherwise {_BOUNDED}" if what in ("bias", "constant") else _BOUNDED,
-            )
-        )
-    return half, lost
-
-
-def _warn_of_zeros(checks: Sequence[_Check]) -> None:
-    """One warning for the whole network, naming the layers that lost the largest share of their weights."""
-    losers = sorted((c for c in checks if c.flushed_share >= _SMALL_SHARE), key=lambda c: c.flushed_share, reverse=True)
-    if not losers:
-        return
-    origins = [c.weights.where or Origin("") for c in losers]
-    parts = (f'{c.flushed} of {c.weights.kernels.size} in "{o.layer}"' for c, o in zip(losers, origins, strict=True))
-    share = losers[0].flushed_share
-    hint = "nothing, if `verify` passes: so few weights seldom matter"
-    if share >= _LARGE_SHARE:
-        hint = (
-            f'"{origins[0].layer}" computes without {share:.1%} of its weights: run `verify`, and if the outputs suffer, '
-            "scale the layer's weights up and the next layer's down"
-        )
-    warn(
-        Problem(
-            "DV502",
-            f"weights too small for FP16 became 0: {_first_of(parts, len(losers))}",
-            Origin(origins[0].file),
-            hint,
-        )
-    )
-
-
-def _warn_of_subnormals(checks: Sequence[_Check]) -> None:
-    """One warning for the whole network, naming the layers whose weights as a whole lost most by being small."""
-    losers = sorted((c for c in checks if c.subnormal and c.sqnr < _GOOD_SQNR), key=lambda c: c.sqnr)
-    if not losers:
-        return
-    origins = [c.weights.where or Origin("") for c in losers]
-    parts = (
-        f'{c.subnormal / c.weights.kernels.size:.1%} of "{origin.layer}", which keeps about {c.sqnr:.0f} dB'
-        for c, origin in zip(losers, origins, strict=True)
-    )
-    warn(
-        Problem(
-            "DV504",
-            f"weights below {_SMALLEST_NORMAL:.2g} have fewer digits in FP16: {_first_of(parts, len(losers))}",
-            Origin(origins[0].file),
-            "scale the layer's weights up and the next layer's down, if `verify` shows that the results suffer",
-        )
-    )
-
-
-def _first_of(parts: Iterable[str], count: int) -> str:
-    """Some of the parts of a sentence, and how many more there are."""
-    named = list(islice(parts, _NAMED_LAYERS))
-    others = count - len(named)
-    return ", ".join(named) + (f", and in {others} other layer{'s' * (others > 1)}" if others else "")
