@@ -25,7 +25,6 @@ _SMALLEST_SINGLE: Final = 2.0**-126
 _DROPPED: Final = 42  # bits of FP64's fraction that fp17 lacks
 _SDP_FRACTION: Final = 35  # bits of a position between two entries
 _CDP_FRACTION: Final = 16
-_OVER: Final = 1
 
 
 def bits_of_single(value: float) -> int:
@@ -45,25 +44,25 @@ def halves(values: Numbers) -> tuple[int, ...]:
 
 
 def evaluated(lut: Lut, x: NDArray[Any]) -> NDArray[np.float16]:
-    """What SDP's table makes of FP32 values."""
-    values = np.clip(np.asarray(x, np.float32).astype(np.float64), -_LARGEST_SINGLE, _LARGEST_SINGLE)
-    place = _places(lut, values, _SDP_FRACTION)
+    """What SDP's table makes of FP32 values. A NaN gives a NaN."""
+    place = places(lut, x)
     entries = _entries(lut)
     lower = _product(_rounded(1 - place.part), entries[place.entry])
     upper = _product(_kept(_rounded(place.part)), entries[place.entry + place.hit])
-    return _half(_continued(lut, values, place, _sum(lower, upper)))
+    return _half(
+        _sum(np.where(place.hit == 1, lower, entries[place.entry]), np.where(place.hit == 1, upper, place.beside))
+    )
 
 
 def response(lut: Lut, sums: NDArray[Any]) -> Numbers:
     """The factors that CDP's table makes of sums of squares in FP32; fp17 numbers."""
-    values = np.clip(np.asarray(sums, np.float32).astype(np.float64), -_LARGEST_SINGLE, _LARGEST_SINGLE)
-    place = _places(lut, values, _CDP_FRACTION)
+    place = places(lut, sums, _CDP_FRACTION)
     entries = _entries(lut)
     lower = entries[place.entry]
     upper = entries[place.entry + place.hit]
     rise = np.where(upper == lower, np.copysign(0.0, upper), _rounded(_single(upper - lower)))
-    hit = _sum(_product(rise, _kept(_rounded(place.part))), lower)
-    return _continued(lut, values, place, hit)
+    more = np.where(place.hit == 1, _product(rise, _kept(_rounded(place.part))), place.beside)
+    return _sum(more, lower)
 
 
 def responded(lut: Lut, x: NDArray[Any], size: int) -> NDArray[np.float16]:
@@ -82,28 +81,34 @@ def responded(lut: Lut, x: NDArray[Any], size: int) -> NDArray[np.float16]:
     return _half(_product(values, response(lut, sums)))
 
 
-class _Places(NamedTuple):
-    """Of each value: its table; hit: 1 between two entries, else 0; over: 1 past the table's end; entry: the lower one, of both
-    tables in one; part: of the way to the next entry."""
+class Places(NamedTuple):
+    """Of each value: hit: 1 if it lies between two entries, else 0; entry: the lower one or the end, of both tables in one;
+    part: of the way to the next entry; beside: what the slope adds to the end."""
 
-    table: NDArray[np.intp]
     hit: NDArray[np.intp]
-    over: NDArray[np.intp]
     entry: NDArray[np.intp]
     part: Numbers
+    beside: Numbers
 
 
-def _places(lut: Lut, values: Numbers, fraction: int) -> _Places:
+def places(lut: Lut, x: NDArray[Any], fraction: int = _SDP_FRACTION) -> Places:
+    """Where FP32 values lie in the tables. fraction: bits of `part`."""
+    values = np.clip(np.asarray(x, np.float32).astype(np.float64), -_LARGEST_SINGLE, _LARGEST_SINGLE)
     first = _single(values - _start(lut.linear_exp_start))
     le = _exponential(lut, first) if lut.method != LINEAR else _linear(first, lut.linear_exp_offset, LE_ENTRIES)
     lo = _linear(_single(values - _start(lut.linear_only_start)), lut.linear_only_offset, LO_ENTRIES)
-    by_side = np.where(le[1] == _OVER, lut.overflow_priority, lut.underflow_priority)
-    alike = (le[0] == lo[0]) & ((le[0] == 1) | (le[1] != lo[1]))
+    by_side = np.where(le[1] == 1, lut.overflow_priority, lut.underflow_priority)
+    alike = (le[0] == 1) | (le[1] != lo[1])
     table = np.where(le[0] != lo[0], lo[0], np.where(alike, lut.hybrid_priority, by_side))
     hit, over, position = (np.where(table == 1, of_lo, of_le) for of_le, of_lo in zip(le, lo, strict=True))
     index = np.floor(position)
     part = np.floor((position - index) * 2.0**fraction) / 2.0**fraction
-    return _Places(table, hit, over, index.astype(np.intp) + table * LE_ENTRIES, part)
+    last = np.where(table == 1, LO_ENTRIES - 1, LE_ENTRIES - 1)
+    entry = index.astype(np.intp) + over * last + table * LE_ENTRIES
+    beside = np.zeros_like(values)
+    missed = np.nonzero(hit == 0)
+    beside[missed] = _beside(lut, values[missed], (table[missed], over[missed]))
+    return Places(hit, entry, part, beside)
 
 
 def _linear(distance: Numbers, select: int, entries: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Numbers]:
@@ -123,28 +128,18 @@ def _exponential(lut: Lut, distance: Numbers) -> tuple[NDArray[np.intp], NDArray
     return hit.astype(np.intp), over.astype(np.intp), np.where(hit, index + (2 * mantissa - 1), 0.0)
 
 
-def _continued(lut: Lut, values: Numbers, place: _Places, hits: Numbers) -> Numbers:
-    """hits, and beside the tables what their slopes give."""
+def _beside(lut: Lut, values: Numbers, where: tuple[NDArray[np.intp], NDArray[np.intp]]) -> Numbers:
+    """What the slopes give. where: of each value the table, and whether it lies above."""
     below = _start(lut.linear_exp_start)
     if lut.method != LINEAR:
         below = float(_single(np.array(below + 2.0**lut.linear_exp_offset)))
-    bounds = np.array(
-        [[below, _start(lut.linear_exp_end)], [_start(lut.linear_only_start), _start(lut.linear_only_end)]]
+    bounds = (below, _start(lut.linear_exp_end)), (_start(lut.linear_only_start), _start(lut.linear_only_end))
+    slopes = (
+        (_slope(lut.linear_exp_underflow_slope), _slope(lut.linear_exp_overflow_slope)),
+        (_slope(lut.linear_only_underflow_slope), _slope(lut.linear_only_overflow_slope)),
     )
-    slopes = np.array(
-        [
-            [_slope(lut.linear_exp_underflow_slope), _slope(lut.linear_exp_overflow_slope)],
-            [_slope(lut.linear_only_underflow_slope), _slope(lut.linear_only_overflow_slope)],
-        ]
-    )
-    entries = _entries(lut)
-    ends = entries[[[0, LE_ENTRIES - 1], [LE_ENTRIES, LE_ENTRIES + LO_ENTRIES - 1]]]
-    missed = np.nonzero(place.hit == 0)
-    where = place.table[missed], place.over[missed]
-    distance = _kept(_rounded(_single(values[missed] - bounds[where])))
-    result = hits.copy()
-    result[missed] = _sum(ends[where], _product(distance, slopes[where]))
-    return result
+    distance = _kept(_rounded(_single(values - np.array(bounds)[where])))
+    return _product(distance, np.array(slopes)[where])
 
 
 def _start(bits: int) -> float:
