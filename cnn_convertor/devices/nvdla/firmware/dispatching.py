@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from cnn_convertor.devices.nvdla.firmware import bdma_rubik, cdp, conv, pdp, sdp
 from cnn_convertor.devices.nvdla.firmware.descriptors import Common, Engine, Event, Lut, MemoryKind, NetworkDescriptor
@@ -45,6 +45,16 @@ class Interrupt(NamedTuple):
     status: int
 
 
+class GroupTurn(NamedTuple):
+    """The groups of registers that an engine and its read DMA run next; those of a device after a reset."""
+
+    consumer: int = 0
+    reader: int = 0
+
+
+Turns: TypeAlias = Mapping[Engine, GroupTurn]  # an engine that is missing has the turn after a reset
+
+
 def settings_of(operation: FirmwareOperation, places: Places) -> Iterator[Setting]:
     """The registers of an operation, without pointers and enables."""
     op, surfaces, lut = operation.op, operation.surfaces, operation.lut
@@ -81,7 +91,23 @@ class _Group:
     number: int
     operation: FirmwareOperation
     reader: int
+    programmed: bool = False
     enabled: bool = False
+
+    @property
+    def table(self) -> int:
+        """The number of the operation's tables, or -1."""
+        return -1 if self.operation.lut is None else int(self.operation.op.lut_index)
+
+    def may_be_programmed(self, other: _Group | None) -> bool:
+        """Both groups share the engine's tables, which are locked while it runs, and the queue of copies until it is launched."""
+        if other is None:
+            return True
+        if self.operation.engine is Engine.BDMA:
+            return other.enabled
+        if self.table < 0 or other.table == self.table:
+            return True
+        return other.table < 0 and not other.enabled
 
 
 @dataclass(slots=True)
@@ -104,20 +130,27 @@ class _Processor:
 class Firmware:
     """Runs a task: `start`, then `interrupt` with each status, until `done`. Each gives what the firmware writes meanwhile.
 
-    Raises FieldError for descriptors that it refuses.
+    turns: of the device before the task. Raises FieldError for descriptors that it refuses.
     """
 
-    def __init__(self, task: FirmwareTask, places: Places) -> None:
+    def __init__(self, task: FirmwareTask, places: Places, turns: Turns | None = None) -> None:
         self._task = task
         self._places = places
         self._counts = [operation.common.dependency_count for operation in task.operations]
-        self._processors = {engine: _Processor() for engine in Engine}
+        self._processors = {}
+        for engine in Engine:
+            turn = (turns or {}).get(engine, GroupTurn())
+            self._processors[engine] = _Processor(consumer=turn.consumer, reader=turn.reader)
         self._settings: list[Setting] = []
         self._completed = 0
 
     @property
     def done(self) -> bool:
         return self._completed == len(self._task.operations)
+
+    @property
+    def turns(self) -> Turns:
+        return {engine: GroupTurn(each.consumer, each.reader) for engine, each in self._processors.items()}
 
     def start(self) -> list[RegisterWrite]:
         for engine, head in zip(Engine, self._task.network.op_head, strict=True):
@@ -130,7 +163,7 @@ class Firmware:
         """What the firmware writes for a status of interrupts, which it clears first."""
         self._settings.append(("GLB.S_INTR_STATUS", status))
         for engine, processor in self._processors.items():
-            for number in _GROUPS:
+            for number in (processor.consumer, 1 - processor.consumer):  # in the order in which they complete
                 group = processor.groups.get(number)
                 if group is None:
                     continue
@@ -176,7 +209,7 @@ class Firmware:
         return list(writes(settings, self._places.configuration))
 
     def _fill(self, engine: Engine) -> None:
-        """Program the next operation of an engine, if it has a free group."""
+        """Give the next operation of an engine a group, if one is free."""
         processor = self._processors[engine]
         if processor.next < 0 or len(processor.groups) == len(_GROUPS):
             return
@@ -185,7 +218,18 @@ class Firmware:
         group = _Group(number, operation, processor.free_reader())
         processor.groups[number] = group
         processor.next = operation.common.consumers[engine].index
-        self._settings += _pointers(engine, number, group.reader)
+        self._program(engine, group)
+
+    def _program(self, engine: Engine, group: _Group) -> None:
+        """Write the registers of a group, unless it must wait for the other one to complete."""
+        operation = group.operation
+        other = self._processors[engine].groups.get(1 - group.number)
+        if not group.may_be_programmed(other):
+            return
+        group.programmed = True
+        if other is not None and other.table == group.table:
+            operation = operation._replace(lut=None)  # they are there, and locked; the firmware writes them in vain
+        self._settings += _pointers(engine, group.number, group.reader)
         settings = list(settings_of(operation, self._places))
         unmask: list[Setting] = [("GLB.S_INTR_MASK", 0)]
         match engine:
@@ -195,8 +239,8 @@ class Firmware:
                 self._settings += settings + unmask
             case _:
                 self._settings += unmask + settings
-        self._tell(operation, Event.PROGRAMMED)
-        self._enable_if_ready(operation)
+        self._tell(group.operation, Event.PROGRAMMED)
+        self._enable_if_ready(group.operation)
 
     def _tell(self, operation: FirmwareOperation, event: Event) -> None:
         """Count an event down in the operations that wait for it."""
@@ -211,7 +255,7 @@ class Firmware:
             return
         engine = operation.engine
         for number, group in self._processors[engine].groups.items():
-            if group.operation is operation and not group.enabled:
+            if group.operation is operation and group.programmed and not group.enabled:
                 group.enabled = True
                 self._settings += _enables(engine, number, group)
                 self._tell(operation, Event.ENABLED)
@@ -224,6 +268,9 @@ class Firmware:
             processor.reader = 1 - group.reader
         self._completed += 1
         self._tell(group.operation, Event.COMPLETED)
+        for other in processor.groups.values():
+            if not other.programmed:
+                self._program(engine, other)
         self._fill(engine)
 
 
@@ -267,12 +314,15 @@ def _enables(engine: Engine, number: int, group: _Group) -> Iterator[Setting]:
             yield f"{engine.name}.D_OP_ENABLE", 1
 
 
-def accesses(task: FirmwareTask, places: Places) -> Iterator[RegisterWrite | Interrupt]:
+def accesses(
+    task: FirmwareTask, places: Places, turns: Turns | None = None
+) -> Generator[RegisterWrite | Interrupt, None, Turns]:
     """All that the firmware does with a task, if every operation completes before the firmware looks.
 
+    Returns the turns after the task, for the next one on a device that is not reset.
     Raises FieldError, also for a graph in which operations wait for each other.
     """
-    firmware = Firmware(task, places)
+    firmware = Firmware(task, places, turns)
     yield from firmware.start()
     while not firmware.done:
         status = firmware.expected()
@@ -280,3 +330,4 @@ def accesses(task: FirmwareTask, places: Places) -> Iterator[RegisterWrite | Int
             raise FieldError("its operations wait for each other, so the firmware would never finish")
         yield Interrupt(status)
         yield from firmware.interrupt(status)
+    return firmware.turns
