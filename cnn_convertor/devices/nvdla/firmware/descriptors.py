@@ -423,3 +423,26 @@ def _of(kind: Any, values: Iterator[int]) -> Any:
         arguments.append(tuple(items) if repeats else items[0])
     assert len(arguments) == len(dataclasses.fields(kind))
     return kind(*arguments)
+
+
+def pack_descriptor(value: Any, *, older: bool = False) -> bytes:
+    """The reverse of `unpack_descriptor`. Raises struct.error for a number that its field does not hold."""
+    flat = _flat(type(value), older)
+    numbers = []
+    for place, number in enumerate(_numbers(value)):
+        if place not in flat.zeros:
+            numbers.append(number)
+        else:
+            assert number == 0, "cubes before version 0.12 have no offset"
+    return struct.pack("<" + flat.codes, *numbers)
+
+
+def _numbers(value: Any) -> Iterator[int]:
+    """The numbers of a descriptor in their order."""
+    for field in dataclasses.fields(value):
+        item = getattr(value, field.name)
+        for each in item if isinstance(item, tuple) else (item,):
+            if dataclasses.is_dataclass(each):
+                yield from _numbers(each)
+            else:
+                yield each
