@@ -45,7 +45,7 @@ class BoardResults:
     def require_fit(self, program: Program) -> None:
         """Raises UsageError when the results do not have a map for each layer and output of a program."""
         size = sum(layer.output.nbytes for layer in program.layers)
-        width = sum(program.layers[index].output.shape.size for index in program.outputs)
+        width = sum(program.layers[index].output.elements for index in program.outputs)
         if (len(self.layers), len(self.memory), self.outputs.shape[1]) != (
             len(program.layers),
             self.samples * size,

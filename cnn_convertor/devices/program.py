@@ -9,7 +9,7 @@ from cnn_convertor.devices.settings import Runtime
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import ArraySoftmax, Axis, Op, Parameter, Shape, Softmax
-from cnn_convertor.layouts.layout import Layout, Term
+from cnn_convertor.layouts.layout import Layout, Term, nbytes
 from cnn_convertor.memory import Plan
 
 SMALLEST_BUFFER = 16  # bytes
@@ -38,8 +38,17 @@ class Tensor(NamedTuple):
         return self.layout == PLAIN
 
     @property
+    def elements(self) -> int:
+        """How many elements the memory has, with those that pad the map."""
+        return nbytes(self.layout, self.shape) if self.layout.pads else self.shape.size
+
+    @property
     def nbytes(self) -> int:
-        return self.shape.size * self.type.value
+        return self.elements * self.type.value
+
+    def reads_as(self, shape: Shape) -> bool:
+        """Whether a map of this shape has as many elements, and so has its memory."""
+        return self.shape.size == shape.size and self.elements == self._replace(shape=shape).elements
 
 
 class PackedWeights(Protocol):

@@ -183,7 +183,7 @@ def outputs_of(program: Program, flat: Maps, shapes: Sequence[Shape] | None) -> 
     None: the program's own.
     """
     layers = [program.layers[index] for index in program.outputs]
-    sizes = [layer.output.shape.size for layer in layers]
+    sizes = [layer.output.elements for layer in layers]
     if flat.shape[1] != sum(sizes):
         raise _strange(program)
     return tuple(
@@ -199,7 +199,7 @@ def outputs_of(program: Program, flat: Maps, shapes: Sequence[Shape] | None) -> 
 
 def layers_of(program: Program, flat: Maps, sizes: Sequence[int]) -> tuple[Maps, ...]:
     """The maps of all layers as they lie in memory, (N, size of all of them), apart. sizes: those that the runner gives."""
-    if list(sizes) != [program.layers[index].output.shape.size for index in program.order]:
+    if list(sizes) != [program.layers[index].output.elements for index in program.order]:
         raise _strange(program)
     return in_program_order(program, _apart(flat, sizes))
 

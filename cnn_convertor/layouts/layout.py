@@ -69,6 +69,12 @@ class Term:
     pitch: int | None = None
     whole: bool = False
 
+    @property
+    def pads(self) -> bool:
+        """Whether memory may have more than what the digit counts."""
+        slices = self.mod is None and self.div > 1 and not (self.ragged or self.whole)
+        return slices or self.extent_align != 1 or self.pitch_align != 1 or self.pitch is not None
+
     def __str__(self) -> str:
         text = "-" * self.flip + (self.axis if len(self.axis) == 1 else f"({self.axis})")
         if self.div != 1:
@@ -124,6 +130,11 @@ class Layout:
         marks += [f"base={self.base_align}"] * (self.base_align != 1)
         marks += [f"total={self.total_align}"] * (self.total_align != 1)
         return text + (f" | {' '.join(marks)}" if marks else "")
+
+    @property
+    def pads(self) -> bool:
+        """Whether memory may have more elements than the array."""
+        return self.total_align != 1 or any(term.pads for term in self.terms)
 
     def of(self, element: npt.DTypeLike | None) -> Layout:
         return replace(self, element=None if element is None else element_type(element))

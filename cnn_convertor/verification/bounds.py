@@ -99,7 +99,7 @@ def judge_maps(sides: BothSides, unrounded: EmulatedNetwork, inputs: Mapping[str
         reason = "the framework rounds maps to integers whose scale depends on the input"
         return Judgement(0, (), dict.fromkeys(network.graph.output_names, reason))
     program = network.program
-    sizes = [layer.output.shape.size for layer in program.layers]
+    sizes = [layer.output.elements for layer in program.layers]
     count = _JUDGED if sum(sizes) <= _LARGE else _JUDGED_OF_LARGE
     first = {name: values[:count] for name, values in inputs.items()}
     reference = reference.of_first(count)

@@ -218,14 +218,17 @@ def pair_of(program: Program, index: int, memory: Maps, reference: Maps, order: 
     if layout_of(layer) == PLAIN:
         return ComparedMap(index, shape, memory, flat)
     read_as = _shape_read(program, index) if shape.is_vector else shape
+    if not layer.output.reads_as(read_as):
+        read_as = own
     if shape.is_vector and not read_as.is_vector and order is Order.CHW:
         height, width, channels = read_as
         flat = reference.reshape(samples, channels, height, width).transpose(0, 2, 3, 1).reshape(samples, -1)
     values = from_memory(memory, read_as, layer.output.layout).reshape(samples, -1)
     if own.is_vector and not shape.is_vector and order is Order.CHW and sqnr(values, flat) < COMPARABLE_DB:
         counted = reference.transpose(0, 3, 1, 2).reshape(samples, -1)  # as a reshape of the framework counts elements
-        if sqnr(memory, counted) >= COMPARABLE_DB:
-            return ComparedMap(index, own, memory, counted)
+        vector = as_maps(memory, layer, own).reshape(samples, -1)
+        if sqnr(vector, counted) >= COMPARABLE_DB:
+            return ComparedMap(index, own, vector, counted, own, layer.output.layout)
     return ComparedMap(index, shape, values, flat, read_as, layer.output.layout)
 
 

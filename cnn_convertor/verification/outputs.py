@@ -174,7 +174,9 @@ def _compare_largest(sides: BothSides, position: int) -> tuple[Comparison, Compa
     (source,), (read,) = program.layers[index].sources, graph[end].inputs
     known = sides.reference.layers.get(layer_of(graph, read))
     shape = graph.shape(read)
-    if source is None or known is None or not known[0].size == program.layers[source].output.shape.size == shape.size:
+    if source is None or known is None or known[0].size != shape.size:
+        return None
+    if not program.layers[source].output.reads_as(shape):
         return None
     name = graph.output_names[position]
     maps = sides.device_maps(source, shape)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
 from datetime import date
 from itertools import groupby
 from pathlib import Path
@@ -19,16 +20,17 @@ from cnn_convertor.devices.dv700.estimate import changes
 from cnn_convertor.devices.dv700.memory.memory_layout import memory_order
 from cnn_convertor.devices.dv700.profiles import DV700
 from cnn_convertor.devices.figures import Figure
-from cnn_convertor.devices.program import LayerType
+from cnn_convertor.devices.program import ElementType, LayerType, Tensor
 from cnn_convertor.devices.settings import Runtime
 from cnn_convertor.emulation import build as building
-from cnn_convertor.emulation.feature_maps import from_memory, given_layers, outputs_of, to_memory
+from cnn_convertor.emulation.feature_maps import from_memory, given_layers, layers_of, outputs_of, to_memory
 from cnn_convertor.errors import ConvertorError, UsageError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Order, Padding, Pair, Shape, Window
 from cnn_convertor.layouts.dv700 import feature_map
+from cnn_convertor.layouts.layout import Layout, Term
 from cnn_convertor.pipeline import build
 from cnn_convertor.verification.compare import sqnr
 from emulation.small_networks import dense_blocks, needs_compiler, random, small_graph, with_limits
@@ -158,6 +160,39 @@ def test_memory_holds_every_element_once(shape: Shape, transposed: bool) -> None
     assert np.array_equal(from_memory(memory, shape, feature_map(transposed=transposed)), values)
     order = memory_order(shape, transposed=transposed, order=Order.HWC)
     assert np.array_equal(memory[0], order.astype(np.float32))
+
+
+ATOMS = Layout("hwc", (Term("c", 16), Term("h"), Term("w"), Term("c", 1, 16)))
+
+
+@pytest.mark.parametrize("shape", [Shape(2, 3, 5), Shape(3, 5, 40), Shape(1, 1, 17), Shape(4, 4, 16)])
+def test_memory_in_whole_atoms_holds_zeros_beyond_the_last_channel(shape: Shape) -> None:
+    tensor = Tensor(shape, ElementType.HALF, 0, ATOMS)
+    values = np.arange(1, 2 * shape.size + 1, dtype=np.float32).reshape(2, *shape)
+    memory = to_memory(values, ATOMS)
+    height, width, channels = shape
+    expected = np.zeros((2, -(-channels // 16) * 16 * height * width), np.float32)
+    for y, x, c in np.ndindex(*shape):
+        expected[:, ((c // 16 * height + y) * width + x) * 16 + c % 16] = values[:, y, x, c]
+    assert np.array_equal(memory, expected)
+    assert np.array_equal(from_memory(memory, shape, ATOMS), values)
+    assert (tensor.elements, tensor.nbytes) == (expected.shape[1], 2 * expected.shape[1])
+
+
+def test_maps_in_whole_atoms_come_apart() -> None:
+    """A program of maps with 4, 20 and other numbers of channels."""
+    program = build(small_graph(), config(Path("graph.keras")))
+    layers = tuple(replace(layer, output=layer.output._replace(layout=ATOMS)) for layer in program.layers)
+    program = replace(program, layers=layers)
+    given = [random(2, *layer.output.shape) for layer in layers]
+    memory = [to_memory(values, ATOMS) for values in given]
+    order = [memory[index] for index in program.order]
+    apart = layers_of(program, np.concatenate(order, axis=1), [values.shape[1] for values in order])
+    assert all(np.array_equal(*pair) for pair in zip(apart, memory, strict=True))
+    flat = np.concatenate([memory[index] for index in program.outputs], axis=1)
+    outputs = outputs_of(program, flat, None)
+    expected = [given[index] for index in program.outputs]
+    assert all(np.array_equal(*pair) for pair in zip(outputs, expected, strict=True))
 
 
 # --- errors --------------------------------------------------------------------------------------------------------------
