@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from cnn_convertor.codegen.cpp import c_string
 from cnn_convertor.devices.program import PLAIN, ElementType, LayerType, Program, Tensor
 from cnn_convertor.escaping import identifier
+from cnn_convertor.layouts.layout import top_term
 
 
 def description(program: Program) -> list[str]:
@@ -26,9 +27,13 @@ def _map_text(tensor: Tensor) -> str:
     """The size of a map, and the order of its elements in memory."""
     if tensor.shape.is_vector:
         return f"{tensor.shape.channels} values"
-    chunk = next((term.div for term in tensor.layout.terms if term.div > 1), 0)
+    top = top_term(tensor.layout, "c")
     order = ", ".join(term.axis.upper() for term in tensor.layout.terms if term.div == 1)
-    chunks = f", in chunks of {chunk} channels" if 0 < chunk < tensor.shape.channels else ""
+    chunks = ""
+    if top.pads:
+        chunks = f", in atoms of {top.div} channels"
+    elif 1 < top.div < tensor.shape.channels:
+        chunks = f", in chunks of {top.div} channels"
     return f"{tensor.shape} (height x width x channels) in the order {order}{chunks}"
 
 

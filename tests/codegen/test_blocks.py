@@ -90,7 +90,7 @@ std::vector<uint8_t> memory(1 << 22);
 const std::size_t kX = 0, kY = 1 << 20, kZ = 2 << 20, kExpected = 3 << 20;
 
 void Compare(const char *what, const Tensor &z, const Tensor &expected) {
-  const std::size_t bytes = z.Size() * (z.is_half ? 2 : 4);
+  const std::size_t bytes = z.Stored() * (z.is_half ? 2 : 4);
   bool is_same = true;
   z.ForEach([&](int h, int w, int c) {
     const float a = z.Get(h, w, c), b = expected.Get(h, w, c);
@@ -102,7 +102,7 @@ void Compare(const char *what, const Tensor &z, const Tensor &expected) {
 
 template <class F>
 void TryUnary(const char *what, int h, int w, int c, Format from, Format to, F f) {
-  std::memset(&memory[kZ], 0xAB, 4 * static_cast<std::size_t>(h * w * c) + 16);
+  std::memset(&memory[kZ], 0xAB, 4 * static_cast<std::size_t>((h * w + 15) * (c + 15)) + 16);
   const Tensor x(&memory[0], kX, h, w, c, from), z(&memory[0], kZ, h, w, c, to);
   const Tensor expected(&memory[0], kExpected, h, w, c, to);
   Unary(x, z, f);
@@ -111,10 +111,10 @@ void TryUnary(const char *what, int h, int w, int c, Format from, Format to, F f
 }
 
 template <class F>
-void TryBinary(const char *what, int h, int w, int c, bool rows, bool columns, bool depth, Format format, F f) {
-  std::memset(&memory[kZ], 0xAB, 4 * static_cast<std::size_t>(h * w * c) + 16);
-  const Tensor x(&memory[0], kX, h, w, c, kHalf), z(&memory[0], kZ, h, w, c, format);
-  const Tensor y(&memory[0], kY, rows ? h : 1, columns ? w : 1, depth ? c : 1, kHalf);
+void TryBinary(const char *what, int h, int w, int c, bool rows, bool columns, bool depth, Format from, Format format, F f) {
+  std::memset(&memory[kZ], 0xAB, 4 * static_cast<std::size_t>((h * w + 15) * (c + 15)) + 16);
+  const Tensor x(&memory[0], kX, h, w, c, from), z(&memory[0], kZ, h, w, c, format);
+  const Tensor y(&memory[0], kY, rows ? h : 1, columns ? w : 1, depth ? c : 1, from);
   const Tensor expected(&memory[0], kExpected, h, w, c, format);
   for (const bool is_first : {true, false}) {
     is_first ? Binary(x, y, z, f) : Binary(y, x, z, f);
@@ -127,7 +127,7 @@ void TryBinary(const char *what, int h, int w, int c, bool rows, bool columns, b
 }
 
 void TryCopy(int h, int w, int c, Format format) {
-  std::memset(&memory[kZ], 0xAB, 4 * static_cast<std::size_t>(h * w * c) + 16);
+  std::memset(&memory[kZ], 0xAB, 4 * static_cast<std::size_t>((h * w + 15) * (c + 15)) + 16);
   const Tensor x(&memory[0], kX, h, w, c, format), z(&memory[0], kZ, h, w, c, format);
   Values copy = Values::Of(x);
   copy.Write(z);
@@ -139,7 +139,7 @@ void TryCopy(int h, int w, int c, Format format) {
 }
 
 void TryTransposition(int h, int w, int c, Format format) {
-  std::memset(&memory[kZ], 0xAB, 4 * static_cast<std::size_t>(h * w * c) + 16);
+  std::memset(&memory[kZ], 0xAB, 4 * static_cast<std::size_t>((h * w + 15) * (c + 15)) + 16);
   const Tensor x(&memory[0], kX, h, w, c, format), z(&memory[0], kZ, 1, c, h * w, format);
   const Tensor expected(&memory[0], kExpected, 1, c, h * w, format);
   TransposeReshape(x, z, {h * w, c}, {1, 0}, false);
@@ -160,19 +160,20 @@ int main() {
       for (int h : {1, 7})
         for (int w : {1, 5, 70}) {
           kRowByRow = row_by_row;
-          for (const Format to : {kHalf, kFloat, kFloatPlain}) {
+          for (const Format to : {kHalf, kFloat, kFloatPlain, kAtoms, kFloatAtoms}) {
+            const Format from = to >= kAtoms ? kAtoms : kHalf;
             TryCopy(h, w, c, to);
             TryTransposition(h, w, c, to);
-            TryUnary("hard swish", h, w, c, kHalf, to, HardSwish{});
-            TryUnary("swish", h, w, c, kHalf, to, Swish{1.0f});
-            TryUnary("clip", h, w, c, kHalf, to, Clip{-0.0f, 1.5f});
-            TryUnary("hard sigmoid", h, w, c, kHalf, to, HardSigmoid{0.2f, 0.5f});
-            TryUnary("bounded", h, w, c, kHalf, to, BoundedRelu{0.1f, 0.5f, 1.0f});
-            TryUnary("threshold", h, w, c, kHalf, to, Threshold{0.5f});
+            TryUnary("hard swish", h, w, c, from, to, HardSwish{});
+            TryUnary("swish", h, w, c, from, to, Swish{1.0f});
+            TryUnary("clip", h, w, c, from, to, Clip{-0.0f, 1.5f});
+            TryUnary("hard sigmoid", h, w, c, from, to, HardSigmoid{0.2f, 0.5f});
+            TryUnary("bounded", h, w, c, from, to, BoundedRelu{0.1f, 0.5f, 1.0f});
+            TryUnary("threshold", h, w, c, from, to, Threshold{0.5f});
             for (int axes = 0; axes < 8; ++axes) {
-              TryBinary("product", h, w, c, axes & 1, axes & 2, axes & 4, to, Multiply{});
-              TryBinary("maximum", h, w, c, axes & 1, axes & 2, axes & 4, to, Maximum{});
-              TryBinary("mask", h, w, c, axes & 1, axes & 2, axes & 4, to, Mask{});
+              TryBinary("product", h, w, c, axes & 1, axes & 2, axes & 4, from, to, Multiply{});
+              TryBinary("maximum", h, w, c, axes & 1, axes & 2, axes & 4, from, to, Maximum{});
+              TryBinary("mask", h, w, c, axes & 1, axes & 2, axes & 4, from, to, Mask{});
             }
           }
         }

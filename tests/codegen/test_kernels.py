@@ -10,9 +10,13 @@ from pathlib import Path
 import pytest
 
 from cnn_convertor.codegen import kernels
-from cnn_convertor.codegen.kernels import all_kernels, bundle
+from cnn_convertor.codegen.kernels import all_kernels, bundle, format_name
 from cnn_convertor.codegen.text_templates import render_text
+from cnn_convertor.devices.program import PLAIN, ElementType, Tensor
 from cnn_convertor.emulation.build import INCLUDE
+from cnn_convertor.ir.ops import Shape
+from cnn_convertor.layouts.dv700 import feature_map
+from cnn_convertor.layouts.layout import Layout, Term
 
 FOLDER = Path(kernels.__file__).parent
 HEADERS = sorted(path.name for path in FOLDER.glob("*.h"))
@@ -84,6 +88,31 @@ def test_a_call_has_the_name_of_its_header_and_each_struct_that_its_template_tak
     assert calls.isdisjoint({("Unary", ""), ("Binary", "")})
     names = {f"{re.sub('(?<!^)(?=[A-Z])', '_', function).lower()}.h" for function, _ in calls}
     assert names <= {*HEADERS}
+
+
+ATOMS = Layout("hwc", (Term("c", 16), Term("h"), Term("w"), Term("c", 1, 16)))
+
+
+@pytest.mark.parametrize("shape", [Shape(1, 1, 5), Shape(3, 2, 40)])
+@pytest.mark.parametrize(
+    ("layout", "names"),
+    [
+        (feature_map(transposed=True).of(None), ("kHalf", "kFloat")),
+        (feature_map(transposed=False).of(None), ("kHalf", "kFloat")),
+        (ATOMS, ("kAtoms", "kFloatAtoms")),
+    ],
+)
+def test_a_format_is_that_of_the_layout(shape: Shape, layout: Layout, names: tuple[str, str]) -> None:
+    types = ElementType.HALF, ElementType.FLOAT
+    assert tuple(format_name(Tensor(shape, type, 0, layout)) for type in types) == names
+
+
+def test_maps_in_other_orders_have_no_format() -> None:
+    assert format_name(Tensor(Shape(2, 3, 40), ElementType.FLOAT, 0, PLAIN)) == "kFloatPlain"
+    others = Layout("hwc", (Term("c", 16), Term("w"), Term("h"), Term("c", 1, 16)))
+    for layout in (others, Layout("hwc", (Term("c", 32), Term("h"), Term("w"), Term("c", 1, 32))), ATOMS.of("int8")):
+        with pytest.raises(AssertionError, match="the functions know no maps"):
+            format_name(Tensor(Shape(2, 3, 40), ElementType.FLOAT, 0, layout))
 
 
 def test_nothing_is_copied_without_need() -> None:

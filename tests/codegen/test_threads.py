@@ -21,9 +21,11 @@ from cnn_convertor.ir.ops import Shape, ShapeError
 from reference.ir_reference import EXAMPLES, Array, Example, execute, some
 
 LEAST = "kWorthAThread = 16384;"
-CHANNELS = range(1, 18)
-SIZES = ((7, 5), (1, 9), (13, 1), (9, 12))
-FORMATS = ("kHalf", "kFloat", "kFloatPlain")
+CHANNELS = (*range(1, 18), 40)
+SIZES = ((7, 5), (1, 9), (13, 1), (9, 12), (1, 1))
+FORMATS = ("kHalf", "kFloat", "kFloatPlain", "kAtoms", "kFloatAtoms")
+IN_HALF = {FORMATS.index("kHalf"), FORMATS.index("kAtoms")}
+ALIKE = (("kHalf", "kFloat"), ("kAtoms", "kFloatAtoms"))
 EXTREMES = np.array([np.nan, np.inf, -np.inf, 6e4, 1e-7], np.float16)
 BY_ELEMENTS = (ops.Unary, ops.Binary, ops.InPieces)
 # What C++ makes of NaN in comparisons, of infinity times 0, and of a root of a negative infinity is its own.
@@ -31,7 +33,7 @@ OWN = {ops.MaxPool2d, ops.MaxUnpool, ops.ArgMax, ops.DetectionOutput, ops.Binary
 OWN |= {ops.Reduction.MAXIMUM, ops.Reduction.MINIMUM, ops.Interpolation.BILINEAR, ops.Power}
 
 # Reads cases: the call, the maps, the values of the inputs. Runs each in both orders with 0 to 4 threads; writes the outputs.
-# Those by elements also write over each input that lies as the output does.
+# Those by elements also write over each input that lies as the output does. Maps in atoms have NaN beyond the last channel.
 MAIN = """
 #include <cstdio>
 #include <cstdlib>
@@ -51,6 +53,11 @@ struct Map {
   Format format;
   Tensor At(const Memory &io) const { return Tensor(io, offset, height, width, channels, format); }
   std::size_t Size() const { return static_cast<std::size_t>(height * width * channels); }
+  std::size_t Stored() const {
+    uint8_t none;
+    return Tensor(Memory(&none), 0, height, width, channels, format).Stored();
+  }
+  std::size_t Bytes() const { return Stored() * (format == kHalf || format == kAtoms ? 2 : 4); }
 };
 
 void Call(int number, const std::vector<Tensor> &x, const Tensor &y) {
@@ -81,7 +88,7 @@ struct Trial {
   std::vector<Map> maps;
   std::vector<uint8_t> given;
 
-  Trial(int call, std::vector<Map> all, std::size_t size, const float *value) : number(call), maps(std::move(all)), given(size, 0xAB) {
+  Trial(int call, std::vector<Map> all, std::size_t size, const float *value) : number(call), maps(std::move(all)), given(size, 0xFF) {
     const Memory io(given.data());
     for (std::size_t i = 0; i + 1 < maps.size(); ++i) {
       const Tensor x = maps[i].At(io);
@@ -103,9 +110,41 @@ struct Trial {
   std::vector<uint8_t> Output(Threads *threads) const {
     const std::vector<uint8_t> bytes = Run(threads);
     const uint8_t *const first = bytes.data() + maps.back().offset;
-    return std::vector<uint8_t>(first, first + (maps.back().format == kHalf ? 2 : 4) * maps.back().Size());
+    return std::vector<uint8_t>(first, first + maps.back().Bytes());
+  }
+
+  // The values of the output.
+  std::vector<float> Values(std::vector<uint8_t> bytes) const {
+    std::vector<float> values;
+    const Tensor y = maps.back().At(Memory(bytes.data()));
+    ForHwc(maps.back(), [&](int h, int w, int c) { values.push_back(y.Get(h, w, c)); });
+    return values;
+  }
+
+  // Whether the call wrote nothing but the output, and zeros beyond its last channel.
+  bool StaysWithin(std::vector<uint8_t> bytes) const {
+    const Tensor y = maps.back().At(Memory(bytes.data()));
+    std::vector<bool> is_element(y.Stored());
+    ForHwc(maps.back(), [&](int h, int w, int c) { is_element[y.Index(h, w, c)] = true; });
+    const std::size_t first = maps.back().offset, element = maps.back().Bytes() / y.Stored();
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      const bool is_of_output = i >= first && i < first + maps.back().Bytes();
+      if (is_of_output && is_element[(i - first) / element]) continue;
+      if (bytes[i] != (is_of_output ? 0 : given[i])) return false;
+    }
+    return true;
   }
 };
+
+// The same with chunks in place of atoms.
+std::vector<Map> InChunks(std::vector<Map> maps) {
+  for (Map &map : maps) map.format = map.format == kAtoms ? kHalf : map.format == kFloatAtoms ? kFloat : map.format;
+  return maps;
+}
+
+bool AreEqual(const std::vector<float> &a, const std::vector<float> &b) {
+  return std::equal(a.begin(), a.end(), b.begin(), [](float x, float y) { return x == y || (x != x && y != y); });
+}
 
 // taken: an input in the format of the output, which is written over it, or not.
 Trial Taking(int number, std::vector<Map> maps, std::size_t end, const float *value, std::size_t taken, bool is_over) {
@@ -123,7 +162,7 @@ int main() {
     for (int i = Number(); i > 0; --i) {
       const int height = Number(), width = Number(), channels = Number();
       maps.push_back({end, height, width, channels, static_cast<Format>(Number())});
-      end += (4 * (maps.back().Size() + static_cast<std::size_t>(channels)) + 63) / 64 * 64;
+      end += (4 * (maps.back().Stored() + static_cast<std::size_t>(channels)) + 63) / 64 * 64;
     }
     std::vector<float> values;
     for (std::size_t i = 0; i + 1 < maps.size(); ++i) {
@@ -145,11 +184,14 @@ int main() {
         std::vector<uint8_t> bytes = trial.Run(workers.get());
         if (first.empty()) {
           first = bytes;
-          const Tensor y = maps.back().At(Memory(bytes.data()));
-          ForHwc(maps.back(), [&](int h, int w, int c) {
-            const float result = y.Get(h, w, c);
-            std::fwrite(&result, 4, 1, stdout);
-          });
+          const std::vector<float> results = trial.Values(bytes);
+          std::fwrite(results.data(), 4, results.size(), stdout);
+          const Trial other(number, InChunks(maps), end, values.data());
+          const bool is_equal = !row_by_row || AreEqual(results, other.Values(other.Run(nullptr)));  // sums have their order
+          if (!is_equal || !trial.StaysWithin(bytes)) {
+            std::fprintf(stderr, "case %d is wrong in format %d\\n", number, static_cast<int>(maps.back().format));
+            return 1;
+          }
         }
         bool is_same = first == bytes;
         for (std::size_t i = 0; i < over.size(); ++i) is_same &= beside[i].Output(workers.get()) == over[i].Output(workers.get());
@@ -178,6 +220,8 @@ def examples() -> list[tuple[str, Example]]:
     """Those of the functions, without activations, which the device computes."""
     found = [(name, example) for name, example in EXAMPLES.items() if type(example.op) in FUNCTIONS]
     found = [each for each in found if not isinstance(each[1].op, ops.Dense)]  # of maps, which are the device's
+    steps = ops.PieceStep(ops.Unary(ops.Swish(1.0)), (0,)), ops.PieceStep(ops.Binary(ops.BinaryOp.MULTIPLY), (1, 0))
+    found.append(("a product in pieces", Example(ops.InPieces(steps), (Shape(6, 5, 11),))))
     found.append(("fully connected", Example(ops.Dense(some(70, 9, 1, 1), some(70)), (Shape(1, 1, 9),))))
     return [(name, example._replace(op=without_activation(example.op))) for name, example in found]
 
@@ -213,8 +257,8 @@ def cases() -> Iterator[Case]:
                 if has_extremes:
                     for array in values:
                         array.reshape(-1)[:: max(array.size // 3, 1)] = random.choice(EXTREMES)
-                orders = 2 if isinstance(example.op, ops.InPieces) else len(FORMATS)  # its maps lie alike
-                formats = (*map(int, random.integers(orders, size=len(values))), int(random.integers(len(FORMATS))))
+                names = random.choice(ALIKE) if isinstance(example.op, ops.InPieces) else FORMATS
+                formats = tuple(FORMATS.index(each) for each in random.choice(names, size=len(values) + 1))
                 yield Case(f"{name} of {shapes}", call, example.op, tuple(values), output, formats)
 
 
@@ -291,7 +335,7 @@ def agrees(case: Case, values: Array) -> bool:
         return True
     with np.errstate(all="ignore"):
         expected = execute(case.op, *(array.astype(np.float64) for array in case.inputs))
-        exact = expected.astype(np.float16 if case.formats[-1] == 0 else np.float32).astype(np.float64)
+        exact = expected.astype(np.float16 if case.formats[-1] in IN_HALF else np.float32).astype(np.float64)
         tolerance = 2e-3 * np.abs(exact[np.isfinite(exact)]).max(initial=1e-3)
         return bool(np.isclose(values, exact, rtol=2e-3, atol=tolerance, equal_nan=True).all())
 

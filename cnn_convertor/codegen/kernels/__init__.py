@@ -18,6 +18,13 @@ _THREADS, _ONE_THREAD = "threads.h", "one_thread.h"  # the second in place of th
 MAXIMIZER = "Maximize"  # works on a block of the device
 AVERAGE = "piece.Average"  # of a map that is taken in pieces
 _TAKES_A_LIST = {"Concat"}  # functions of any number of maps
+_IN_CHUNKS = {ElementType.HALF: "kHalf", ElementType.FLOAT: "kFloat"}
+_FORMATS = {  # layout of a map -> how the functions call it
+    "hwc: c/8! h w c%8": _IN_CHUNKS,
+    "hwc: c/8! w h c%8": _IN_CHUNKS,
+    "hwc: c/16 h w c%16": {ElementType.HALF: "kAtoms", ElementType.FLOAT: "kFloatAtoms"},
+    "hwc: h w c": {ElementType.FLOAT: "kFloatPlain"},
+}
 
 
 class KernelView(NamedTuple):
@@ -118,9 +125,9 @@ def format_name(tensor: Tensor) -> str:
     """The C++ name of how a map lies in memory."""
     if tensor.type is ElementType.BYTE:
         return "kBytes"
-    if tensor.type is ElementType.HALF:
-        return "kHalf"
-    return "kFloatPlain" if tensor.is_plain else "kFloat"
+    name = _FORMATS.get(str(tensor.layout), {}).get(tensor.type)
+    assert name is not None, f"the functions know no maps in the order {tensor.layout}"
+    return name
 
 
 def _argument(value: Argument) -> str:

@@ -40,6 +40,7 @@ inline void ArgMax(const Tensor &x, const Tensor &y, Axes along, int count, bool
       }
     }
   });
+  y.ClearRest();
 }
 
 }  // namespace cpu_functions

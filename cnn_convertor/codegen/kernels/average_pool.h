@@ -19,6 +19,7 @@ namespace cpu_functions {
 // The average of the whole map, or a factor of the sum: eight channels at a time, without a copy of the map.
 inline void AverageOfAll(const Tensor &x, const Tensor &y, float factor) {
   InPieces(x, 0, true, [&](Piece &piece) { piece.Average(piece.Of(x), piece.Of(y), factor); });
+  y.ClearRest();
 }
 
 // The places of a window along an axis that lie in the map: the first one, and how many.

@@ -108,6 +108,7 @@ inline void DetectionOutput(const Tensor &locations, const Tensor &confidences, 
     }
     for (int k = 0; k < 7; ++k) y.Set(row, k, 0, values[k]);
   }
+  y.ClearRest();
 }
 
 }  // namespace cpu_functions

@@ -29,12 +29,13 @@ struct Averaged {
 class Piece {
  public:
   // rooms: for maps between two functions.
-  Piece(const Tensor &map, std::size_t rooms) : map_(map), rooms_(rooms * Most(map) * Together(map)), sums_(Together(map)) {}
+  Piece(const Tensor &map, std::size_t rooms) : map_(map), rooms_(rooms * Most(map) * Step(map, 0)), sums_(Step(map, 0)) {}
 
   static std::size_t Together(const Tensor &map) { return static_cast<std::size_t>(map.Together(0)); }
+  static std::size_t Step(const Tensor &map, std::size_t channel) { return static_cast<std::size_t>(map.Step(static_cast<int>(channel))); }
   static std::size_t Pixels(const Tensor &map) { return map.Size() / static_cast<std::size_t>(map.channels); }
   // How many pixels a piece has, but for the last one of its channels.
-  static std::size_t Most(const Tensor &map) { return std::max(2048 / Together(map), static_cast<std::size_t>(1)); }
+  static std::size_t Most(const Tensor &map) { return std::max(2048 / Step(map, 0), static_cast<std::size_t>(1)); }
 
   void MoveTo(std::size_t channel, std::size_t pixel) {
     channel_ = channel;
@@ -47,39 +48,42 @@ class Piece {
   Tensor Of(const Tensor &t) const {
     const bool has_channels = t.channels == map_.channels, has_pixels = Pixels(t) == Pixels(map_);
     const std::size_t together = has_channels ? together_ : 1, pixels = has_pixels ? pixels_ : 1;
-    const std::size_t before = (has_channels ? channel_ * Pixels(t) : 0) + (has_pixels ? pixel_ * together : 0);
-    return Part(Elements(t, before), pixels, together);
+    const std::size_t channel = has_channels ? channel_ : 0, pixel = has_pixels ? pixel_ * Step(t, channel) : 0;
+    return Part(Elements(t, channel * Pixels(t) + pixel), pixels, together, t.has_atoms && map_.has_atoms);
   }
 
   // The same where t begins with a map that lies like the whole one, and of the number for each channel that follows it.
   Tensor First(const Tensor &t) const {
-    return Part(Elements(t, channel_ * Pixels(map_) + pixel_ * together_), pixels_, together_);
+    return Part(Elements(t, channel_ * Pixels(map_) + pixel_ * Step(map_, channel_)), pixels_, together_, map_.has_atoms);
   }
-  Tensor Rest(const Tensor &t) const { return Part(Elements(t, map_.Size() + channel_), 1, together_); }
+  Tensor Rest(const Tensor &t) const { return Part(Elements(t, map_.Stored() + channel_), 1, together_, false); }
 
   Tensor Room(std::size_t number) {
-    float *const room = rooms_.data() + number * Most(map_) * Together(map_);
-    return Part(Elements(reinterpret_cast<uint8_t *>(room), false), pixels_, together_);
+    float *const room = rooms_.data() + number * Most(map_) * Step(map_, 0);
+    return Part(Elements(reinterpret_cast<uint8_t *>(room), false), pixels_, together_, map_.has_atoms);
   }
 
   // Adds the pixels of a piece to those of the same channels before it. The last piece gives y = the average, or a factor of the sum.
   void Average(const Tensor &x, const Tensor &y, float factor) {
     const Elements from(x, 0), sums(reinterpret_cast<uint8_t *>(sums_.data()), false);
     if (pixel_ == 0) std::fill(sums_.begin(), sums_.end(), 0.0f);
-    if (together_ == 8) {
-      Eight total = sums.Get(0);
-      for (std::size_t i = 0; i < 8 * pixels_; i += 8) total = Apply(Sum{}, total, from.Get(i));
-      sums.Set(0, total);
-    } else {
-      for (std::size_t i = 0; i < pixels_ * together_; ++i) sums_[i % together_] += from.GetOne(i);
+    const std::size_t step = Step(x, 0), end = step * pixels_;
+    std::size_t c = 0;
+    for (; c + 8 <= together_; c += 8) {
+      Eight total = sums.Get(c);
+      for (std::size_t i = c; i < end; i += step) total = Apply(Sum{}, total, from.Get(i));
+      sums.Set(c, total);
     }
+    for (std::size_t i = c; i < end; i += step)
+      for (std::size_t j = c; j < together_; ++j) sums_[j] += from.GetOne(i + j - c);
     const std::size_t all = Pixels(map_);
-    if (pixel_ + pixels_ == all) Transform(sums, Elements(y, 0), together_, Averaged{factor, static_cast<float>(all)});
+    if (pixel_ + pixels_ == all) Transform(sums, Elements(y, 0), Step(y, 0), Averaged{factor, static_cast<float>(all)});
   }
 
  private:
-  static Tensor Part(Elements first, std::size_t pixels, std::size_t together) {
-    const Format format = first.is_half ? kHalf : together > 8 ? kFloatPlain : kFloat;
+  static Tensor Part(Elements first, std::size_t pixels, std::size_t together, bool has_atoms) {
+    const Format in_chunks = first.is_half ? kHalf : together > 8 ? kFloatPlain : kFloat;
+    const Format format = !has_atoms ? in_chunks : first.is_half ? kAtoms : kFloatAtoms;
     return Tensor(Memory(first.At(0)), 0, 1, static_cast<int>(pixels), static_cast<int>(together), format);
   }
 

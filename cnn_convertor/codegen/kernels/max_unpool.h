@@ -33,6 +33,7 @@ inline void MaxUnpool(const Tensor &values, const Tensor &x, const Tensor &y, co
       for (int w = 0; w < values.width; ++w)
         for (std::size_t c = first; c < last; ++c) place(h, w, static_cast<int>(c));
   });
+  y.ClearRest();
 }
 
 }  // namespace cpu_functions

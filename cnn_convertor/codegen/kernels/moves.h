@@ -66,8 +66,8 @@ inline std::vector<Run> RunsOf(const Tensor &x, const std::vector<int> &channels
       ++runs.back().count;
     } else {
       const Elements first = from < 0 ? filling : Elements(x, x.Index(0, 0, from));
-      const std::size_t step = from < 0 ? 0 : static_cast<std::size_t>(x.Together(x.First(from)));
-      runs.push_back({first, Elements(y, y.Index(begin.y, begin.x, to)), step, static_cast<std::size_t>(y.Together(y.First(to))), 1});
+      const std::size_t step = from < 0 ? 0 : static_cast<std::size_t>(x.Step(x.First(from)));
+      runs.push_back({first, Elements(y, y.Index(begin.y, begin.x, to)), step, static_cast<std::size_t>(y.Step(y.First(to))), 1});
     }
     before = from;
     ++to;
@@ -79,7 +79,8 @@ inline std::vector<Run> RunsOf(const Tensor &x, const std::vector<int> &channels
 template <std::size_t kBytes>
 struct Loaded {
   typedef typename std::conditional<kBytes >= 4, uint32_t, uint16_t>::type Short;
-  typedef typename std::conditional<kBytes >= 8, uint64_t, Short>::type Word;
+  typedef typename std::conditional<kBytes >= 8, uint64_t, Short>::type Long;
+  typedef typename std::conditional<kBytes == 32, Halves, Long>::type Word;
   static const std::size_t kLast = kBytes - sizeof(Word);
   Word first, last;
   explicit Loaded(const uint8_t *from) {
@@ -135,6 +136,7 @@ inline void Move(const Tensor &x, const Positions &positions, const Tensor &y, S
   if (x.channels > 1 && x.Size() == static_cast<std::size_t>(x.channels) && y.Size() == static_cast<std::size_t>(y.channels)) {
     const int only = std::min(positions.rows[0], positions.columns[0]);
     Move(AsColumn(x), {positions.channels, {only}, {0}}, AsColumn(y), Steps{begin.c, 0, 0}, number);
+    y.ClearRest();
     return;
   }
   std::vector<uint8_t> filled(4 * positions.channels.size());
@@ -160,10 +162,12 @@ inline void Move(const Tensor &x, const Positions &positions, const Tensor &y, S
         case 12: move(MoveLines<12>); break;
         case 14: move(MoveLines<14>); break;
         case 16: move(MoveLines<16>); break;
+        case 32: move(MoveLines<32>); break;
         default: move(MoveLines<0>);
       }
     }
   });
+  y.ClearRest();
 }
 
 }  // namespace cpu_functions

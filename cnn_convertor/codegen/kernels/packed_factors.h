@@ -17,7 +17,7 @@ const int kFactorPlace = 66;     // of the factor among them: the last row of 6
 
 // A bias of -0 leaves each product as it is; +0 would make +0 of -0.
 inline void PackedFactors(const Tensor &x, const Tensor &y) {
-  std::memset(y.data, 0, y.Size() * (y.is_half ? 2 : 4));
+  std::memset(y.data, 0, y.Stored() * (y.is_half ? 2 : 4));
   int at = 0;
   for (int c = 0; c < x.channels; ++c, at += kFactorTile) {
     if (c % kFactorsTogether == 0) {

@@ -123,7 +123,7 @@ class MatrixPacker {
   std::size_t Step(int c) const {
     if (matrices_.columns == 2) return 1;
     const std::size_t pixels = matrices_.columns == 0 ? x_.Pixel(1, 0) : x_.Pixel(0, 1);
-    return pixels * static_cast<std::size_t>(x_.Together(x_.First(c)));
+    return pixels * static_cast<std::size_t>(x_.Step(x_.First(c)));
   }
 
   const Tensor &x_;
@@ -145,9 +145,9 @@ void PackAll(const Tensor &x, const Tensor &y, const Matrices &matrices, const u
 // Each row of a matrix is a kernel, its columns are the channels; times a factor, with biases of 0.
 inline void PackedMatrices(const Tensor &x, const Tensor &y, Matrices matrices, float factor) {
   const std::size_t element = y.is_half ? 2 : 4;
-  std::vector<uint8_t> map(x.Size() * element);
-  TransformAll(y.threads, Elements(x, 0), Elements(map.data(), y.is_half), x.Size(), TimesFactor{factor});
-  std::memset(y.data, 0, y.Size() * element);
+  std::vector<uint8_t> map(x.Stored() * element);
+  TransformAll(y.threads, Elements(x, 0), Elements(map.data(), y.is_half), x.Stored(), TimesFactor{factor});
+  std::memset(y.data, 0, y.Stored() * element);
   if (y.is_half) PackAll<uint16_t>(x, y, matrices, map.data());
   else PackAll<float>(x, y, matrices, map.data());
 }

@@ -40,6 +40,7 @@ inline void PriorBox(const Tensor &y, int map_height, int map_width, float image
         for (const float ratio : aspect_ratios) add(i, j, size / std::sqrt(ratio), size * std::sqrt(ratio));
       }
     }
+  y.ClearRest();
 }
 
 }  // namespace cpu_functions

@@ -50,6 +50,7 @@ inline void Reduce(const Tensor &x, const Tensor &y, Axes along, Reduction reduc
       y.Set(along.height ? 0 : part.y, along.width ? 0 : part.x, along.channels ? 0 : c,
             static_cast<float>(results.lane[c - part.c] * factor));
   });
+  y.ClearRest();
 }
 
 }  // namespace cpu_functions

@@ -38,10 +38,11 @@ class Ordered {
     uint32_t step;
   };
 
-  // A position as digits, the number of its element in the order of the memory, the channels that follow there, and all of them.
+  // A position as digits, the number of its element in the order of the memory, the channels that follow there, and how many
+  // elements from one pixel to the next.
   struct Place {
     uint32_t digits[3];
-    std::size_t number, rest, together;
+    std::size_t number, rest, step;
   };
 
   Ordered(const Tensor &t, bool channels_first) : t_(t), y_(channels_first ? 1 : 0), c_(channels_first ? 0 : 2) {
@@ -61,10 +62,10 @@ class Ordered {
   Place At(uint32_t position) const {
     const uint32_t line = position / size_[2], row = line / size_[1];
     Place place = {{row, line - row * size_[1], position - line * size_[2]}, 0, 0, 0};
-    const int c = static_cast<int>(place.digits[c_]), first = t_.First(c), together = t_.Together(first);
+    const int c = static_cast<int>(place.digits[c_]), first = t_.First(c);
     place.number = t_.Index(static_cast<int>(place.digits[y_]), static_cast<int>(place.digits[y_ + 1]), c);
-    place.rest = static_cast<std::size_t>(first + together - c);
-    place.together = static_cast<std::size_t>(together);
+    place.rest = static_cast<std::size_t>(first + t_.Together(first) - c);
+    place.step = static_cast<std::size_t>(t_.Step(first));
     return place;
   }
 
@@ -72,7 +73,7 @@ class Ordered {
   Span From(const Place &place, Growth growth) const {
     const bool is_channel = growth.digit == c_, is_row = growth.digit == y_;
     const uint32_t rest = is_channel ? static_cast<uint32_t>(place.rest) : size_[growth.digit] - place.digits[growth.digit];
-    const std::size_t pixel = is_channel ? 1 : place.together * (is_row ? t_.Pixel(1, 0) : t_.Pixel(0, 1));
+    const std::size_t pixel = is_channel ? 1 : place.step * (is_row ? t_.Pixel(1, 0) : t_.Pixel(0, 1));
     return {growth.step * pixel, growth.step == 1 ? rest : (rest + growth.step - 1) / growth.step};
   }
 
@@ -250,6 +251,7 @@ inline void TransposeReshape(const Tensor &x, const Tensor &y, const std::vector
         plane.Move(from + i * inner.from, to + i * inner.to, std::min(most, inner.length - i), static_cast<uint32_t>(lines));
     }
   });
+  y.ClearRest();
 }
 
 }  // namespace cpu_functions

@@ -162,7 +162,7 @@ struct BoundedRelu {
 // y = f(x), element by element, of maps that lie alike: functions that are templates work on vectors if that is preferred.
 template <class F>
 auto UnaryElements(const Tensor &x, const Tensor &y, F f, int) -> decltype(f(Floats()), void()) {
-  TransformAll(y.threads, Elements(x, 0), Elements(y, 0), y.Size(), f);
+  TransformAll(y.threads, Elements(x, 0), Elements(y, 0), y.Stored(), f);
 }
 
 // A result that several threads may set, all the same.
@@ -192,7 +192,7 @@ void ComputeOnce(const uint8_t *from, uint8_t *to, std::size_t count, Kept *resu
 // Each other function is computed once for each FP16 value that occurs. The results are kept until the end of the call.
 template <class F>
 void UnaryElements(const Tensor &x, const Tensor &y, F f, long) {
-  const std::size_t size = y.Size();
+  const std::size_t size = y.Stored();
   const Elements from(x, 0), to(y, 0);
   if (!x.is_half || !y.is_half || size < 4096) {
     Share(y.threads, size, 1, [&](std::size_t first, std::size_t last) {
@@ -215,6 +215,7 @@ void Unary(const Tensor &x, const Tensor &y, F f) {
   } else {
     y.ForEach([&](int h, int w, int c) { y.Set(h, w, c, f(x.Get(h, w, c))); });
   }
+  y.ClearRest();
 }
 
 }  // namespace cpu_functions

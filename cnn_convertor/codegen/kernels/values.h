@@ -30,6 +30,7 @@ class Values {
 
   void Write(const Tensor &t) {
     ForRuns(t, [](Run in_map, Run in_copy, std::size_t pixels, std::size_t count) { Copy(in_copy, in_map, pixels, count); });
+    t.ClearRest();
   }
 
   float *At(int y, int x, int c) {
@@ -77,7 +78,7 @@ class Values {
   // Calls f(run of the map, run of the copy, pixels, count) for what lies together in both.
   template <class F>
   void ForRuns(const Tensor &t, const F &f) {
-    const std::size_t run = static_cast<std::size_t>(t.LiesPlain() ? 64 : t.Together(0));
+    const std::size_t run = static_cast<std::size_t>(t.LiesPlain() ? 64 : std::min(8, t.channels));
     const std::size_t rows = static_cast<std::size_t>(height), columns = static_cast<std::size_t>(width);
     if (t.LiesPlain()) {
       Share(threads_, (Size() + run - 1) / run, run, [&](std::size_t first, std::size_t last) {
@@ -90,8 +91,8 @@ class Values {
     Share(threads_, chunks * rows, columns * run, [&](std::size_t first, std::size_t last) {
       for (std::size_t i = first; i < last; ++i) {
         const int y = static_cast<int>(i % rows), c = static_cast<int>(i / rows * run);
-        const std::size_t count = static_cast<std::size_t>(t.Together(c));
-        const Run in_map = {Elements(t, t.Index(y, 0, c)), t.Pixel(0, 1) * count};
+        const std::size_t count = static_cast<std::size_t>(std::min(8, t.channels - c));
+        const Run in_map = {Elements(t, t.Index(y, 0, c)), t.Pixel(0, 1) * static_cast<std::size_t>(t.Step(t.First(c)))};
         f(in_map, Run{Row(At(y, 0, c)), static_cast<std::size_t>(channels)}, columns, count);
       }
     });

@@ -96,12 +96,14 @@ void Share(Threads *, std::size_t count, std::size_t, const F &f) {
   f(static_cast<std::size_t>(0), count);
 }
 
-// How a map lies in memory. In the device's order, chunks of 8 channels lie one after the other, and in each the pixels
-// row by row or column by column.
+// How a map lies in memory: chunks of channels lie one after the other, and in each the pixels. Chunks have 8 channels, the last
+// one what is left, and pixels row by row or column by column; or else whole atoms of 16 channels, and pixels row by row.
 enum Format {
-  kHalf,       // FP16, in the device's order
-  kFloat,      // FP32, in the device's order
-  kFloatPlain  // FP32, in the order height, width, channels
+  kHalf,        // FP16, in chunks
+  kFloat,       // FP32, in chunks
+  kFloatPlain,  // FP32, in the order height, width, channels
+  kAtoms,       // FP16, in atoms
+  kFloatAtoms   // FP32, in atoms
 };
 
 // The I/O memory, and the threads that work on it; null: the calling thread alone.
@@ -117,7 +119,7 @@ class Tensor {
   const int height, width, channels;
   uint8_t *const data;
   Threads *const threads;
-  const bool is_half;
+  const bool is_half, has_atoms;
 
   Tensor(const Memory &io, std::size_t offset, int rows, int columns, int depth, Format format)
       : height(rows),
@@ -125,10 +127,11 @@ class Tensor {
         channels(depth),
         data(io.data + offset),
         threads(io.threads),
-        is_half(format == kHalf),
-        shift_(format == kFloatPlain || depth <= 8 || rows * columns == 1 ? 31 : 3),
-        row_(format == kFloatPlain || kRowByRow ? columns : 1),
-        column_(format == kFloatPlain || kRowByRow ? 1 : rows) {}
+        is_half(format == kHalf || format == kAtoms),
+        has_atoms(format == kAtoms || format == kFloatAtoms),
+        shift_(has_atoms ? 4 : format == kFloatPlain || depth <= 8 || rows * columns == 1 ? 31 : 3),
+        row_(format >= kFloatPlain || kRowByRow ? columns : 1),
+        column_(format >= kFloatPlain || kRowByRow ? 1 : rows) {}
 
   float Get(int y, int x, int c) const {
     const uint8_t *place = data + Index(y, x, c) * (is_half ? 2 : 4);
@@ -154,6 +157,16 @@ class Tensor {
 
   std::size_t Size() const { return static_cast<std::size_t>(height) * width * channels; }
 
+  // How many elements the memory has, with those beyond the last channel in atoms.
+  std::size_t Stored() const { return Size() / static_cast<std::size_t>(channels) * static_cast<std::size_t>(channels + Rest()); }
+
+  // Writes zeros beyond the last channel.
+  void ClearRest() const {
+    const std::size_t element = is_half ? 2 : 4, bytes = static_cast<std::size_t>(Rest()) * element;
+    if (bytes == 0) return;
+    ForPixels(Rest(), [=](int y, int x) { std::memset(data + (Index(y, x, channels - 1) + 1) * element, 0, bytes); });
+  }
+
   // Whether pixels, and the channels of each, lie in the same order. Pixels of maps with one channel may be those of any.
   bool LiesLike(const Tensor &t) const {
     return height == t.height && width == t.width && channels == t.channels && shift_ == t.shift_ && PixelsLieLike(t);
@@ -163,12 +176,15 @@ class Tensor {
   }
 
   // Whether the elements lie in the order height, width, channels.
-  bool LiesPlain() const { return shift_ == 31 && (row_ == static_cast<std::size_t>(width) || height == 1 || width == 1); }
+  bool LiesPlain() const {
+    const bool is_row_by_row = row_ == static_cast<std::size_t>(width) || height == 1 || width == 1;
+    return height * width == 1 || (Step(0) == channels && is_row_by_row);
+  }
 
   // The number of an element, counted in the order of the memory.
   std::size_t Index(int y, int x, int c) const {
-    const int first = First(c), together = Together(first);
-    return static_cast<std::size_t>(first) * height * width + Pixel(y, x) * together + (c - first);
+    const int first = First(c);
+    return static_cast<std::size_t>(first) * height * width + Pixel(y, x) * Step(first) + (c - first);
   }
 
   // The number of a pixel, and the channel that begins a chunk.
@@ -176,7 +192,9 @@ class Tensor {
   int First(int c) const { return (c >> shift_) << shift_; }
 
   // How many channels of a pixel lie one after the other, beginning with one that begins a chunk.
-  int Together(int first) const { return shift_ == 31 ? channels : std::min(8, channels - first); }
+  int Together(int first) const { return shift_ == 31 ? channels : std::min(1 << shift_, channels - first); }
+  // How many elements from one pixel to the next in such a chunk.
+  int Step(int first) const { return has_atoms ? 1 << shift_ : Together(first); }
 
   // Calls f(y, x) for every pixel, each thread its own copy of f. elements: that are read or written for a pixel.
   template <class F>
@@ -208,7 +226,9 @@ class Tensor {
   }
 
  private:
-  int shift_;  // 3: chunks of 8 channels; 31: all in one
+  int Rest() const { return Step(First(channels - 1)) - Together(First(channels - 1)); }
+
+  int shift_;  // 3: chunks of 8 channels; 4: atoms; 31: all in one
   std::size_t row_, column_;  // pixels from one row, or column, to the next
 };
 
@@ -574,6 +594,7 @@ class Values {
 
   void Write(const Tensor &t) {
     ForRuns(t, [](Run in_map, Run in_copy, std::size_t pixels, std::size_t count) { Copy(in_copy, in_map, pixels, count); });
+    t.ClearRest();
   }
 
   float *At(int y, int x, int c) {
@@ -621,7 +642,7 @@ class Values {
   // Calls f(run of the map, run of the copy, pixels, count) for what lies together in both.
   template <class F>
   void ForRuns(const Tensor &t, const F &f) {
-    const std::size_t run = static_cast<std::size_t>(t.LiesPlain() ? 64 : t.Together(0));
+    const std::size_t run = static_cast<std::size_t>(t.LiesPlain() ? 64 : std::min(8, t.channels));
     const std::size_t rows = static_cast<std::size_t>(height), columns = static_cast<std::size_t>(width);
     if (t.LiesPlain()) {
       Share(threads_, (Size() + run - 1) / run, run, [&](std::size_t first, std::size_t last) {
@@ -634,8 +655,8 @@ class Values {
     Share(threads_, chunks * rows, columns * run, [&](std::size_t first, std::size_t last) {
       for (std::size_t i = first; i < last; ++i) {
         const int y = static_cast<int>(i % rows), c = static_cast<int>(i / rows * run);
-        const std::size_t count = static_cast<std::size_t>(t.Together(c));
-        const Run in_map = {Elements(t, t.Index(y, 0, c)), t.Pixel(0, 1) * count};
+        const std::size_t count = static_cast<std::size_t>(std::min(8, t.channels - c));
+        const Run in_map = {Elements(t, t.Index(y, 0, c)), t.Pixel(0, 1) * static_cast<std::size_t>(t.Step(t.First(c)))};
         f(in_map, Run{Row(At(y, 0, c)), static_cast<std::size_t>(channels)}, columns, count);
       }
     });

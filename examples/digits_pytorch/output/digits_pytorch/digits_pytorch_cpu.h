@@ -92,12 +92,14 @@ void Share(Threads *, std::size_t count, std::size_t, const F &f) {
   f(static_cast<std::size_t>(0), count);
 }
 
-// How a map lies in memory. In the device's order, chunks of 8 channels lie one after the other, and in each the pixels
-// row by row or column by column.
+// How a map lies in memory: chunks of channels lie one after the other, and in each the pixels. Chunks have 8 channels, the last
+// one what is left, and pixels row by row or column by column; or else whole atoms of 16 channels, and pixels row by row.
 enum Format {
-  kHalf,       // FP16, in the device's order
-  kFloat,      // FP32, in the device's order
-  kFloatPlain  // FP32, in the order height, width, channels
+  kHalf,        // FP16, in chunks
+  kFloat,       // FP32, in chunks
+  kFloatPlain,  // FP32, in the order height, width, channels
+  kAtoms,       // FP16, in atoms
+  kFloatAtoms   // FP32, in atoms
 };
 
 // The I/O memory, and the threads that work on it; null: the calling thread alone.
@@ -113,7 +115,7 @@ class Tensor {
   const int height, width, channels;
   uint8_t *const data;
   Threads *const threads;
-  const bool is_half;
+  const bool is_half, has_atoms;
 
   Tensor(const Memory &io, std::size_t offset, int rows, int columns, int depth, Format format)
       : height(rows),
@@ -121,10 +123,11 @@ class Tensor {
         channels(depth),
         data(io.data + offset),
         threads(io.threads),
-        is_half(format == kHalf),
-        shift_(format == kFloatPlain || depth <= 8 || rows * columns == 1 ? 31 : 3),
-        row_(format == kFloatPlain || kRowByRow ? columns : 1),
-        column_(format == kFloatPlain || kRowByRow ? 1 : rows) {}
+        is_half(format == kHalf || format == kAtoms),
+        has_atoms(format == kAtoms || format == kFloatAtoms),
+        shift_(has_atoms ? 4 : format == kFloatPlain || depth <= 8 || rows * columns == 1 ? 31 : 3),
+        row_(format >= kFloatPlain || kRowByRow ? columns : 1),
+        column_(format >= kFloatPlain || kRowByRow ? 1 : rows) {}
 
   float Get(int y, int x, int c) const {
     const uint8_t *place = data + Index(y, x, c) * (is_half ? 2 : 4);
@@ -150,6 +153,16 @@ class Tensor {
 
   std::size_t Size() const { return static_cast<std::size_t>(height) * width * channels; }
 
+  // How many elements the memory has, with those beyond the last channel in atoms.
+  std::size_t Stored() const { return Size() / static_cast<std::size_t>(channels) * static_cast<std::size_t>(channels + Rest()); }
+
+  // Writes zeros beyond the last channel.
+  void ClearRest() const {
+    const std::size_t element = is_half ? 2 : 4, bytes = static_cast<std::size_t>(Rest()) * element;
+    if (bytes == 0) return;
+    ForPixels(Rest(), [=](int y, int x) { std::memset(data + (Index(y, x, channels - 1) + 1) * element, 0, bytes); });
+  }
+
   // Whether pixels, and the channels of each, lie in the same order. Pixels of maps with one channel may be those of any.
   bool LiesLike(const Tensor &t) const {
     return height == t.height && width == t.width && channels == t.channels && shift_ == t.shift_ && PixelsLieLike(t);
@@ -159,12 +172,15 @@ class Tensor {
   }
 
   // Whether the elements lie in the order height, width, channels.
-  bool LiesPlain() const { return shift_ == 31 && (row_ == static_cast<std::size_t>(width) || height == 1 || width == 1); }
+  bool LiesPlain() const {
+    const bool is_row_by_row = row_ == static_cast<std::size_t>(width) || height == 1 || width == 1;
+    return height * width == 1 || (Step(0) == channels && is_row_by_row);
+  }
 
   // The number of an element, counted in the order of the memory.
   std::size_t Index(int y, int x, int c) const {
-    const int first = First(c), together = Together(first);
-    return static_cast<std::size_t>(first) * height * width + Pixel(y, x) * together + (c - first);
+    const int first = First(c);
+    return static_cast<std::size_t>(first) * height * width + Pixel(y, x) * Step(first) + (c - first);
   }
 
   // The number of a pixel, and the channel that begins a chunk.
@@ -172,7 +188,9 @@ class Tensor {
   int First(int c) const { return (c >> shift_) << shift_; }
 
   // How many channels of a pixel lie one after the other, beginning with one that begins a chunk.
-  int Together(int first) const { return shift_ == 31 ? channels : std::min(8, channels - first); }
+  int Together(int first) const { return shift_ == 31 ? channels : std::min(1 << shift_, channels - first); }
+  // How many elements from one pixel to the next in such a chunk.
+  int Step(int first) const { return has_atoms ? 1 << shift_ : Together(first); }
 
   // Calls f(y, x) for every pixel, each thread its own copy of f. elements: that are read or written for a pixel.
   template <class F>
@@ -204,7 +222,9 @@ class Tensor {
   }
 
  private:
-  int shift_;  // 3: chunks of 8 channels; 31: all in one
+  int Rest() const { return Step(First(channels - 1)) - Together(First(channels - 1)); }
+
+  int shift_;  // 3: chunks of 8 channels; 4: atoms; 31: all in one
   std::size_t row_, column_;  // pixels from one row, or column, to the next
 };
 
@@ -538,10 +558,11 @@ class Ordered {
     uint32_t step;
   };
 
-  // A position as digits, the number of its element in the order of the memory, the channels that follow there, and all of them.
+  // A position as digits, the number of its element in the order of the memory, the channels that follow there, and how many
+  // elements from one pixel to the next.
   struct Place {
     uint32_t digits[3];
-    std::size_t number, rest, together;
+    std::size_t number, rest, step;
   };
 
   Ordered(const Tensor &t, bool channels_first) : t_(t), y_(channels_first ? 1 : 0), c_(channels_first ? 0 : 2) {
@@ -561,10 +582,10 @@ class Ordered {
   Place At(uint32_t position) const {
     const uint32_t line = position / size_[2], row = line / size_[1];
     Place place = {{row, line - row * size_[1], position - line * size_[2]}, 0, 0, 0};
-    const int c = static_cast<int>(place.digits[c_]), first = t_.First(c), together = t_.Together(first);
+    const int c = static_cast<int>(place.digits[c_]), first = t_.First(c);
     place.number = t_.Index(static_cast<int>(place.digits[y_]), static_cast<int>(place.digits[y_ + 1]), c);
-    place.rest = static_cast<std::size_t>(first + together - c);
-    place.together = static_cast<std::size_t>(together);
+    place.rest = static_cast<std::size_t>(first + t_.Together(first) - c);
+    place.step = static_cast<std::size_t>(t_.Step(first));
     return place;
   }
 
@@ -572,7 +593,7 @@ class Ordered {
   Span From(const Place &place, Growth growth) const {
     const bool is_channel = growth.digit == c_, is_row = growth.digit == y_;
     const uint32_t rest = is_channel ? static_cast<uint32_t>(place.rest) : size_[growth.digit] - place.digits[growth.digit];
-    const std::size_t pixel = is_channel ? 1 : place.together * (is_row ? t_.Pixel(1, 0) : t_.Pixel(0, 1));
+    const std::size_t pixel = is_channel ? 1 : place.step * (is_row ? t_.Pixel(1, 0) : t_.Pixel(0, 1));
     return {growth.step * pixel, growth.step == 1 ? rest : (rest + growth.step - 1) / growth.step};
   }
 
@@ -750,6 +771,7 @@ inline void TransposeReshape(const Tensor &x, const Tensor &y, const std::vector
         plane.Move(from + i * inner.from, to + i * inner.to, std::min(most, inner.length - i), static_cast<uint32_t>(lines));
     }
   });
+  y.ClearRest();
 }
 
 const float kLog2OfE = 1.44269504f;
@@ -925,7 +947,7 @@ struct BoundedRelu {
 // y = f(x), element by element, of maps that lie alike: functions that are templates work on vectors if that is preferred.
 template <class F>
 auto UnaryElements(const Tensor &x, const Tensor &y, F f, int) -> decltype(f(Floats()), void()) {
-  TransformAll(y.threads, Elements(x, 0), Elements(y, 0), y.Size(), f);
+  TransformAll(y.threads, Elements(x, 0), Elements(y, 0), y.Stored(), f);
 }
 
 // A result that several threads may set, all the same.
@@ -955,7 +977,7 @@ void ComputeOnce(const uint8_t *from, uint8_t *to, std::size_t count, Kept *resu
 // Each other function is computed once for each FP16 value that occurs. The results are kept until the end of the call.
 template <class F>
 void UnaryElements(const Tensor &x, const Tensor &y, F f, long) {
-  const std::size_t size = y.Size();
+  const std::size_t size = y.Stored();
   const Elements from(x, 0), to(y, 0);
   if (!x.is_half || !y.is_half || size < 4096) {
     Share(y.threads, size, 1, [&](std::size_t first, std::size_t last) {
@@ -978,6 +1000,7 @@ void Unary(const Tensor &x, const Tensor &y, F f) {
   } else {
     y.ForEach([&](int h, int w, int c) { y.Set(h, w, c, f(x.Get(h, w, c))); });
   }
+  y.ClearRest();
 }
 
 struct Sum {
@@ -996,12 +1019,13 @@ struct Averaged {
 class Piece {
  public:
   // rooms: for maps between two functions.
-  Piece(const Tensor &map, std::size_t rooms) : map_(map), rooms_(rooms * Most(map) * Together(map)), sums_(Together(map)) {}
+  Piece(const Tensor &map, std::size_t rooms) : map_(map), rooms_(rooms * Most(map) * Step(map, 0)), sums_(Step(map, 0)) {}
 
   static std::size_t Together(const Tensor &map) { return static_cast<std::size_t>(map.Together(0)); }
+  static std::size_t Step(const Tensor &map, std::size_t channel) { return static_cast<std::size_t>(map.Step(static_cast<int>(channel))); }
   static std::size_t Pixels(const Tensor &map) { return map.Size() / static_cast<std::size_t>(map.channels); }
   // How many pixels a piece has, but for the last one of its channels.
-  static std::size_t Most(const Tensor &map) { return std::max(2048 / Together(map), static_cast<std::size_t>(1)); }
+  static std::size_t Most(const Tensor &map) { return std::max(2048 / Step(map, 0), static_cast<std::size_t>(1)); }
 
   void MoveTo(std::size_t channel, std::size_t pixel) {
     channel_ = channel;
@@ -1014,39 +1038,42 @@ class Piece {
   Tensor Of(const Tensor &t) const {
     const bool has_channels = t.channels == map_.channels, has_pixels = Pixels(t) == Pixels(map_);
     const std::size_t together = has_channels ? together_ : 1, pixels = has_pixels ? pixels_ : 1;
-    const std::size_t before = (has_channels ? channel_ * Pixels(t) : 0) + (has_pixels ? pixel_ * together : 0);
-    return Part(Elements(t, before), pixels, together);
+    const std::size_t channel = has_channels ? channel_ : 0, pixel = has_pixels ? pixel_ * Step(t, channel) : 0;
+    return Part(Elements(t, channel * Pixels(t) + pixel), pixels, together, t.has_atoms && map_.has_atoms);
   }
 
   // The same where t begins with a map that lies like the whole one, and of the number for each channel that follows it.
   Tensor First(const Tensor &t) const {
-    return Part(Elements(t, channel_ * Pixels(map_) + pixel_ * together_), pixels_, together_);
+    return Part(Elements(t, channel_ * Pixels(map_) + pixel_ * Step(map_, channel_)), pixels_, together_, map_.has_atoms);
   }
-  Tensor Rest(const Tensor &t) const { return Part(Elements(t, map_.Size() + channel_), 1, together_); }
+  Tensor Rest(const Tensor &t) const { return Part(Elements(t, map_.Stored() + channel_), 1, together_, false); }
 
   Tensor Room(std::size_t number) {
-    float *const room = rooms_.data() + number * Most(map_) * Together(map_);
-    return Part(Elements(reinterpret_cast<uint8_t *>(room), false), pixels_, together_);
+    float *const room = rooms_.data() + number * Most(map_) * Step(map_, 0);
+    return Part(Elements(reinterpret_cast<uint8_t *>(room), false), pixels_, together_, map_.has_atoms);
   }
 
   // Adds the pixels of a piece to those of the same channels before it. The last piece gives y = the average, or a factor of the sum.
   void Average(const Tensor &x, const Tensor &y, float factor) {
     const Elements from(x, 0), sums(reinterpret_cast<uint8_t *>(sums_.data()), false);
     if (pixel_ == 0) std::fill(sums_.begin(), sums_.end(), 0.0f);
-    if (together_ == 8) {
-      Eight total = sums.Get(0);
-      for (std::size_t i = 0; i < 8 * pixels_; i += 8) total = Apply(Sum{}, total, from.Get(i));
-      sums.Set(0, total);
-    } else {
-      for (std::size_t i = 0; i < pixels_ * together_; ++i) sums_[i % together_] += from.GetOne(i);
+    const std::size_t step = Step(x, 0), end = step * pixels_;
+    std::size_t c = 0;
+    for (; c + 8 <= together_; c += 8) {
+      Eight total = sums.Get(c);
+      for (std::size_t i = c; i < end; i += step) total = Apply(Sum{}, total, from.Get(i));
+      sums.Set(c, total);
     }
+    for (std::size_t i = c; i < end; i += step)
+      for (std::size_t j = c; j < together_; ++j) sums_[j] += from.GetOne(i + j - c);
     const std::size_t all = Pixels(map_);
-    if (pixel_ + pixels_ == all) Transform(sums, Elements(y, 0), together_, Averaged{factor, static_cast<float>(all)});
+    if (pixel_ + pixels_ == all) Transform(sums, Elements(y, 0), Step(y, 0), Averaged{factor, static_cast<float>(all)});
   }
 
  private:
-  static Tensor Part(Elements first, std::size_t pixels, std::size_t together) {
-    const Format format = first.is_half ? kHalf : together > 8 ? kFloatPlain : kFloat;
+  static Tensor Part(Elements first, std::size_t pixels, std::size_t together, bool has_atoms) {
+    const Format in_chunks = first.is_half ? kHalf : together > 8 ? kFloatPlain : kFloat;
+    const Format format = !has_atoms ? in_chunks : first.is_half ? kAtoms : kFloatAtoms;
     return Tensor(Memory(first.At(0)), 0, 1, static_cast<int>(pixels), static_cast<int>(together), format);
   }
 
@@ -1087,6 +1114,7 @@ class Values {
 
   void Write(const Tensor &t) {
     ForRuns(t, [](Run in_map, Run in_copy, std::size_t pixels, std::size_t count) { Copy(in_copy, in_map, pixels, count); });
+    t.ClearRest();
   }
 
   float *At(int y, int x, int c) {
@@ -1134,7 +1162,7 @@ class Values {
   // Calls f(run of the map, run of the copy, pixels, count) for what lies together in both.
   template <class F>
   void ForRuns(const Tensor &t, const F &f) {
-    const std::size_t run = static_cast<std::size_t>(t.LiesPlain() ? 64 : t.Together(0));
+    const std::size_t run = static_cast<std::size_t>(t.LiesPlain() ? 64 : std::min(8, t.channels));
     const std::size_t rows = static_cast<std::size_t>(height), columns = static_cast<std::size_t>(width);
     if (t.LiesPlain()) {
       Share(threads_, (Size() + run - 1) / run, run, [&](std::size_t first, std::size_t last) {
@@ -1147,8 +1175,8 @@ class Values {
     Share(threads_, chunks * rows, columns * run, [&](std::size_t first, std::size_t last) {
       for (std::size_t i = first; i < last; ++i) {
         const int y = static_cast<int>(i % rows), c = static_cast<int>(i / rows * run);
-        const std::size_t count = static_cast<std::size_t>(t.Together(c));
-        const Run in_map = {Elements(t, t.Index(y, 0, c)), t.Pixel(0, 1) * count};
+        const std::size_t count = static_cast<std::size_t>(std::min(8, t.channels - c));
+        const Run in_map = {Elements(t, t.Index(y, 0, c)), t.Pixel(0, 1) * static_cast<std::size_t>(t.Step(t.First(c)))};
         f(in_map, Run{Row(At(y, 0, c)), static_cast<std::size_t>(channels)}, columns, count);
       }
     });
@@ -1265,28 +1293,30 @@ class Operand {
 
   // Whether this class can read the operand: it repeats no more channels than it has room for.
   bool HasElements(const Tensor &z) const {
-    return is_like_ || is_one_ || ((has_pixels_ || has_channels_) && z.Together(0) <= static_cast<int>(kRoom));
+    return is_like_ || is_one_ || ((has_pixels_ || has_channels_) && z.Step(0) <= static_cast<int>(kRoom));
   }
 
-  // How many elements of a chunk it gives at once: whole pixels, except for copies of a single element.
-  std::size_t Most(std::size_t chunk, std::size_t together) const {
-    return is_like_ ? chunk : std::min(chunk, is_one_ ? kRoom : kRoom / together * together);
+  // How many elements of a chunk it gives at once: whole pixels, except for copies of a single element. step: from pixel to pixel.
+  std::size_t Most(std::size_t chunk, std::size_t step) const {
+    return is_like_ ? chunk : std::min(chunk, is_one_ ? kRoom : kRoom / step * step);
   }
 
   // Before the first elements of a chunk: the factors of its channels, which all pixels repeat.
-  void Begin(std::size_t first, std::size_t together, std::size_t most) {
+  void Begin(std::size_t first, std::size_t step, std::size_t most) {
     if (is_like_ || has_pixels_) return;
     const Elements from(t_, is_one_ ? 0 : first);
-    const std::size_t given = from.Bytes(is_one_ ? 1 : together), all = from.Bytes(most);
-    std::memcpy(room_, from.At(0), given);
-    for (std::size_t done = given; done < all; done *= 2) std::memcpy(room_ + done, room_, std::min(done, all - done));
+    const std::size_t channels = std::min(step, static_cast<std::size_t>(t_.channels) - first), all = from.Bytes(most);
+    if (!is_one_) std::memset(room_, 0, from.Bytes(step));
+    std::memcpy(room_, from.At(0), from.Bytes(is_one_ ? 1 : channels));
+    for (std::size_t done = from.Bytes(is_one_ ? 1 : step); done < all; done *= 2)
+      std::memcpy(room_ + done, room_, std::min(done, all - done));
   }
 
   // number: of the first element in z. pixel: of that element.
-  Elements Next(std::size_t number, std::size_t pixel, std::size_t together, std::size_t count) {
+  Elements Next(std::size_t number, std::size_t pixel, std::size_t step, std::size_t count) {
     if (is_like_) return Elements(t_, number);
-    if (has_pixels_ && t_.is_half) Repeat<uint16_t, Halves>(pixel, together, count);
-    if (has_pixels_ && !t_.is_half) Repeat<uint32_t, Bits>(pixel, together, count);
+    if (has_pixels_ && t_.is_half) Repeat<uint16_t, Halves>(pixel, step, count);
+    if (has_pixels_ && !t_.is_half) Repeat<uint32_t, Bits>(pixel, step, count);
     return Elements(room_, t_.is_half);
   }
 
@@ -1294,15 +1324,16 @@ class Operand {
   static const std::size_t kRoom = 256;
 
   template <class Value, class Vector>
-  void Repeat(std::size_t pixel, std::size_t together, std::size_t count) {
-    const uint8_t *from = t_.data + pixel * sizeof(Value);
-    const std::size_t step = together == 8 ? sizeof(Vector) : sizeof(Value), each = together * sizeof(Value);
-    for (uint8_t *to = room_, *end = room_ + count * sizeof(Value); to < end; from += sizeof(Value)) {
+  void Repeat(std::size_t pixel, std::size_t step, std::size_t count) {
+    const std::size_t next_value = sizeof(Value) * static_cast<std::size_t>(t_.Step(0));
+    const uint8_t *from = t_.data + pixel * next_value;
+    const std::size_t written = step % 8 == 0 ? sizeof(Vector) : sizeof(Value), each = step * sizeof(Value);
+    for (uint8_t *to = room_, *end = room_ + count * sizeof(Value); to < end; from += next_value) {
       Value value;
       std::memcpy(&value, from, sizeof(value));
       const Vector several = value - Vector();
-      for (uint8_t *next = to + each; to < next; to += step) {
-        if (step == sizeof(Vector)) {
+      for (uint8_t *next = to + each; to < next; to += written) {
+        if (written == sizeof(Vector)) {
           std::memcpy(to, &several, sizeof(several));
         } else {
           std::memcpy(to, &value, sizeof(value));
@@ -1319,14 +1350,14 @@ class Operand {
 // Some pixels of a chunk, which begins with the channel first.
 template <class F>
 void BinaryElements(Operand &x, Operand &y, const Tensor &z, std::size_t first, std::size_t pixel, std::size_t pixels, F f) {
-  const std::size_t together = static_cast<std::size_t>(z.Together(static_cast<int>(first))), all = pixels * together;
-  const std::size_t most = std::min(x.Most(all, together), y.Most(all, together));
-  const std::size_t before = z.Size() / static_cast<std::size_t>(z.channels) * first + pixel * together;
-  x.Begin(first, together, most);
-  y.Begin(first, together, most);
+  const std::size_t step = static_cast<std::size_t>(z.Step(static_cast<int>(first))), all = pixels * step;
+  const std::size_t most = std::min(x.Most(all, step), y.Most(all, step));
+  const std::size_t before = z.Size() / static_cast<std::size_t>(z.channels) * first + pixel * step;
+  x.Begin(first, step, most);
+  y.Begin(first, step, most);
   for (std::size_t i = 0; i < all; i += most) {
-    const std::size_t count = std::min(most, all - i), place = pixel + i / together;
-    Transform(x.Next(before + i, place, together, count), y.Next(before + i, place, together, count),
+    const std::size_t count = std::min(most, all - i), place = pixel + i / step;
+    Transform(x.Next(before + i, place, step, count), y.Next(before + i, place, step, count),
               Elements(z, before + i), count, f);
   }
 }
@@ -1335,23 +1366,25 @@ void BinaryElements(Operand &x, Operand &y, const Tensor &z, std::size_t first, 
 template <class F>
 void Binary(const Tensor &x, const Tensor &y, const Tensor &z, F f) {
   if (Operand(x, z).HasElements(z) && Operand(y, z).HasElements(z)) {
-    const std::size_t together = static_cast<std::size_t>(z.Together(0)), least = 16;
+    const std::size_t step = static_cast<std::size_t>(z.Step(0)), least = 16;
     const std::size_t pixels = static_cast<std::size_t>(z.height) * static_cast<std::size_t>(z.width);
-    const std::size_t block = std::max(4096 / together / least, static_cast<std::size_t>(1)) * least;
-    const std::size_t blocks = (pixels + block - 1) / block, chunks = (z.Size() / pixels + together - 1) / together;
-    Share(z.threads, chunks * blocks, block * together, [&](std::size_t first, std::size_t last) {
+    const std::size_t block = std::max(4096 / step / least, static_cast<std::size_t>(1)) * least;
+    const std::size_t blocks = (pixels + block - 1) / block, chunks = (z.Size() / pixels + step - 1) / step;
+    Share(z.threads, chunks * blocks, block * step, [&](std::size_t first, std::size_t last) {
       Operand a(x, z), b(y, z);
       for (std::size_t i = first; i < last; ++i) {
         const std::size_t pixel = i % blocks * block;
-        BinaryElements(a, b, z, i / blocks * together, pixel, std::min(block, pixels - pixel), f);
+        BinaryElements(a, b, z, i / blocks * step, pixel, std::min(block, pixels - pixel), f);
       }
     });
+    z.ClearRest();
     return;
   }
   const auto get = [](const Tensor &t, int h, int w, int c) {
     return t.Get(t.height == 1 ? 0 : h, t.width == 1 ? 0 : w, t.channels == 1 ? 0 : c);
   };
   z.ForEach([&](int h, int w, int c) { z.Set(h, w, c, f(get(x, h, w, c), get(y, h, w, c))); });
+  z.ClearRest();
 }
 
 // The axes along which a function works.
