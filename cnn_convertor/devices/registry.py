@@ -11,6 +11,7 @@ from cnn_convertor.devices import nvdla
 from cnn_convertor.devices.compiled import CompiledFormat, CompiledNetwork
 from cnn_convertor.devices.dv700 import device_file
 from cnn_convertor.devices.dv700.profile import Profile
+from cnn_convertor.devices.nvdla.hardware import NvdlaHardware, read_configuration
 from cnn_convertor.devices.settings import DeviceSettings
 
 if TYPE_CHECKING:
@@ -36,13 +37,22 @@ def _dv700(hardware: Hardware, settings: DeviceSettings) -> Accelerator:
     return Dv700.of(hardware, settings)
 
 
+def _nvdla(hardware: Hardware, settings: DeviceSettings) -> Accelerator:
+    from cnn_convertor.devices.nvdla.accelerator import Nvdla  # here, as `--help` needs no target
+
+    return Nvdla.of(hardware, settings)
+
+
 def _loadable(path: Path) -> CompiledNetwork:
     from cnn_convertor.devices.nvdla.loadable import loadable_file  # here, as numpy takes long
 
     return loadable_file.read_loadable(path)
 
 
-FAMILIES = (Family(device_file.NAMES, Profile, device_file.read_profile, _dv700),)
+FAMILIES = (
+    Family(device_file.NAMES, Profile, device_file.read_profile, _dv700),
+    Family(nvdla.CONVERTING, NvdlaHardware, read_configuration, _nvdla),
+)
 DEFAULT_DEVICE = device_file.DEFAULT_DEVICE
 COMPILED = (CompiledFormat(nvdla.SUFFIXES, nvdla.NAMES, _loadable),)
 NAMES = tuple(name for family in FAMILIES for name in family.names)

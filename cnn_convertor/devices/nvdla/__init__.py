@@ -10,3 +10,4 @@ NAMES = (
     "nvdla-medium-512",
     "nvdla-medium-1024-full",
 )
+CONVERTING = ("nvdla-full",)  # of these, networks are converted for

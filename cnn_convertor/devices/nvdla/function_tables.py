@@ -34,6 +34,8 @@ from cnn_convertor.devices.nvdla.table_arithmetic import (
 )
 from cnn_convertor.ir import ops
 
+RANGE: Final = (-16.0, 16.0)  # of what a table is for where no samples say more
+RANGE_OF_SQUARES: Final = (0.0, 2.0**20)  # the same of CDP's sums
 LEAST_SQNR: Final = 40.0  # dB: what is worse runs on the CPU,
 _NEGLIGIBLE: Final = 2.0**-14  # unless all errors are below the normal numbers of FP16
 _LE: Final = 0  # priorities

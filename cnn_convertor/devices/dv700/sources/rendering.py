@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from cnn_convertor.codegen.cpp import class_name, literal
 from cnn_convertor.codegen.custom_structs import custom_types
 from cnn_convertor.codegen.description import byte_outputs, description, map_view, output_constants, shape_text
+from cnn_convertor.codegen.drawing import drawing
 from cnn_convertor.codegen.kernels import bundle, kernel_view
 from cnn_convertor.codegen.options import RenderOptions
 from cnn_convertor.codegen.text_templates import made_by, render_template
@@ -17,7 +18,7 @@ from cnn_convertor.devices.dv700.cache_lines import AS_DEV_OUTPUT, CPU_WONT_READ
 from cnn_convertor.devices.dv700.encode.registers import legend
 from cnn_convertor.devices.dv700.frame_input import LARGEST_FRAME, FrameInput, PixelConversion
 from cnn_convertor.devices.dv700.runs import Program
-from cnn_convertor.devices.dv700.sources.layer_views import drawing, layer_views
+from cnn_convertor.devices.dv700.sources.layer_views import layer_title, layer_views
 from cnn_convertor.devices.dv700.timetable import Act, Timetable
 from cnn_convertor.devices.dv700.weights.encoding import Observer, encode_buffer
 from cnn_convertor.devices.program import ByteInput, LayerType
@@ -71,7 +72,7 @@ def _texts(
     if options.source:
         yield from _sources(program, options, frame, timetable)
     if options.dot:
-        yield f"{program.name}.dot", "network.dot.j2", drawing(program)
+        yield f"{program.name}.dot", "network.dot.j2", drawing(program, layer_title)
     if options.doxygen:
         yield "doc/Doxyfile", "Doxyfile.j2", {"graphviz_path": options.graphviz_path}
         values = {"description": description(program), "has_dot": options.dot, "layers": layer_views(program)}

@@ -1,0 +1,198 @@
+"""NVDLA behind the port: networks in FP16."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cnn_convertor.codegen.options import RenderOptions
+from cnn_convertor.devices.facts import DeviceFacts, ProgramFacts
+from cnn_convertor.devices.nvdla.chains import chains_of
+from cnn_convertor.devices.nvdla.describing import device_facts, program_facts
+from cnn_convertor.devices.nvdla.hardware import NvdlaHardware
+from cnn_convertor.devices.nvdla.legalize import legalization
+from cnn_convertor.devices.nvdla.lowering import lower
+from cnn_convertor.devices.nvdla.network_program import NvdlaProgram, unrounded_program
+from cnn_convertor.devices.nvdla.placement import ChainSchedule, schedule_chains
+from cnn_convertor.devices.nvdla.rules import broken_rules
+from cnn_convertor.devices.nvdla.sources import rendering
+from cnn_convertor.devices.nvdla.storing import packed, rounded_by_numpy, streams_of
+from cnn_convertor.devices.nvdla.traffic import boundaries, map_traffic
+from cnn_convertor.devices.program import Program
+from cnn_convertor.devices.settings import DeviceSettings, Fusion, Quantization
+from cnn_convertor.devices.target import (
+    Boundary,
+    Hardware,
+    Legalized,
+    Load,
+    MapTraffic,
+    Observer,
+    PackedStream,
+    Plan,
+    PlannedMemory,
+    Quantized,
+    Storage,
+)
+from cnn_convertor.errors import Origin, Problem, UnsupportedError, UsageError, warn
+from cnn_convertor.files.replacing import Contents
+from cnn_convertor.ir.graph import Graph
+from cnn_convertor.layouts.packing import Bytes
+from cnn_convertor.passes.contract import Pass
+from cnn_convertor.progress import Progress
+
+if TYPE_CHECKING:
+    from cnn_convertor.emulation.network import EmulatedNetwork
+    from cnn_convertor.emulation.variants import Variants
+    from cnn_convertor.workers.processes import Workers
+
+
+class Nvdla(NamedTuple):
+    """A configuration, and how much a chain of engines may do without memory between them."""
+
+    hardware: NvdlaHardware
+    fusion: Fusion = Fusion.DOCUMENTED
+
+    @staticmethod
+    def of(hardware: Hardware, settings: DeviceSettings) -> Nvdla:
+        assert isinstance(hardware, NvdlaHardware)
+        return Nvdla(hardware, settings.fusion)
+
+    @property
+    def transposed(self) -> bool:
+        return False
+
+    @property
+    def unfused(self) -> Nvdla:
+        return self._replace(fusion=Fusion.NONE)
+
+    @property
+    def mirrored(self) -> Nvdla:
+        return self
+
+    @property
+    def passes(self) -> tuple[Pass, ...]:
+        return legalization(self.hardware.configuration)
+
+    def partition(self, legal: Graph) -> Legalized:
+        steps = chains_of(legal, self.hardware.configuration, fuses=self.fusion is not Fusion.NONE)
+        return Legalized(legal, legal, steps)
+
+    def broken_rules(self, legalized: Legalized, guessed: Container[Origin | None] = ()) -> tuple[Problem, ...]:
+        return broken_rules(legalized.graph, legalized.steps, self.hardware.configuration, guessed)
+
+    def schedule(self, legalized: Legalized) -> ChainSchedule:
+        return schedule_chains(legalized.graph, legalized.steps)
+
+    def lower(self, legalized: Legalized, schedule: PlannedMemory, *, name: str, original: Graph) -> Program:
+        assert isinstance(schedule, ChainSchedule)
+        return lower(legalized.graph, schedule, name=name, original=original, configuration=self.hardware.configuration)
+
+    @property
+    def about(self) -> DeviceFacts:
+        return device_facts(self.hardware, self.fusion.value)
+
+    def facts(self, program: Program) -> ProgramFacts:
+        return program_facts(_own(program), self.hardware)
+
+    def boundaries(self, legalized: Legalized) -> tuple[Boundary, ...]:
+        return boundaries(legalized.graph, legalized.steps)
+
+    def map_traffic(self, legalized: Legalized) -> MapTraffic:
+        return map_traffic(legalized.graph, legalized.steps)
+
+    # --- weights: FP16 ---
+
+    def quantize(self, graph: Graph, storage: Storage, *, plan: Plan, progress: Progress, on: Workers) -> Quantized:
+        if storage.weights.quantization is not Quantization.FP16 or storage.weights.overrides:
+            problem = f"{self.hardware.name} has no palettes: all weights are FP16"
+            warn(Problem("DV931", problem, hint="quantization = 0"))
+        return Quantized(plan(self), self)
+
+    def with_byte_input(self, program: Program, values: NDArray[np.float32]) -> Program:
+        where = Origin(program.name)
+        raise UnsupportedError.of("DV431", f"{self.hardware.name} converts no input of bytes", where)
+
+    def pack(self, program: Program, observe: Observer | None = None) -> Iterator[NDArray[np.uint8]]:
+        return packed(_own(program), self.hardware.configuration, observe)
+
+    def streams(self, program: Program) -> Iterator[tuple[PackedStream, Iterator[Bytes]]]:
+        return streams_of(_own(program), self.hardware.configuration)
+
+    def is_narrow(self, program: Program) -> bool:
+        return False
+
+    def widened(self, program: Program) -> Program:
+        return program
+
+    def with_weights_of(self, program: Program, other: Program) -> Program:
+        return program
+
+    def rounded_by_numpy(self, program: Program) -> Program:
+        return rounded_by_numpy(_own(program))
+
+    def unrounded(self, load: Load, program: Program) -> EmulatedNetwork:
+        return load(unrounded_program(_own(program)))
+
+    def variants(self, network: EmulatedNetwork, program: Program) -> Variants:
+        raise AssertionError("no weights are narrow")
+
+    # --- files ---
+
+    def emit(self, program: Program, options: RenderOptions, observe: Observer | None = None) -> dict[str, Contents]:
+        return rendering.emit(_own(program), options, self.hardware.configuration, observe)
+
+    def names_of(self, program: Program, options: RenderOptions) -> set[str]:
+        return rendering.names_of(_own(program), options, self.hardware.configuration)
+
+    def selftest(
+        self, graph: Graph, program: Program, *, model: str, low: float, high: float
+    ) -> Mapping[str, Contents]:
+        raise UsageError.of("DV106", f"{self.hardware.name} has no self-test yet", hint="leave generate_selftest out")
+
+    @property
+    def kit_files(self) -> Mapping[str, str]:
+        return {}
+
+    # --- the twin ---
+
+    def install(
+        self,
+        graph: Graph,
+        program: Program,
+        files: Mapping[str, Contents],
+        folder: Path,
+        *,
+        sources: Sequence[Path] = (),
+    ) -> EmulatedNetwork:
+        from cnn_convertor.devices.nvdla import emulating
+
+        return emulating.install(graph, program, files, folder, configuration=self.hardware.configuration)
+
+    def installed(
+        self, graph: Graph, program: Program, folder: Path, *, sources: Sequence[Path] = ()
+    ) -> EmulatedNetwork:
+        from cnn_convertor.devices.nvdla import emulating
+
+        return emulating.installed(graph, program, folder, configuration=self.hardware.configuration)
+
+    def install_data(
+        self,
+        graph: Graph,
+        program: Program,
+        folder: Path,
+        *,
+        sources: Sequence[Path] = (),
+        residuals: Program | None = None,
+    ) -> EmulatedNetwork:
+        assert residuals is None, "an unrounded program has all its digits"
+        files = self.emit(program, RenderOptions(program.name))
+        return self.install(graph, program, files, folder, sources=sources)
+
+
+def _own(program: Program) -> NvdlaProgram:
+    assert isinstance(program, NvdlaProgram)
+    return program

@@ -1,0 +1,142 @@
+"""The accesses of registers that run each layer, for generated sources: addresses depend on where the application has its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from enum import Enum
+from typing import Final, NamedTuple, TypeAlias
+
+from cnn_convertor.devices.nvdla.configurations import Configuration
+from cnn_convertor.devices.nvdla.firmware.dependency_graph import task_of
+from cnn_convertor.devices.nvdla.firmware.descriptors import Engine, Lut
+from cnn_convertor.devices.nvdla.firmware.dispatching import Interrupt, Turns, accesses
+from cnn_convertor.devices.nvdla.firmware.register_settings import Places, RegisterWrite
+from cnn_convertor.devices.nvdla.network_program import FIRST_EXTERNAL, IO, WEIGHTS, NvdlaProgram
+from cnn_convertor.devices.nvdla.operations import HardwareOperation, in_sequence
+from cnn_convertor.devices.nvdla.register_table import registers
+
+
+class Kind(Enum):
+    """What an access does with its value. The values are the names in C++."""
+
+    WRITE = "kWrite"
+    WEIGHTS_LOW = "kWeightsLow"
+    WEIGHTS_HIGH = "kWeightsHigh"
+    IO_LOW = "kIoLow"
+    IO_HIGH = "kIoHigh"
+    POINTER = "kPointer"
+    CLEAR = "kClear"
+    WAIT = "kWait"
+
+
+class TableAccess(NamedTuple):
+    """address: of the register, in bytes. name: of it. block: the number of a pointer among those of the network."""
+
+    kind: Kind
+    address: int
+    value: int
+    name: str
+    block: int = 0
+
+
+class AccessTable(NamedTuple):
+    """layers: the accesses of each layer of the device, by its index. pointers: the addresses of the registers S_POINTER."""
+
+    layers: dict[int, tuple[TableAccess, ...]]
+    pointers: tuple[int, ...]
+
+
+# Two places of each memory. Registers with addresses differ between them, and by how much says which half of which memory's address
+# they hold.
+_MASK: Final = "GLB.S_INTR_MASK"  # the class writes it once, as its application waits
+_MOVED: Final = {WEIGHTS: 1 << 32 | 1 << 28, IO: 2 << 32 | 1 << 29}
+_KINDS: Final = {1 << 28: Kind.WEIGHTS_LOW, 1: Kind.WEIGHTS_HIGH, 1 << 29: Kind.IO_LOW, 2: Kind.IO_HIGH}
+
+
+def access_table(program: NvdlaProgram, configuration: Configuration) -> AccessTable:
+    """Each layer's accesses, if the layers run in order on a device whose groups are as after a reset."""
+    externals = _externals(program)
+    names = _names(configuration)
+    turns: Turns = {}
+    loaded: dict[Engine, Lut] = {}
+    layers: dict[int, tuple[TableAccess, ...]] = {}
+    pointers: dict[int, int] = {}
+    for index, layer in enumerate(program.layers):
+        if not layer.runs:
+            continue
+        operations = [_with_new_table(run.operation, loaded) for run in layer.runs]
+        task = task_of(in_sequence(operations), 0)
+        here = Places(configuration, lambda memory, offset: _address(memory, offset, externals, {}))
+        there = Places(configuration, lambda memory, offset: _address(memory, offset, externals, _MOVED))
+        plain, after = _all(accesses(task, here, turns))
+        moved, _ = _all(accesses(task, there, turns))
+        rows = []
+        for one, other in zip(plain, moved, strict=True):
+            if not isinstance(one, RegisterWrite) or names[one.address] != _MASK:
+                rows.append(_access(one, other, names, pointers))
+        turns = after
+        layers[index] = tuple(rows)
+    return AccessTable(layers, tuple(pointers))
+
+
+_Step: TypeAlias = "RegisterWrite | Interrupt"
+
+
+def _all(steps: Generator[_Step, None, Turns]) -> tuple[list[_Step], Turns]:
+    """What a task does, and the turns after it."""
+    found = []
+    while True:
+        try:
+            found.append(next(steps))
+        except StopIteration as end:
+            return found, end.value
+
+
+def _externals(program: NvdlaProgram) -> list[int]:
+    """Where inputs and outputs lie in the I/O buffer, by their numbers as memories."""
+    offsets = dict.fromkeys(tensor.offset for _, tensor in program.inputs)
+    return [*offsets, *(program.layers[index].output.offset for index in program.outputs)]
+
+
+def _address(memory: int, offset: int, externals: Sequence[int], bases: dict[int, int]) -> int:
+    if memory >= FIRST_EXTERNAL:
+        offset += externals[memory - FIRST_EXTERNAL]
+        memory = IO
+    return bases.get(memory, 0) + offset
+
+
+def _with_new_table(operation: HardwareOperation, loaded: dict[Engine, Lut]) -> HardwareOperation:
+    """The operation without its tables where the device has them already."""
+    if operation.lut is None:
+        return operation
+    if loaded.get(operation.engine) == operation.lut:
+        return operation._replace(lut=None)
+    loaded[operation.engine] = operation.lut
+    return operation
+
+
+def _access(
+    one: RegisterWrite | Interrupt, other: RegisterWrite | Interrupt, names: dict[int, str], pointers: dict[int, int]
+) -> TableAccess:
+    """An access of which the second differs in the places of memories alone."""
+    if isinstance(one, Interrupt):
+        return TableAccess(Kind.WAIT, 0, one.status, "interrupts")
+    assert isinstance(other, RegisterWrite)
+    name = names[one.address]
+    if one.value != other.value:
+        return TableAccess(_KINDS[other.value - one.value], one.address, one.value, name)
+    if name.endswith(".S_POINTER"):
+        block = pointers.setdefault(one.address, len(pointers))
+        return TableAccess(Kind.POINTER, one.address, one.value, name, block)
+    kind = Kind.CLEAR if name == "GLB.S_INTR_STATUS" else Kind.WRITE
+    return TableAccess(kind, one.address, one.value, name)
+
+
+def _names(configuration: Configuration) -> dict[int, str]:
+    """The registers by address."""
+    bases = configuration.bases
+    return {
+        bases[block] + register.offset: f"{block}.{name}"
+        for (block, name), register in registers(initial=configuration.initial).items()
+        if block in bases
+    }
