@@ -33,6 +33,7 @@ struct Configuration {
 struct Traffic {
   const char *port;
   uint64_t bytes;
+  uint64_t address = 0;  // of operands of SDP
 };
 
 // What one operation has moved and taken. The MAC cycles follow published formulas, and are assumed.
@@ -45,6 +46,10 @@ struct Operation {
   std::vector<Traffic> traffic;
 };
 
+// The place of the first element that is still as add_unwritten_memory has filled it, or `size`, which has whole elements.
+// element_bytes: 2, 4, or 1, which could be anything.
+std::size_t unwritten(const uint8_t *data, std::size_t size, std::size_t element_bytes);
+
 class Device {
  public:
   // threads: for the loops over maps. Every number of them gives the same bits.
@@ -55,6 +60,8 @@ class Device {
   void add_memory(uint64_t address, std::vector<uint8_t> contents);
   // The same for memory that stays the application's: both see what the other writes.
   void add_memory(uint64_t address, uint8_t *data, std::size_t size);
+  // The same for halves that nobody has written: fills the memory, and operations that read what it then still has are refused.
+  void add_unwritten_memory(uint64_t address, uint8_t *data, std::size_t size);
   // What add_memory was given as a vector.
   const std::vector<uint8_t> &memory(uint64_t address) const;
 

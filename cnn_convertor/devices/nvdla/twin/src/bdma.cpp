@@ -45,6 +45,7 @@ Copy copy_of(const Group &bdma) {
 uint64_t run_copy(const Parts &parts, const Group &bdma, const Copy &copy) {
   const Cube source = cube_of(bdma, copy, true), destination = cube_of(bdma, copy, false);
   parts.memory.check(source, kUnit);
+  parts.memory.require_written(source);
   parts.memory.check(destination, kUnit);
   check_apart(destination, source);
   for (uint64_t surface = 0; surface < copy.surfaces; ++surface)

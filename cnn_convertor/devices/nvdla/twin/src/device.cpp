@@ -284,18 +284,22 @@ bool Device::State::try_sdp() {
     const Convolution convolution = convolution_of(configuration, groups);
     check_flying(convolution, plan, sdp);
     const Fetch fetch(parts, groups.cdma, convolution, buffer);
+    if (!convolution.pixels) memory.require_written(fetch.inputs().front());
     const Cube &written = to_pdp ? pooling.destination : plan.destination;
     if (!plan.compares())
       for (const Cube &input : fetch.inputs()) check_apart(written, input);
     convolved = run_convolution(convolution, fetch, plan);
   }
+  if (!flying) memory.require_written(plan.source);
+  for (const Unit &unit : plan.units)
+    if (unit.data.used) memory.require_written(unit.data.cube);
   SdpResult result = run_sdp(parts, plan, flying ? &convolved : nullptr);
   different[sdp.number()] = result.different;
   Operation operation = started(kSDP);
   if (!flying) operation.traffic.push_back({"SDP_RDMA", plan.source.bytes()});
   static constexpr const char *kPorts[] = {"BRDMA", "NRDMA", "ERDMA"};
   for (int i = 0; i < 3; ++i)
-    if (plan.units[i].data.used) operation.traffic.push_back({kPorts[i], plan.units[i].data.cube.bytes()});
+    if (plan.units[i].data.used) operation.traffic.push_back({kPorts[i], plan.units[i].data.cube.bytes(), plan.units[i].data.cube.address});
   if (!to_pdp && !plan.compares()) operation.traffic.push_back({"SDP_WDMA", plan.destination.bytes()});
   operations.push_back(operation);
   if (reads) finish(kSDP_RDMA);
@@ -320,6 +324,7 @@ bool Device::State::try_pdp() {
   }
   if (!ready(kPDP_RDMA, kPDP)) return false;
   const PdpPlan plan = plan_pdp(parts, pdp, &rdma);
+  memory.require_written(plan.source);
   run_pdp(parts, plan, nullptr);
   Operation operation = started(kPDP);
   operation.traffic = {{"PDP_RDMA", plan.source.bytes()}, {"PDP_WDMA", plan.destination.bytes()}};
@@ -334,6 +339,7 @@ bool Device::State::try_cdp() {
   if (!blocks[kCDP].ready() || !ready(kCDP_RDMA, kCDP)) return false;
   const Group cdp = group(kCDP), rdma = group(kCDP_RDMA);
   const CdpPlan plan = plan_cdp(parts, cdp, rdma, cdp_tables);
+  memory.require_written(plan.source);
   run_cdp(parts, plan);
   Operation operation = started(kCDP);
   operation.traffic = {{"CDP_RDMA", plan.source.bytes()}, {"CDP_WDMA", plan.destination.bytes()}};
@@ -389,6 +395,11 @@ void Device::add_memory(uint64_t address, std::vector<uint8_t> contents) {
 void Device::add_memory(uint64_t address, uint8_t *data, std::size_t size) {
   state_->check_address(address, size);
   state_->memory.add(address, data, size);
+}
+
+void Device::add_unwritten_memory(uint64_t address, uint8_t *data, std::size_t size) {
+  state_->check_address(address, size);
+  state_->memory.add(address, data, size, true);
 }
 
 const std::vector<uint8_t> &Device::memory(uint64_t address) const { return state_->memory.contents(address); }

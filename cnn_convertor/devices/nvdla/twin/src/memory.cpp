@@ -1,11 +1,14 @@
 #include "memory.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 
 namespace nvdla {
 namespace {
+
+constexpr uint8_t kUnwritten[] = {0xa5, 0x7f};  // a NaN that no operation gives, as fp16 and as fp32
 
 void check_stride(const Cube &cube, const Field *field, uint64_t stride, uint32_t alignment) {
   if (field && stride % alignment)
@@ -45,12 +48,22 @@ std::vector<std::pair<uint64_t, uint64_t>> pieces(const Cube &cube) {
 
 }  // namespace
 
+std::size_t unwritten(const uint8_t *data, std::size_t size, std::size_t element_bytes) {
+  const uint32_t fill = kUnwritten[0] | kUnwritten[1] << 8, all = element_bytes == 2 ? fill : fill << 16 | fill;
+  for (std::size_t i = 0; element_bytes > 1 && i < size; i += element_bytes) {
+    uint32_t element = 0;
+    std::memcpy(&element, data + i, element_bytes);
+    if (element == all) return i;
+  }
+  return size;
+}
+
 void Memory::add(uint64_t address, std::vector<uint8_t> contents) {
   add(address, contents.data(), contents.size());
   pieces_.at(address).own = std::move(contents);  // which does not move the bytes
 }
 
-void Memory::add(uint64_t address, uint8_t *data, std::size_t size) {
+void Memory::add(uint64_t address, uint8_t *data, std::size_t size, bool unwritten) {
   if (address + size < address) throw Refusal("memory: " + hexadecimal(address) + " is beyond 64 bits");
   const auto after = pieces_.lower_bound(address);
   bool taken = after != pieces_.end() && after->first < address + size;
@@ -60,7 +73,9 @@ void Memory::add(uint64_t address, uint8_t *data, std::size_t size) {
     taken = taken || before->first + before->second.size > address;
   }
   if (taken) throw Refusal("memory: " + hexadecimal(address) + " overlaps other memory");
-  pieces_.emplace(address, Piece{data, size, {}});
+  pieces_.emplace(address, Piece{data, size, unwritten, {}});
+  if (unwritten)
+    for (std::size_t i = 0; i < size; ++i) data[i] = kUnwritten[i % 2];
 }
 
 const std::vector<uint8_t> &Memory::contents(uint64_t address) const { return pieces_.at(address).own; }
@@ -71,6 +86,17 @@ uint8_t *Memory::at(uint64_t address, uint64_t size) {
   --piece;
   const uint64_t offset = address - piece->first, held = piece->second.size;
   return offset <= held && size <= held - offset ? piece->second.data + offset : nullptr;
+}
+
+void Memory::require_written(const Cube &cube) {
+  for (uint64_t surface = 0; surface < cube.surfaces; ++surface)
+    for (uint64_t index = 0; index < cube.lines; ++index) {
+      const uint64_t address = cube.line(surface, index), size = cube.needed(surface);
+      if (!std::prev(pieces_.upper_bound(address))->second.unwritten) continue;
+      const std::size_t place = unwritten(at(address, size), size, 2);
+      if (place < size)
+        cube.group->refuse(*cube.address_field, "the operation reads memory that nothing has written, at " + hexadecimal(address + place));
+    }
 }
 
 void Memory::check(const Cube &cube, uint32_t alignment) {

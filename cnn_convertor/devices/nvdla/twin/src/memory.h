@@ -28,7 +28,7 @@ struct Cube {
 class Memory {
  public:
   void add(uint64_t address, std::vector<uint8_t> contents);
-  void add(uint64_t address, uint8_t *data, std::size_t size);
+  void add(uint64_t address, uint8_t *data, std::size_t size, bool unwritten = false);
   const std::vector<uint8_t> &contents(uint64_t address) const;  // of memory of its own
 
   // The bytes at an address, or null if they are not all in one piece of memory.
@@ -36,11 +36,14 @@ class Memory {
 
   // Refuses a cube that is not aligned, overlaps itself, or is not in memory.
   void check(const Cube &cube, uint32_t alignment);
+  // Refuses a cube of halves that nobody has written.
+  void require_written(const Cube &cube);
 
  private:
   struct Piece {
     uint8_t *data;
     std::size_t size;
+    bool unwritten;  // when it was added
     std::vector<uint8_t> own;
   };
   std::map<uint64_t, Piece> pieces_;

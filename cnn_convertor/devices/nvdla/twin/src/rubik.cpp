@@ -29,6 +29,7 @@ Cube destination_cube(const Group &rubik, std::size_t line_bytes, std::size_t li
 
 void check(const Parts &parts, const Cube &source, const Cube &destination) {
   parts.memory.check(source, parts.configuration.atom_bytes);
+  parts.memory.require_written(source);
   parts.memory.check(destination, parts.configuration.atom_bytes);
   check_apart(destination, source);
 }
