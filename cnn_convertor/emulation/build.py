@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from cnn_convertor.errors import ConvertorError, Origin, Problem, UsageError, warn
 from cnn_convertor.files.opening import bytes_of
@@ -38,24 +39,40 @@ CPU_INFO = Path("/proc/cpuinfo")
 _LOG = logging.getLogger(__name__)  # the command line shows it
 _MISSING_FILE = ("No such file or directory", "file not found")  # as g++ and clang++ say
 _SHOWN_ERRORS = 5  # of the compiler, in a message
+# No archiver is needed. With a sanitizer in $CXX, clang would put its runtime into the object, and again into each program.
+_AS_OBJECT = ("-r", "-nostdlib", "-fno-sanitize=all")
 _UNFINISHED = ".unfinished-"  # begins the names of folders in which programs are made
 
 
-def build(folder: Path, name: str, *, wanted: str = "", sources: Sequence[Path] = ()) -> Path:
+class Host(NamedTuple):
+    """What runs the generated networks of a device on this computer.
+
+    library: what they link with. runner: the source with the main program, which includes the generated header. include: folders of
+    headers. defines: options of the compiler.
+    """
+
+    library: Callable[[Compiler], Path]
+    runner: Path
+    include: tuple[Path, ...]
+    defines: tuple[str, ...] = ()
+
+
+def build(folder: Path, name: str, *, wanted: str = "", sources: Sequence[Path] = (), host: Host | None = None) -> Path:
     """The program that runs the network of `folder / NAME_gen.{h,cpp}` on the emulated device.
 
     wanted: definitions of what an application looks for in the header, for the runner. sources: more C++ files, which define the
-    callbacks of custom layers. The cache holds programs that the same compiler made from the same contents; a source counts with
-    the files that it includes.
+    callbacks of custom layers. host: None for networks of the SDK. The cache holds programs that the same compiler made from the
+    same contents; a source counts with the files that it includes.
     Raises UsageError when there is no compiler, ConvertorError when the sources do not compile.
     """
+    host = host or Host(device_library, SOURCES / RUNNER, (INCLUDE, SOURCES))
     compiler = find_compiler()
-    library = device_library(compiler)
+    library = host.library(compiler)
     generated = [folder / f"{name}_gen.h", folder / f"{name}_gen.cpp"]
-    files = [*generated, *folder.glob(f"{name}_cpu.h"), SOURCES / RUNNER, *_sorted(INCLUDE), *sources]
-    defines = (f'-DNETWORK_HEADER="{name}_gen.h"', f"-DNETWORK_CLASS=C{name}")
+    files = [*generated, *folder.glob(f"{name}_cpu.h"), host.runner, *_sorted(host.include[0]), *sources]
+    defines = (f'-DNETWORK_HEADER="{name}_gen.h"', f"-DNETWORK_CLASS=C{name}", *host.defines)
     flags = network_flags()
-    options = [*flags, *defines, f"-I{INCLUDE}", f"-I{SOURCES}", f"-I{folder}"]
+    options = [*flags, *defines, *(f"-I{each}" for each in host.include), f"-I{folder}"]
     parts = [([*options, "-E", "-P", str(source)], source) for source in sources]
     expanded = _compile(compiler, parts, own=sources)
     key = _key(compiler, (*flags, *defines, wanted, library.stem, *expanded), files)
@@ -63,7 +80,7 @@ def build(folder: Path, name: str, *, wanted: str = "", sources: Sequence[Path] 
     def make(scratch: Path) -> Path:
         _LOG.info("compiling %s", name)
         program = scratch / "program"
-        joined = _joined(scratch / "network.cpp", [generated[1].name, RUNNER], wanted)
+        joined = _joined(scratch / "network.cpp", [generated[1].name, host.runner.name], wanted)
         inputs = [joined, *sources, library]
         part = [*options, *map(str, inputs), "-o", str(program)], generated[1]
         _compile(compiler, [part], scratch=scratch, own=sources)
@@ -98,6 +115,17 @@ def program_of(name: str, sources: Sequence[Path], include: Sequence[Path], made
 
     include: folders of their headers. made: file name -> text of other headers. Raises UsageError when there is no compiler.
     """
+    return _linked(name, sources, include, made, ())
+
+
+def library_of(name: str, sources: Sequence[Path], include: Sequence[Path], made: Mapping[str, str]) -> Path:
+    """The same for files without a main program, as one object."""
+    return _linked(name, sources, include, made, _AS_OBJECT)
+
+
+def _linked(
+    name: str, sources: Sequence[Path], include: Sequence[Path], made: Mapping[str, str], link: Sequence[str]
+) -> Path:
     compiler = find_compiler()
     flags = list(EXACT_LOOP_FLAGS + vector_flags())
     files = list(sources)
@@ -114,12 +142,13 @@ def program_of(name: str, sources: Sequence[Path], include: Sequence[Path], made
             files_of_part = ["-c", str(path), "-o", str(scratch / f"{path.stem}.o")]
             parts.append((options + files_of_part, path))
         _compile(compiler, parts, scratch=scratch)
-        program = scratch / "program"
+        result = scratch / "result"
         objects = [arguments[-1] for arguments, _ in parts]
-        _compile(compiler, [(flags + objects + ["-o", str(program)], sources[0].parent)], scratch=scratch)
-        return program
+        _compile(compiler, [([*flags, *link, *objects, "-o", str(result)], sources[0].parent)], scratch=scratch)
+        return result
 
-    return _cached(f"{name.replace(' ', '-')}-{_key(compiler, flags + list(made) + list(made.values()), files)}", make)
+    key = _key(compiler, [*flags, *link, *made, *made.values()], files)
+    return _cached(f"{name.replace(' ', '-')}-{key}{'.o' if link else ''}", make)
 
 
 def network_flags() -> tuple[str, ...]:
@@ -160,10 +189,7 @@ def device_library(compiler: Compiler) -> Path:
         _compile(compiler, [part("loops", LOOP_FLAGS, LOOPS), part("rest", LIBRARY_FLAGS, rest)], scratch=scratch)
         objects = [str(scratch / "loops.o"), str(scratch / "rest.o")]
         linked = scratch / "device.o"
-        # One object, so that no archiver is needed. With a sanitizer in $CXX, clang would put its runtime into it, and again
-        # into each program.
-        options = ["-r", "-nostdlib", "-fno-sanitize=all"]
-        _compile(compiler, [(options + objects + ["-o", str(linked)], SOURCES)], scratch=scratch)
+        _compile(compiler, [([*_AS_OBJECT, *objects, "-o", str(linked)], SOURCES)], scratch=scratch)
         return linked
 
     return _cached(f"device-{key}.o", make)

@@ -116,6 +116,20 @@ def player() -> Path:
     return program_of("twin of NVDLA", SOURCES, INCLUDE, {"register_table.h": header()})
 
 
+def figures_of(configuration: Configuration) -> list[int]:
+    """The numbers of the twin's Configuration, between its name and its bases."""
+    c = configuration
+    engines = [int(engine in c.engines) for engine in ("EW", "LUT", "POST_EXTENSION")]
+    kernels = [c.atomic_k.get(precision, 0) for precision in ("int8", "int16", "fp16")]
+    sizes = [c.cbuf_banks, c.cbuf_entry_bytes, c.cbuf_entries, c.address_bits]
+    return [int(c.initial), *engines, c.atom_bytes, c.atomic_c, *kernels, *sizes]
+
+
+def bases_of(configuration: Configuration) -> list[int]:
+    """The address of each block of registers, or MISSING."""
+    return [configuration.bases.get(block, MISSING) for block in BLOCKS]
+
+
 def _numbers(*values: int) -> bytes:
     return struct.pack(f"<{len(values)}q", *values)
 
@@ -125,16 +139,11 @@ def job_of(
 ) -> bytes:
     """What job.cpp reads."""
     name = configuration.name.encode()
-    engines = configuration.engines
-    kernels = configuration.atomic_k
-    bases = [configuration.bases.get(block, MISSING) for block in BLOCKS]
+    bases = bases_of(configuration)
     parts = [
         _numbers(threads, len(name)) + name,
-        _numbers(configuration.initial, "EW" in engines, "LUT" in engines, "POST_EXTENSION" in engines),
-        _numbers(configuration.atom_bytes, configuration.atomic_c),
-        _numbers(kernels.get("int8", 0), kernels.get("int16", 0), kernels.get("fp16", 0)),
-        _numbers(configuration.cbuf_banks, configuration.cbuf_entry_bytes, configuration.cbuf_entries),
-        _numbers(configuration.address_bits, len(bases), *bases),
+        _numbers(*figures_of(configuration)),
+        _numbers(len(bases), *bases),
         _numbers(len(memory)),
     ]
     for address, contents in memory.items():
