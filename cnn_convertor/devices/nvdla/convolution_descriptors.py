@@ -26,13 +26,10 @@ def conv_operation(
     precision: Precision,
 ) -> tuple[ConvOperation, ConvSurfaces]:
     """One of `convolving.bands`. source: the whole input, which may be channels of a larger map. weights: all kernels, packed."""
-    fetched = size.fetched
-    window = fetched.window
+    window = size.window
     kernel_bytes = size.kernel_bytes(precision)
-    input_of_band = rows_of(
-        source, band.line * size.line_step, band.lines, configuration, precision, step=size.line_step
-    )
-    output = Shape(band.rows, size.output.width, band.kernels)
+    input_of_band = rows_of(source, band.lines, configuration, precision)
+    output = Shape(band.rows.number, size.output.width, band.kernels)
     number = number_of(precision)
     op = ConvOperation(
         conv_mode=0,
@@ -51,9 +48,9 @@ def conv_operation(
         batch_stride=0,
         post_extension=0,
         pixel_override=0,
-        release=band.lines,
+        release=band.lines.number,
         input_width_csc=size.input.width,
-        input_height_csc=band.lines,
+        input_height_csc=band.lines.number,
         input_channel_csc=size.input.channels,
         kernel_width_csc=window.kernel.width,
         kernel_height_csc=window.kernel.height,
@@ -67,13 +64,13 @@ def conv_operation(
         mean_ax=0,
         mean_format=0,
         conv_stride_x=window.stride.width,
-        conv_stride_y=window.stride.height,
+        conv_stride_y=band.stride,
         pad_x_left=window.padding.left,
         pad_x_right=size.pad_right,
         pad_y_top=band.pad_top,
         pad_y_bottom=band.pad_bottom,
         dilation_x=window.dilation.width,
-        dilation_y=window.dilation.height,
+        dilation_y=band.dilation,
         pra_truncate=0,
         in_precision=number,
         out_precision=number,
@@ -93,12 +90,15 @@ def conv_operation(
         surf_stride=0,
         plane_stride=0,
     )
+    flying = flying_cube(output)
+    if output.is_vector:  # as recorded; the firmware calls its lines and surfaces packed
+        flying = replace(flying, line_stride=configuration.atom_bytes)
     return op, ConvSurfaces(
         weight_data=kernels,
         wmb_data=NOWHERE,
         wgs_data=NOWHERE,
         src_data=input_of_band,
-        dst_data=flying_cube(output),
+        dst_data=flying,
         offset_u=0,
         in_line_uv_stride=0,
     )
@@ -107,4 +107,4 @@ def conv_operation(
 def band_of_map(cube: Cube, band: Band, configuration: Configuration, precision: Precision) -> Cube:
     """What a band computes of a map of the convolution's output: where the SDP writes it, or reads operands for it."""
     part = channels_of(cube, band.kernel, band.kernels, configuration, precision)
-    return rows_of(part, band.row, band.rows, configuration, precision)
+    return rows_of(part, band.rows, configuration, precision)

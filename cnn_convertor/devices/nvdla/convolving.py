@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from cnn_convertor.devices.nvdla.configurations import Configuration
+from cnn_convertor.devices.nvdla.cubes import Lines
 from cnn_convertor.devices.nvdla.firmware.descriptors import Engine
 from cnn_convertor.devices.nvdla.firmware.ranges import LARGEST, RANGES
 from cnn_convertor.ir.ops import Shape, Window
@@ -19,7 +22,11 @@ _MOST_LINES: Final = 1 << 12  # of the input of an operation: the field of CSC.D
 
 
 class MisfitError(ValueError):
-    """No part of a convolution fits the convolution buffer; the text says why."""
+    """The device cannot compute a convolution. clauses: why."""
+
+    def __init__(self, *clauses: str) -> None:
+        super().__init__("; ".join(clauses))
+        self.clauses = clauses
 
 
 class ConvolutionSize(NamedTuple):
@@ -34,19 +41,12 @@ class ConvolutionSize(NamedTuple):
         return self.window.slide(self.input, channels=self.kernels)
 
     @property
-    def line_step(self) -> int:
-        """Of so many lines of the input the device fetches one: a kernel of one row skips those between."""
+    def seen_lines(self) -> int:
+        """How many lines of the input some output sees."""
         window = self.window
-        is_plain = window.kernel.height == 1 and window.padding.top == window.padding.bottom == 0
-        return window.stride.height if is_plain else 1
-
-    @property
-    def fetched(self) -> ConvolutionSize:
-        """The same convolution of the lines that the device fetches."""
-        if self.line_step == 1:
-            return self
-        window = self.window._replace(stride=self.window.stride._replace(height=1))
-        return self._replace(input=self.input._replace(height=self.output.height), window=window)
+        tops = np.arange(self.output.height) * window.stride.height - window.padding.top
+        seen = np.add.outer(tops, np.arange(window.kernel.height) * window.dilation.height)
+        return len(np.unique(seen[(seen >= 0) & (seen < self.input.height)]))
 
     @property
     def pad_right(self) -> int:
@@ -68,15 +68,16 @@ class ConvolutionSize(NamedTuple):
 class Band(NamedTuple):
     """What one operation computes.
 
-    row, rows: of the output. line, lines: of the input that the device fetches; pad_top, pad_bottom: of padding around them
+    rows: of the output. lines: of the input, which the device fetches
+    stride, dilation: vertical, in these lines. pad_top, pad_bottom: lines of padding around them
     kernel, kernels: the first one, and how many
     reuses_weights: those of the operation before stay in the buffer. keeps_weights: for the next operation
     """
 
-    row: int
-    rows: int
-    line: int
-    lines: int
+    rows: Lines
+    lines: Lines
+    stride: int
+    dilation: int
     pad_top: int
     pad_bottom: int
     kernel: int = 0
@@ -124,35 +125,93 @@ def weight_bytes(kernels: int, kernel_bytes: int, configuration: Configuration) 
     return _ratio(kernels * kernel_bytes, entry) * entry
 
 
+class _Rows(NamedTuple):
+    """Rows of the output, and the lines of the input that they see, as if there were no others.
+
+    top: where the window of the first row begins, in these lines; negative in the padding. stride, dilation: in these lines
+    """
+
+    rows: Lines
+    lines: Lines
+    top: int
+    stride: int
+    dilation: int
+
+    def end(self, row: int, rows: int, taps: int) -> int:
+        """Where the windows of so many rows end, for kernels with so many rows."""
+        return self.top + (row + rows - 1) * self.stride + (taps - 1) * self.dilation + 1
+
+    def fields(self, taps: int) -> dict[str, int]:
+        """The largest values of the fields that depend on it, whatever the bands."""
+        return {
+            "conv_stride_y": self.stride,
+            "dilation_y": self.dilation,
+            "pad_y_top": max(-self.top, 0),
+            "pad_y_bottom": max(self.end(0, self.rows.number, taps) - self.lines.number, 0),
+        }
+
+    def is_within_fields(self, taps: int) -> bool:
+        return all(value <= RANGES[Engine.CONV][field][1] for field, value in self.fields(taps).items())
+
+
+def _ways(size: ConvolutionSize) -> list[tuple[_Rows, ...]]:
+    """All rows together; and, where a kernel skips lines, one after the other the rows that see the same lines."""
+    window, height = size.window, size.input.height
+    taps, stride, dilation = window.kernel.height, window.stride.height, window.dilation.height
+    whole = _Rows(Lines(0, size.output.height), Lines(0, height), -window.padding.top, stride, dilation)
+    seen = min(height, whole.end(0, size.output.height, taps))  # without those that no output sees
+    found: list[tuple[_Rows, ...]] = [(whole._replace(lines=Lines(0, seen)),)]
+    spacing = stride if taps == 1 else dilation
+    common = math.gcd(spacing, stride)
+    parts = []
+    for first in range(min(spacing // common, size.output.height)):
+        top, line = divmod(first * stride - window.padding.top, spacing)
+        rows = Lines(first, _ratio(size.output.height - first, spacing // common), spacing // common)
+        part = _Rows(rows, Lines(line, _ratio(height - line, spacing), spacing), top, stride // common, 1)
+        seen = min(part.lines.number, part.end(0, rows.number, taps))
+        last = part.end(rows.number - 1, 1, taps) - taps  # where the last window begins
+        if part.end(0, 1, taps) < 1 or last >= seen:
+            return found  # some window sees only padding
+        parts.append(part._replace(lines=part.lines._replace(number=seen)))
+    return [*found, tuple(parts)] if spacing > 1 else found
+
+
 def bands_of(size: ConvolutionSize, configuration: Configuration, precision: Precision) -> Convolving:
-    """The operations that move the least bytes; of these the fewest. Raises MisfitError."""
-    buffer = _Buffer(size, configuration, precision)
+    """The operations that move the least bytes; of these the fewest. Raises MisfitError, also for what no field holds."""
+    beyond = tuple(_beyond_fields(size, precision))
+    if beyond:
+        raise MisfitError(*beyond)
+    taps = size.window.kernel.height
+    ways = [way for way in _ways(size) if all(part.is_within_fields(taps) for part in way)]
     best: tuple[int, int, bool] | None = None
     chosen = None
-    for weight_banks in range(1, configuration.cbuf_banks):
-        for candidate in buffer.candidates(weight_banks):
-            cost = candidate.moved_bytes, len(candidate.bands), not candidate.weights_stay
-            if best is None or cost < best:
-                best, chosen = cost, candidate
+    for way in ways:
+        buffer = _Buffer(size, way, configuration, precision)
+        for weight_banks in range(1, configuration.cbuf_banks):
+            for candidate in buffer.candidates(weight_banks):
+                cost = candidate.moved_bytes, len(candidate.bands), not candidate.weights_stay
+                if best is None or cost < best:
+                    best = cost
+                    chosen = candidate
     if chosen is None:
-        raise MisfitError(buffer.why_not())
+        raise MisfitError(_Buffer(size, ways[-1], configuration, precision).why_not())
     return chosen
 
 
 class _Buffer:
     """The ways in which a convolution can use the convolution buffer."""
 
-    def __init__(self, size: ConvolutionSize, configuration: Configuration, precision: Precision) -> None:
-        self._size = size.fetched
-        self._line_step = size.line_step
+    def __init__(
+        self, size: ConvolutionSize, way: tuple[_Rows, ...], configuration: Configuration, precision: Precision
+    ) -> None:
+        self._size = size
+        self._way = way
         self._configuration = configuration
         channel_bytes = size.input.channels * precision.element.itemsize
         self._entries = entries_of_line(size.input.width, channel_bytes, configuration)
         self._kernel_bytes = size.kernel_bytes(precision)
         self._group = configuration.form.group(precision)
-        window, output = self._size.window, self._size.output
-        reach = (output.height - 1) * window.stride.height + window.extent.height - window.padding.top
-        self._lines = min(self._size.input.height, reach)  # without those that no output sees
+        self._lines = sum(part.lines.number for part in way)
         atoms = _ratio(channel_bytes, configuration.atom_bytes)
         self._line_bytes = size.input.width * atoms * configuration.atom_bytes
 
@@ -189,25 +248,34 @@ class _Buffer:
 
     def _bands(self, lines_held: int) -> list[Band]:
         """As few as possible, each with that many lines of the input at most; empty where not even one row fits."""
-        window = self._size.window
-        output = self._size.output
+        taps = self._size.window.kernel.height
         held = min(lines_held, _MOST_LINES)
-        most_rows = _MOST_POSITIONS // output.width
+        most_rows = _MOST_POSITIONS // self._size.output.width
         found: list[Band] = []
-        row = 0
-        while row < output.height:
-            top = row * window.stride.height - window.padding.top
-            first = max(top, 0)
-            rows = output.height - row
-            if first + held < self._lines:
-                rows = min(rows, (first + held - top - window.extent.height) // window.stride.height + 1)
-            rows = min(rows, most_rows)
-            if rows < 1:
-                return []
-            end = top + (rows - 1) * window.stride.height + window.extent.height
-            last = min(end, self._lines)
-            found.append(Band(row, rows, first, last - first, first - top, end - last))
-            row += rows
+        for part in self._way:
+            row = 0
+            while row < part.rows.number:
+                top = part.top + row * part.stride
+                first = max(top, 0)
+                rows = part.rows.number - row
+                if first + held < part.lines.number:
+                    rows = min(rows, (first + held - part.end(row, 1, taps)) // part.stride + 1)
+                rows = min(rows, most_rows)
+                if rows < 1:
+                    return []
+                end = part.end(row, rows, taps)
+                last = min(end, part.lines.number)
+                found.append(
+                    Band(
+                        rows=part.rows.some(row, rows),
+                        lines=part.lines.some(first, last - first),
+                        stride=part.stride,
+                        dilation=part.dilation,
+                        pad_top=first - top,
+                        pad_bottom=end - last,
+                    )
+                )
+                row += rows
         return found
 
     def _convolving(self, bands: list[Band], part: int, *, weights_stay: bool) -> Convolving:
@@ -224,7 +292,7 @@ class _Buffer:
                 operations.append(
                     band._replace(kernel=kernel, kernels=count, reuses_weights=reuses, keeps_weights=keeps)
                 )
-        data_banks = _ratio(max(band.lines for band in bands) * self._entries, self._configuration.cbuf_entries)
+        data_banks = _ratio(max(band.lines.number for band in bands) * self._entries, self._configuration.cbuf_entries)
         needed = _ratio(self._weights(min(part, kernels)), self._bank_bytes)
         weight_banks = min(self._configuration.cbuf_banks - data_banks, needed)
         return Convolving(
@@ -233,9 +301,9 @@ class _Buffer:
             weight_banks=weight_banks,
             weights_stay=weights_stay,
             entries=self._entries,
-            input_bytes=sum(band.lines for band in operations) * self._line_bytes,
+            input_bytes=sum(band.lines.number for band in operations) * self._line_bytes,
             weight_bytes=fetched_weights,
-            least_bytes=self._lines * self._line_bytes + self._weights(kernels),
+            least_bytes=self._size.seen_lines * self._line_bytes + self._weights(kernels),
             reason=self._reason(len(bands), weight_banks, part, weights_stay=weights_stay),
         )
 
@@ -244,20 +312,25 @@ class _Buffer:
         streamed = f"weights pass through {weight_banks} banks"
         if bands == 1:
             return "all input and all weights fit" if weights_stay else f"all input fits, {streamed}"
-        lines = self._lines
-        entries = (self._configuration.cbuf_banks - 1) * self._configuration.cbuf_entries
-        why = f"since its {lines} lines take {lines * self._entries:,} entries of the buffer"
-        if lines * self._entries <= entries:
-            why += ", too many beside the weights"
         if parts > 1:
             weights = f"kernels in {parts} parts, whose weights stay"
         else:
             weights = "all weights stay" if weights_stay else f"{streamed} for each band"
-        return f"input in {bands} bands of rows, {why}; {weights}"
+        return f"input in {bands} bands of {self._why_bands()}; {weights}"
+
+    def _why_bands(self) -> str:
+        if len(self._way) > 1:
+            return f"rows, each with one of {self._way[0].lines.step} lines as the kernel is dilated"
+        entries = self._lines * self._entries
+        why = f"rows, since its {self._lines} lines take {entries:,} entries of the buffer"
+        if entries <= (self._configuration.cbuf_banks - 1) * self._configuration.cbuf_entries:
+            why += ", too many beside the weights"
+        return why
 
     def why_not(self) -> str:
         group = min(self._group, self._size.kernels)
-        lines = min(self._lines, self._size.window.extent.height)
+        part = self._way[0]
+        lines = min(part.lines.number, (self._size.window.kernel.height - 1) * part.dilation + 1)
         data_banks = _ratio(lines * self._entries, self._configuration.cbuf_entries)
         weight_banks = _ratio(self._weights(group), self._bank_bytes)
         return (
@@ -271,35 +344,37 @@ def _ratio(value: int, unit: int) -> int:
     return -(-value // unit)
 
 
-def misfits(size: ConvolutionSize, configuration: Configuration, precision: Precision) -> list[str]:
+def misfits(size: ConvolutionSize, configuration: Configuration, precision: Precision) -> tuple[str, ...]:
     """Why the device cannot compute a convolution, as clauses; empty where it can."""
-    found = list(_beyond_fields(size.fetched, precision))
-    if not found:
-        try:
-            bands_of(size, configuration, precision)
-        except MisfitError as reason:
-            found.append(str(reason))
-    return found
+    try:
+        bands_of(size, configuration, precision)
+    except MisfitError as error:
+        return error.clauses
+    return ()
 
 
 def _beyond_fields(size: ConvolutionSize, precision: Precision) -> Iterator[str]:
-    kernel, stride, dilation, padding = size.window
-    extent = size.window.extent
+    window, padding = size.window, size.window.padding
+    extent = window.extent
+    vertical: dict[str, int] = {}
+    for part in _ways(size)[-1]:  # which skips the most lines
+        for field, value in part.fields(window.kernel.height).items():
+            vertical[field] = max(value, vertical.get(field, 0))
     for what, shape in (("input", size.input), ("output", size.output)):
         for side, length in zip(("height", "width", "channels"), shape, strict=True):
             if length > LARGEST:
                 yield f"the {side} of its {what} is {length}; the device takes {LARGEST} at most"
     values = {
-        "kernel_height_csc": ("the height of its kernel", kernel.height),
-        "kernel_width_csc": ("the width of its kernel", kernel.width),
-        "conv_stride_y": ("its vertical stride", stride.height),
-        "conv_stride_x": ("its horizontal stride", stride.width),
-        "dilation_y": ("its vertical dilation", dilation.height),
-        "dilation_x": ("its horizontal dilation", dilation.width),
-        "pad_y_top": ("its padding above", padding.top),
-        "pad_y_bottom": ("its padding below", padding.bottom),
+        "kernel_height_csc": ("the height of its kernel", window.kernel.height),
+        "kernel_width_csc": ("the width of its kernel", window.kernel.width),
+        "conv_stride_y": ("its vertical stride", vertical["conv_stride_y"]),
+        "conv_stride_x": ("its horizontal stride", window.stride.width),
+        "dilation_y": ("its vertical dilation", vertical["dilation_y"]),
+        "dilation_x": ("its horizontal dilation", window.dilation.width),
+        "pad_y_top": ("its padding above", vertical["pad_y_top"]),
+        "pad_y_bottom": ("its padding below", vertical["pad_y_bottom"]),
         "pad_x_left": ("its padding on the left", padding.left),
-        "pad_x_right": ("its padding on the right", padding.right),
+        "pad_x_right": ("its padding on the right", size.pad_right),
         "bytes_per_kernel": ("the size of a kernel in bytes", size.kernel_bytes(precision)),
     }
     for field, (what, value) in values.items():

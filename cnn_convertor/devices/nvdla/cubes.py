@@ -20,6 +20,18 @@ class Place(NamedTuple):
     offset: int
 
 
+class Lines(NamedTuple):
+    """Some lines of a map, each `step` after the one before."""
+
+    first: int
+    number: int
+    step: int = 1
+
+    def some(self, first: int, number: int) -> Lines:
+        """So many of these lines, from that one of them on."""
+        return Lines(self.first + first * self.step, number, self.step)
+
+
 def number_of(precision: Precision) -> int:
     """The firmware's number of a precision."""
     return list(Precision).index(precision)
@@ -43,12 +55,10 @@ def packed_cube(shape: Shape, place: Place, configuration: Configuration, precis
     return _with_size(replace(whole, line_stride=line, surf_stride=surface), configuration, precision)
 
 
-def rows_of(
-    cube: Cube, first: int, rows: int, configuration: Configuration, precision: Precision, *, step: int = 1
-) -> Cube:
-    """Every `step`-th row of a map: so many from that one on."""
-    offset = cube.offset + first * cube.line_stride
-    part = replace(cube, offset=offset, height=rows, line_stride=step * cube.line_stride)
+def rows_of(cube: Cube, rows: Lines, configuration: Configuration, precision: Precision) -> Cube:
+    """Some rows of a map."""
+    offset = cube.offset + rows.first * cube.line_stride
+    part = replace(cube, offset=offset, height=rows.number, line_stride=rows.step * cube.line_stride)
     return _with_size(part, configuration, precision)
 
 
