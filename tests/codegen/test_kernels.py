@@ -16,7 +16,8 @@ from cnn_convertor.devices.program import PLAIN, ElementType, Tensor
 from cnn_convertor.emulation.build import INCLUDE
 from cnn_convertor.ir.ops import Shape
 from cnn_convertor.layouts.dv700 import feature_map
-from cnn_convertor.layouts.layout import Layout, Term
+from cnn_convertor.layouts.layout import Layout
+from cnn_convertor.layouts.notation import parse
 
 FOLDER = Path(kernels.__file__).parent
 HEADERS = sorted(path.name for path in FOLDER.glob("*.h"))
@@ -90,7 +91,7 @@ def test_a_call_has_the_name_of_its_header_and_each_struct_that_its_template_tak
     assert names <= {*HEADERS}
 
 
-ATOMS = Layout("hwc", (Term("c", 16), Term("h"), Term("w"), Term("c", 1, 16)))
+ATOMS = parse("hwc: c/16 h w c%16")
 
 
 @pytest.mark.parametrize("shape", [Shape(1, 1, 5), Shape(3, 2, 40)])
@@ -109,8 +110,8 @@ def test_a_format_is_that_of_the_layout(shape: Shape, layout: Layout, names: tup
 
 def test_maps_in_other_orders_have_no_format() -> None:
     assert format_name(Tensor(Shape(2, 3, 40), ElementType.FLOAT, 0, PLAIN)) == "kFloatPlain"
-    others = Layout("hwc", (Term("c", 16), Term("w"), Term("h"), Term("c", 1, 16)))
-    for layout in (others, Layout("hwc", (Term("c", 32), Term("h"), Term("w"), Term("c", 1, 32))), ATOMS.of("int8")):
+    others = parse("hwc: c/16 w h c%16")
+    for layout in (others, parse("hwc: c/32 h w c%32"), ATOMS.of("int8")):
         with pytest.raises(AssertionError, match="the functions know no maps"):
             format_name(Tensor(Shape(2, 3, 40), ElementType.FLOAT, 0, layout))
 

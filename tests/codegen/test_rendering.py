@@ -9,6 +9,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Shape
+from cnn_convertor.layouts.notation import parse
 from cnn_convertor.workers.compiler import find_compiler
 from codegen.small_programs import (
     build,
@@ -292,6 +294,14 @@ def test_the_description_of_a_reshaped_output_is_that_of_the_map() -> None:
     )
     *_, output = description(build(Graph(nodes, ("map",))))
     assert output == 'Output 0 "map": 2x3x2 (height x width x channels) in the order H, W, C.'
+
+
+def test_the_description_names_atoms() -> None:
+    program = build(every_kind_of_layer())
+    atoms = parse("hwc: c/16 h w c%16")
+    inputs = tuple((name, tensor._replace(layout=atoms)) for name, tensor in program.inputs)
+    text = 'Input "mask": 8x8x8 (height x width x channels) in the order H, W, C, in atoms of 16 channels, FP16 at'
+    assert description(replace(program, inputs=inputs))[2].startswith(text)
 
 
 def test_the_drawing_shows_that_a_command_reads_parts_of_an_input() -> None:

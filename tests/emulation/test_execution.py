@@ -30,7 +30,7 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Order, Padding, Pair, Shape, Window
 from cnn_convertor.layouts.dv700 import feature_map
-from cnn_convertor.layouts.layout import Layout, Term
+from cnn_convertor.layouts.notation import parse
 from cnn_convertor.pipeline import build
 from cnn_convertor.verification.compare import sqnr
 from emulation.small_networks import dense_blocks, needs_compiler, random, small_graph, with_limits
@@ -162,7 +162,7 @@ def test_memory_holds_every_element_once(shape: Shape, transposed: bool) -> None
     assert np.array_equal(memory[0], order.astype(np.float32))
 
 
-ATOMS = Layout("hwc", (Term("c", 16), Term("h"), Term("w"), Term("c", 1, 16)))
+ATOMS = parse("hwc: c/16 h w c%16")
 
 
 @pytest.mark.parametrize("shape", [Shape(2, 3, 5), Shape(3, 5, 40), Shape(1, 1, 17), Shape(4, 4, 16)])

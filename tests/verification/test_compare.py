@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.devices.dv700.runs import Program
-from cnn_convertor.devices.program import LayerType
+from cnn_convertor.devices.program import ElementType, LayerType, Tensor
 from cnn_convertor.emulation.feature_maps import Maps, to_memory
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
@@ -21,10 +21,11 @@ from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Order, Pair, Shape, Window
 from cnn_convertor.layouts.dv700 import feature_map
+from cnn_convertor.layouts.notation import parse
 from cnn_convertor.pipeline import build
 from cnn_convertor.verification.compare import before_softmax, compare, sqnr
 from cnn_convertor.verification.framework_maps import Reference
-from cnn_convertor.verification.inner_maps import first_jump, held_layers, pairs
+from cnn_convertor.verification.inner_maps import first_jump, held_layers, pair_of, pairs
 from cnn_convertor.verification.results import Comparison
 from report.networks import verification
 from verification.trials import config
@@ -143,6 +144,22 @@ def test_a_vector_that_is_read_as_a_map_is_put_into_the_frameworks_order(
     ]
     found = pairs(program, layers, Reference("", {}, {"dense": vector}, order))
     assert np.array_equal(found["dense"].device, found["dense"].reference)
+
+
+@pytest.mark.parametrize("counted", list(Order))
+def test_a_vector_in_atoms_is_compared_with_a_map_that_needs_more_memory(counted: Order) -> None:
+    """counted: how the vector has the elements of the framework's map."""
+    atoms = parse("hwc: c/16 h w c%16")
+    vector = Tensor(Shape(1, 1, 60), ElementType.HALF, 0, atoms)
+    assert (vector.elements, vector._replace(shape=Shape(2, 3, 10)).elements) == (64, 96)
+    program: Any = SimpleNamespace(layers=[SimpleNamespace(type=LayerType.CUSTOM, output=vector, origins=())])
+    known = np.random.default_rng(0).normal(size=(2, 2, 3, 10)).astype(np.float32)
+    elements = known.transpose(0, 3, 1, 2) if counted is Order.CHW else known
+    memory = to_memory(elements.reshape(2, 1, 1, 60), atoms)
+    found = pair_of(program, 0, memory, known, Order.CHW)
+    assert found is not None
+    assert np.array_equal(found.device, found.reference)
+    assert np.array_equal(found.reference_in_memory(), memory)
 
 
 def test_a_layer_that_holds_half_of_a_frameworks_layer_is_not_compared() -> None:
