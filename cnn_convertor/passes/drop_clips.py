@@ -43,6 +43,7 @@ def drop_clips(graph: Graph) -> Graph:
         ranges[node.name] = _of(node.op, [ranges[name] for name in node.inputs])
         if not graph.is_output(node.name) and _changes_nothing(graph, node, ranges):
             idle.append(node.name)
+            ranges[node.name] = ranges[node.inputs[0]]  # what its readers get
 
     def rule(_: Graph, node: Node) -> list[Node] | None:
         match node.op:

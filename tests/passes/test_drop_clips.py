@@ -39,6 +39,7 @@ def left(*made: Op) -> list[Op]:
         [clip(1.0, 2.0), ops.Pad(Padding(1, 1, 1, 1)), clip(0.0, 2.0)],
         [clip(1.0, 2.0), ops.AveragePool2d(Window(Pair(3, 3), padding=Padding(1, 1, 1, 1))), clip(0.0, 2.0)],
         [clip(-1.0, 2.0), ops.Activation(ops.Relu(0.5)), clip(-1.0, 2.0)],
+        [SIGMOID, ops.Activation(ops.Relu(-0.5))],
     ],
     ids=str,
 )
@@ -62,6 +63,14 @@ def test_a_function_that_changes_nothing_goes(made: list[Op]) -> None:
 )
 def test_a_function_that_may_change_something_stays(made: list[Op]) -> None:
     assert left(*made) == made
+
+
+def test_one_of_two_functions_that_do_the_same_stays() -> None:
+    assert left(clip(-1.0, 3.0), ops.Activation(ops.Relu()), clip(0.0, 6.0)) == [clip(-1.0, 3.0), clip(0.0, 6.0)]
+
+
+def test_what_follows_a_function_that_goes_is_judged_by_what_it_then_gets() -> None:
+    assert left(SIGMOID, ops.Activation(ops.Relu(-0.5)), ops.Activation(ops.Relu()), RELU6) == [SIGMOID]
 
 
 def test_a_clip_of_what_is_never_negative_begins_at_0() -> None:
