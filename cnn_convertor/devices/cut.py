@@ -29,10 +29,11 @@ class Alternative(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """A value that one task writes and others read: it costs once if some of these are not on the writer's side."""
+    """A value that one task writes and others read: its price counts once if some of these are not on the writer's side."""
 
     writer: int
     readers: tuple[int, ...]
+    price: int
 
 
 def costs_of(alternatives: Sequence[Alternative]) -> SideCosts:
@@ -53,11 +54,8 @@ def chosen_of(alternatives: Sequence[Alternative], is_second: bool) -> int:
     return min(positions, key=lambda number: alternatives[number].cost)
 
 
-def cheapest_sides(tasks: Sequence[SideCosts], exchanges: Iterable[Exchange], price: int) -> list[bool]:
-    """For each task, whether it runs on the second side; of equal costs, as few as can be do.
-
-    price: of an exchange between the sides. Each task can run somewhere.
-    """
+def cheapest_sides(tasks: Sequence[SideCosts], exchanges: Iterable[Exchange]) -> list[bool]:
+    """For each task, whether it runs on the second side; of equal costs, as few as can be do. Each task can run somewhere."""
     for task in tasks:
         assert task.first is not None or task.second is not None, "a task can run nowhere"
     first, second = len(tasks), len(tasks) + 1
@@ -75,12 +73,12 @@ def cheapest_sides(tasks: Sequence[SideCosts], exchanges: Iterable[Exchange], pr
 
     endless = 1 + sum((task.first or 0) + (task.second or 0) for task in tasks)
     wanted = [each for each in exchanges if any(node not in pinned for node in (each.writer, *each.readers))]
-    endless += 2 * price * len(wanted)
+    endless += 2 * sum(each.price for each in wanted)
     for number, task in enumerate(tasks):
         if number not in pinned:
             connect(first, number, task.second or 0)
             connect(number, second, task.first or 0)
-    for position, (writer, readers) in enumerate(wanted):
+    for position, (writer, readers, price) in enumerate(wanted):
         outward, inward = second + 1 + 2 * position, second + 2 + 2 * position
         connect(pinned.get(writer, writer), outward, price)
         connect(inward, pinned.get(writer, writer), price)
@@ -92,14 +90,14 @@ def cheapest_sides(tasks: Sequence[SideCosts], exchanges: Iterable[Exchange], pr
     return [pinned.get(number, number) in reaching for number in range(len(tasks))]
 
 
-def grouped_sides(tasks: Sequence[SideCosts], exchanges: Sequence[Exchange], price: int) -> list[bool]:
+def grouped_sides(tasks: Sequence[SideCosts], exchanges: Sequence[Exchange]) -> list[bool]:
     """As `cheapest_sides`, but without those tasks on a side that save no change where values are exchanged together.
 
-    Of all exchanges that depend on each other, in any order of the tasks, at least so many changes are left as there are on a
+    Of all exchanges that depend on each other, in any order of the tasks, at least those changes are left that are on the dearest
     path. The tasks are in an order in which each reads what earlier ones write. Tasks on the second side that can leave it do,
     then those on the first that cost less on the second. When the budget is spent, the others stay where they are.
     """
-    sides = cheapest_sides(tasks, exchanges, price)
+    sides = cheapest_sides(tasks, exchanges)
     changes = _changes(sides, exchanges)
     readers = sum(len(each.readers) for each in exchanges)
     budget = Budget.of("sides")
@@ -110,7 +108,7 @@ def grouped_sides(tasks: Sequence[SideCosts], exchanges: Sequence[Exchange], pri
             budget.spend(_READER * readers)
             without = [side is not (number in group) for number, side in enumerate(sides)]
             left = _changes(without, exchanges)
-            if price * (left - changes) < sum((tasks[n][here] or 0) - (tasks[n][not here] or 0) for n in group):
+            if left - changes < sum((tasks[n][here] or 0) - (tasks[n][not here] or 0) for n in group):
                 sides, changes = without, left
     return sides
 
@@ -128,7 +126,7 @@ def _for_changes(tasks: Sequence[SideCosts], sides: Sequence[bool], here: bool) 
 def _groups(tasks: Collection[int], exchanges: Iterable[Exchange]) -> list[set[int]]:
     """The tasks in groups that exchange values, directly or through others of the group."""
     group_of = {task: {task} for task in tasks}
-    for writer, readers in exchanges:
+    for writer, readers, _ in exchanges:
         met = [node for node in (writer, *readers) if node in group_of]
         for node in met[1:]:
             if group_of[node] is not group_of[met[0]]:
@@ -139,25 +137,25 @@ def _groups(tasks: Collection[int], exchanges: Iterable[Exchange]) -> list[set[i
 
 
 def _changes(sides: Sequence[bool], exchanges: Iterable[Exchange]) -> int:
-    """The most changes of side on a path."""
+    """The price of the changes of side on the dearest path."""
     before = [0] * len(sides)
-    for writer, readers in exchanges:
+    for writer, readers, price in exchanges:
         for reader in readers:
-            before[reader] = max(before[reader], before[writer] + (sides[reader] != sides[writer]))
+            before[reader] = max(before[reader], before[writer] + price * (sides[reader] != sides[writer]))
     return max(before, default=0)
 
 
 def _drawn(tasks: Sequence[SideCosts], exchanges: Sequence[Exchange]) -> set[int]:
     """The tasks that may be on the second side: it costs less there, or another one may be there that it exchanges values with."""
     exchanges_of: dict[int, list[int]] = {}
-    for number, (writer, readers) in enumerate(exchanges):
+    for number, (writer, readers, _) in enumerate(exchanges):
         for node in (writer, *readers):
             exchanges_of.setdefault(node, []).append(number)
     left = dict(enumerate(exchanges))  # those that no drawn task has met
     stack = [n for n, (first, second) in enumerate(tasks) if first is None or (second is not None and second < first)]
     drawn = set(stack)
     while stack:
-        for writer, readers in [left.pop(n) for n in exchanges_of.get(stack.pop(), ()) if n in left]:
+        for writer, readers, _ in [left.pop(n) for n in exchanges_of.get(stack.pop(), ()) if n in left]:
             more = {node for node in (writer, *readers) if tasks[node].second is not None} - drawn
             drawn |= more
             stack += more

@@ -20,21 +20,20 @@ from cnn_convertor.devices.cut import (
 )
 
 
-def cost(tasks: Sequence[SideCosts], exchanges: Sequence[Exchange], price: int, sides: Sequence[bool]) -> float:
+def cost(tasks: Sequence[SideCosts], exchanges: Sequence[Exchange], sides: Sequence[bool]) -> float:
     """Counted by hand; infinite where a task cannot run."""
     total = 0.0
     for task, is_second in zip(tasks, sides, strict=True):
         own = task.second if is_second else task.first
         total += float("inf") if own is None else own
-    return total + price * sum(any(sides[reader] != sides[e.writer] for reader in e.readers) for e in exchanges)
+    return total + sum(e.price * any(sides[reader] != sides[e.writer] for reader in e.readers) for e in exchanges)
 
 
 class Drawn(NamedTuple):
-    """Tasks, the exchanges between them and the price of one."""
+    """Tasks, and the exchanges between them."""
 
     tasks: list[SideCosts]
     exchanges: list[Exchange]
-    price: int
 
 
 def drawn(seed: int) -> Drawn:
@@ -46,39 +45,39 @@ def drawn(seed: int) -> Drawn:
         for _ in range(count)
     ]
     exchanges = [
-        Exchange(writer, tuple(sorted(readers)))
+        Exchange(writer, tuple(sorted(readers)), draw.randint(0, 15))
         for writer in range(count - 1)
         if (readers := draw.sample(range(writer + 1, count), draw.randint(0, min(3, count - 1 - writer))))
     ]
-    return Drawn(tasks, exchanges, draw.randint(0, 15))
+    return Drawn(tasks, exchanges)
 
 
 @pytest.mark.parametrize("seed", range(150))
 def test_the_choice_is_the_best_of_all(seed: int) -> None:
     """Of equal costs, the one with the fewest tasks on the second side."""
-    tasks, exchanges, price = drawn(seed)
-    chosen = cheapest_sides(tasks, exchanges, price)
+    tasks, exchanges = drawn(seed)
+    chosen = cheapest_sides(tasks, exchanges)
     best = min(
-        ((cost(tasks, exchanges, price, sides), sum(sides)) for sides in product([False, True], repeat=len(tasks))),
+        ((cost(tasks, exchanges, sides), sum(sides)) for sides in product([False, True], repeat=len(tasks))),
     )
-    assert (cost(tasks, exchanges, price, chosen), sum(chosen)) == best
+    assert (cost(tasks, exchanges, chosen), sum(chosen)) == best
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_choice_among_alternatives_is_the_best_of_all(seed: int) -> None:
     """Of up to 10 tasks with three alternatives each, on any sides."""
     draw = random.Random(seed)
-    exchanges, price = drawn(seed)[1:]
+    exchanges = drawn(seed).exchanges
     count = 10 if seed == 0 else draw.randint(1, 8)
-    exchanges = [Exchange(0, tuple(range(1, count)))] if seed == 0 else exchanges
-    exchanges = [Exchange(w, tuple(r for r in readers if r < count)) for w, readers in exchanges if w < count]
+    exchanges = [Exchange(0, tuple(range(1, count)), 7)] if seed == 0 else exchanges
+    exchanges = [e._replace(readers=tuple(r for r in e.readers if r < count)) for e in exchanges if e.writer < count]
     tasks = [[Alternative(draw.randint(0, 20), draw.random() < 0.5) for _ in range(3)] for _ in range(count)]
-    sides = cheapest_sides([costs_of(task) for task in tasks], exchanges, price)
+    sides = cheapest_sides([costs_of(task) for task in tasks], exchanges)
     chosen = [task[chosen_of(task, side)] for task, side in zip(tasks, sides, strict=True)]
 
     def total(choice: Sequence[Alternative]) -> float:
         own = [SideCosts(each.cost, each.cost) for each in choice]
-        return cost(own, exchanges, price, [each.is_second for each in choice])
+        return cost(own, exchanges, [each.is_second for each in choice])
 
     assert total(chosen) == min(map(total, product(*tasks)))
 
@@ -100,15 +99,16 @@ def paths(exchanges: Sequence[Exchange], start: int) -> Iterator[list[int]]:
 
 
 def grouped_cost(drawing: Drawn, sides: Sequence[bool]) -> float:
-    """The cost when all exchanges that do not depend on each other are made at once: those of the longest way count."""
+    """The cost when all exchanges that do not depend on each other are made at once: those of the dearest way count."""
+    prices = {exchange.writer: exchange.price for exchange in drawing.exchanges}
     ways = (way for start in range(len(sides)) for way in paths(drawing.exchanges, start))
-    changes = max(sum(sides[one] != sides[other] for one, other in pairwise(way)) for way in ways)
-    return cost(drawing.tasks, [], 0, sides) + drawing.price * changes
+    changes = max(sum(prices[one] * (sides[one] != sides[other]) for one, other in pairwise(way)) for way in ways)
+    return cost(drawing.tasks, [], sides) + changes
 
 
 def connected(tasks: set[int], exchanges: Sequence[Exchange]) -> set[frozenset[int]]:
     """The tasks in parts between which no value is exchanged. Readers of one value are in one part."""
-    links = [set(tasks) & {writer, *readers} for writer, readers in exchanges]
+    links = [set(tasks) & {exchange.writer, *exchange.readers} for exchange in exchanges]
     parts = {frozenset([task]) for task in tasks}
     for link in links:
         met = {part for part in parts if part & link}
@@ -135,15 +135,18 @@ def test_no_part_is_on_a_side_without_saving_grouped_changes(seed: int) -> None:
 
 def test_a_task_between_two_others_follows_them_if_that_is_cheaper() -> None:
     between = [SideCosts(None, 0), SideCosts(1, 8), SideCosts(None, 0)]
-    chain = [Exchange(0, (1,)), Exchange(1, (2,))]
-    assert cheapest_sides(between, chain, price=3) == [True, False, True]  # 1 + 2 * 3 against 8
-    assert cheapest_sides(between, chain, price=4) == [True, True, True]
+    assert cheapest_sides(between, [Exchange(0, (1,), 3), Exchange(1, (2,), 3)]) == [
+        True,
+        False,
+        True,
+    ]  # 1 + 3 + 3 against 8
+    assert cheapest_sides(between, [Exchange(0, (1,), 3), Exchange(1, (2,), 5)]) == [True, True, True]
 
 
 def test_a_value_with_several_readers_costs_once() -> None:
     tasks = [SideCosts(0, None), SideCosts(9, 0), SideCosts(9, 0)]
-    assert cheapest_sides(tasks, [Exchange(0, (1, 2))], price=10) == [False, True, True]
-    assert cheapest_sides(tasks, [Exchange(0, (1,)), Exchange(0, (2,))], price=10) == [False, False, False]
+    assert cheapest_sides(tasks, [Exchange(0, (1, 2), 10)]) == [False, True, True]
+    assert cheapest_sides(tasks, [Exchange(0, (1,), 10), Exchange(0, (2,), 10)]) == [False, False, False]
 
 
 @pytest.mark.slow
@@ -151,7 +154,7 @@ def test_memory_grows_no_faster_than_the_readers_of_a_value() -> None:
     """Pairs of 1,500 readers took 175 MB."""
     tasks = [SideCosts(None, 0), *[SideCosts(1, 2)] * 1_500]
     tracemalloc.start()
-    chosen = cheapest_sides(tasks, [Exchange(0, tuple(range(1, 1_501)))], price=0)
+    chosen = cheapest_sides(tasks, [Exchange(0, tuple(range(1, 1_501)), 0)])
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert chosen == [True, *[False] * 1_500] and most < 50 << 20
@@ -160,7 +163,7 @@ def test_memory_grows_no_faster_than_the_readers_of_a_value() -> None:
 def test_a_spent_budget_leaves_the_cheapest_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """On the first side, the third task reads two values of the other; on the way from them to the last one, sides change once."""
     tasks = [SideCosts(None, 0), SideCosts(None, 0), SideCosts(1, 2), SideCosts(0, None)]
-    exchanges = [Exchange(0, (2,)), Exchange(1, (2,)), Exchange(2, (3,))]
-    assert grouped_sides(tasks, exchanges, price=3) == [True, True, False, False]
+    exchanges = [Exchange(0, (2,), 3), Exchange(1, (2,), 3), Exchange(2, (3,), 3)]
+    assert grouped_sides(tasks, exchanges) == [True, True, False, False]
     monkeypatch.setitem(SHARES, "sides", 0)
-    assert grouped_sides(tasks, exchanges, price=3) == [True, True, True, False]
+    assert grouped_sides(tasks, exchanges) == [True, True, True, False]

@@ -75,7 +75,7 @@ class Dv700(NamedTuple):
         everywhere = settings.quantization in (Quantization.PALETTE, Quantization.AUTO)
         exceptions = frozenset(override.layer for override in settings.overrides if override.palette != everywhere)
         return Dv700(
-            device_of(hardware),
+            device_of(hardware, settings.runtime),
             settings.fusion,
             settings.transposed,
             settings.softmax == "sdk",

@@ -86,7 +86,7 @@ class Device(NamedTuple):
 
     cost: the third argument says in how many branches, each with a slice of the channels. estimate: with FP16 weights.
     cpu_usec: microseconds of a layer on the CPU; None where nothing is known of it. change_usec: of one change between device
-    and CPU, with so many bytes in the I/O buffer. blocks: what the device has, of profile.BLOCKS. profile: its figures, of which the rest follows.
+    and CPU, with so many bytes in the I/O buffer, for a map of so many. blocks: what the device has, of profile.BLOCKS. profile: its figures, of which the rest follows.
     """
 
     name: str
@@ -96,6 +96,6 @@ class Device(NamedTuple):
     cost: Callable[[Graph, tuple[Node, ...], int], Cost]
     estimate: Callable[[Graph, tuple[Node, ...]], Estimate]
     cpu_usec: Callable[[Layer], Interval | None]
-    change_usec: Callable[[int], Interval]
+    change_usec: Callable[[int, int], Interval]
     blocks: frozenset[str]
     profile: Profile

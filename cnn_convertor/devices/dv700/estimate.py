@@ -132,9 +132,10 @@ def timetable_for(program: Program, profile: Profile) -> Timetable | None:
     return timetable_of(program, costs_of(program, commands, profile), profile.list_usec.value)
 
 
-def change_usec(profile: Profile, io_bytes: int) -> Interval:
-    """One change between device and CPU: half of a command list with its changes before and after it."""
-    return profile.list_usec.value / 2 + io_bytes / profile.cache_rate.value
+def change_usec(profile: Profile, runtime: Runtime, io_bytes: int, map_bytes: int) -> Interval:
+    """One change between device and CPU for a map: half of a command list with its changes before and after it."""
+    is_of_range = runtime is Runtime.GENERATED and profile.cache_line.value
+    return profile.list_usec.value / 2 + (map_bytes if is_of_range else io_bytes) / profile.cache_rate.value
 
 
 def _continues(layers: Sequence[Layer], index: int) -> bool:

@@ -17,12 +17,12 @@ from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.rules import RULES
 from cnn_convertor.devices.dv700.runs import Layer
 from cnn_convertor.devices.intervals import Interval
-from cnn_convertor.devices.settings import Fusion
+from cnn_convertor.devices.settings import Fusion, Runtime
 from cnn_convertor.ir.graph import Graph, Node
 
 
-def device_of(profile: Profile) -> Device:
-    """The device that has the figures of a profile."""
+def device_of(profile: Profile, runtime: Runtime = Runtime.SDK) -> Device:
+    """The device that has the figures of a profile, with the changes of side of a runtime."""
     forms = {fusion: _possible(profile, fusion) for fusion in Fusion}
     return Device(
         profile.name,
@@ -32,7 +32,7 @@ def device_of(profile: Profile) -> Device:
         cost=command_cost,
         estimate=partial(command_estimate, profile),
         cpu_usec=partial(cpu_usec, profile),
-        change_usec=partial(change_usec, profile),
+        change_usec=partial(change_usec, profile, runtime),
         blocks=frozenset(profile.blocks.value),
         profile=profile,
     )

@@ -19,6 +19,7 @@ from cnn_convertor.devices.dv700.legalize.device_forms import DeviceForm, device
 from cnn_convertor.devices.dv700.legalize.memory_views import reorders_dense
 from cnn_convertor.devices.dv700.legalize.packed_factors import scaled_on_device
 from cnn_convertor.devices.dv700.legalize.packed_products import DeviceProduct, packing_of
+from cnn_convertor.devices.dv700.legalize.single_operators import single_operators
 from cnn_convertor.devices.dv700.memory.memory_layout import same_memory
 from cnn_convertor.devices.dv700.operators import OPERATORS, Executor
 from cnn_convertor.devices.intervals import Interval, total
@@ -58,11 +59,11 @@ class _Choice(NamedTuple):
 def choose_executors(graph: Graph, device: Device, *, transposed: bool, fusion: Fusion) -> Graph:
     """Give to the CPU the layers with which the network takes the least time; to the device, where both take the same.
 
-    Each map that one side writes and the other reads costs a change of side, unless other maps cross at the same time. Times are
-    intervals: their sums of both ends are compared. Inputs and outputs of the network are on no side, but for functions of the CPU
-    that may have forms for the device, of which the cheapest counts, with all its commands and their traffic: the application
-    writes and reads those on the CPU. The device takes products with a factor for each channel afterwards, where that changes no
-    side.
+    Each map that one side writes and the other reads costs a change of side, as the runtime makes it, unless other maps cross at the
+    same time. Times are intervals: their sums of both ends are compared. Inputs and outputs of the network are on no side, but for
+    functions of the CPU that may have forms for the device, of which the cheapest counts, with all its commands and their traffic:
+    the application writes and reads those on the CPU. The device takes products with a factor for each channel afterwards, where that
+    changes no side.
 
     A function that goes to the other side than in the cheapest cut may leave its neighbors on the worse one: their sides are
     chosen again beside what is decided, until nothing changes. Each time the CPU gets at least one layer more.
@@ -89,15 +90,16 @@ def _chosen_once(graph: Graph, device: Device, *, transposed: bool, fusion: Fusi
                 _costs(graph, node, times.get(node.name) or packing.products.get(node.name), transposed=transposed)
             )
     costs.append(_ON_CPU)  # the application
+    io_bytes = max(_step_bytes(graph, node) for node in graph.nodes)
+    changes = {node.name: device.change_usec(io_bytes, _map_bytes(graph, node.name)) for node in graph.nodes}
     exchanges = []
     for node in graph.nodes:
         readers = [numbers[user] for user in dict.fromkeys(graph.users(node.name))]
         if graph.is_output(node.name) and node.name in choices:
             readers.append(len(graph.nodes))
         if readers:
-            exchanges.append(Exchange(numbers[node.name], tuple(readers)))
-    change = device.change_usec(max(_step_bytes(graph, node) for node in graph.nodes))
-    sides = grouped_sides(costs, exchanges, _sum(change))
+            exchanges.append(Exchange(numbers[node.name], tuple(readers), _sum(changes[node.name])))
+    sides = grouped_sides(costs, exchanges)
     on_cpu = {node.name for node, is_cpu in zip(graph.nodes, sides[:-1], strict=True) if is_cpu}
     packed = _with_packed_factors(graph, on_cpu, device) if Form.PACKED_FACTORS in device.forms[fusion] else {}
 
@@ -105,11 +107,11 @@ def _chosen_once(graph: Graph, device: Device, *, transposed: bool, fusion: Fusi
         if node.name in choices:
             return _chosen(node, choices[node.name], is_cpu=node.name in on_cpu)
         if node.name in on_cpu and node.name in times:
-            return _on_cpu(g, node, times[node.name], change)
+            return _on_cpu(g, node, times[node.name], changes[node.name])
         if node.name in packing.products:
             product = packing.products[node.name]
             if node.name in on_cpu:
-                return (replace(node, op=ops.OnCpu(node.op), reason=_reason(product, change)),)
+                return (replace(node, op=ops.OnCpu(node.op), reason=_reason(product, changes[node.name])),)
             usec = f"{product.device.text('.3g')} us on the device, {product.cpu.text('.3g')} us on the CPU"
             reason = f"the CPU packs a matrix as weights: {usec}"
             return [replace(each, reason=reason) for each in packing.on_device(g, node)]
@@ -203,8 +205,11 @@ def _costs(graph: Graph, node: Node, times: _Times | DeviceProduct | None, *, tr
 
 def _step_bytes(graph: Graph, node: Node) -> int:
     """What the I/O buffer holds at least while a node runs."""
-    names = {*node.inputs, node.name}
-    return sum(graph.shape(name).size * ElementType.HALF.value for name in names)
+    return sum(_map_bytes(graph, name) for name in {*node.inputs, node.name})
+
+
+def _map_bytes(graph: Graph, name: str) -> int:
+    return graph.shape(name).size * ElementType.HALF.value
 
 
 def _times(graph: Graph, node: Node, device: Device) -> _Times | None:
@@ -218,7 +223,15 @@ def _times(graph: Graph, node: Node, device: Device) -> _Times | None:
     for op in forms:
         cpu.append(usec_on_cpu(op, inputs, output, device))
         inputs = [output]
-    return _Times(device.estimate(graph, (node,)).work_usec, total(cpu))
+    return _Times(_device_usec(graph, node, device), total(cpu))
+
+
+def _device_usec(graph: Graph, node: Node, device: Device) -> Interval:
+    """Of a node's command, with the weights that a scale alone has there."""
+    made = (node,)
+    if isinstance(node.op, ops.Scale):
+        made = tuple(single_operators(graph, node, device.limits) or made)
+    return device.estimate(graph, made).work_usec
 
 
 def _forms(graph: Graph, node: Node) -> tuple[Op, ...] | None:

@@ -14,8 +14,9 @@ from cnn_convertor.devices.dv700.legalize import legalization
 from cnn_convertor.devices.dv700.legalize.decompose_conv import wide_padding
 from cnn_convertor.devices.dv700.legalize.split_slopes import NO_PALETTES
 from cnn_convertor.devices.dv700.limits import Limits
-from cnn_convertor.devices.dv700.profiles import DV700
-from cnn_convertor.devices.settings import Fusion
+from cnn_convertor.devices.dv700.profiles import DV700, device_of
+from cnn_convertor.devices.figures import Figure
+from cnn_convertor.devices.settings import Fusion, Runtime
 from cnn_convertor.errors import ModelError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
@@ -100,6 +101,33 @@ def test_executors_that_are_chosen_again_stay(make: Callable[[int, int], Graph],
         place = [each.name for each in passes].index("choose-executors")
         chosen = run_passes(passes[: place + 1], optimize(make(seed, steps)))
         assert passes[place].rewrite(chosen) == chosen
+
+
+def between_functions(op: Op, shape: Shape) -> Graph:
+    """What the device can do, between two functions of the CPU."""
+    return chain(ops.Unary(ops.Gelu()), op, ops.Unary(ops.Gelu()), shape=shape)
+
+
+def test_a_change_of_side_has_the_price_of_the_runtime() -> None:
+    """The whole I/O buffer, or the map alone, where the driver can do that."""
+    graph = between_functions(ops.Activation(ops.Relu()), Shape(56, 56, 64))
+    without_lines = DV700.profile.with_figures({"cache_line": Figure(0, "test")})
+    stays = []
+    for profile, runtime in (
+        (DV700.profile, Runtime.SDK),
+        (DV700.profile, Runtime.GENERATED),
+        (without_lines, Runtime.GENERATED),
+    ):
+        legal = legalize(graph, device_of(profile, runtime), transposed=True)
+        stays.append(any(isinstance(node.op, ops.AveragePool2d) for node in legal.nodes))
+    assert stays == [False, True, False]
+
+
+def test_a_scale_alone_reads_weights_on_the_device() -> None:
+    """Many more bytes than its factors: it stays on the CPU, though that takes longer than two changes and the maps."""
+    device = device_of(DV700.profile, Runtime.GENERATED)
+    vector = between_functions(ops.Scale(some(1 << 16), None), Shape(1, 1, 1 << 16))
+    assert all(isinstance(node.op, ops.Input | ops.OnCpu) for node in legalize(vector, device, transposed=True).nodes)
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_a_product_by_what_is_turned_sums_up_channels() -> None:
 
 
 def test_changes_of_side_that_cost_more_than_they_save() -> None:
-    dear = DV700._replace(change_usec=lambda nbytes: DV700.change_usec(nbytes) * 1e6)
+    dear = DV700._replace(change_usec=lambda *nbytes: DV700.change_usec(*nbytes) * 1e6)
     legal = legalize(attention(SOFTMAX), dear, transposed=True, fusion=Fusion.FULL)
     products = [node.name for node in legal.nodes if isinstance(node.op, WITH_PACKED)]
     assert all(name.startswith("o/") for name in products)  # V is packed where the CPU works anyway
