@@ -12,7 +12,7 @@ from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.devices.program import ElementType, Tensor
 from cnn_convertor.ir.ops import Shape
 
-LEFT_OUT = "leaves out cache misses, custom layers and the SDK's runtime"  # of estimated times
+LEFT_OUT = "leaves out cache misses, custom layers and what the runtime computes itself"  # of estimated times
 _MOST = 1000.0  # dB that an output gains or loses, so that exact ones can be compared
 
 
@@ -115,7 +115,8 @@ class Between(NamedTuple):
     """What it costs to change between device and CPU with a runtime, "sdk" or "generated".
 
     lists: of commands, each of which starts and is waited for. changes: from the CPU to the device and back, each pair once.
-    bytes: for which the cache is maintained; the SDK's runtime does so for the whole I/O buffer both ways.
+    bytes: for which the cache is maintained; the SDK's runtime does so for the whole I/O buffer both ways. overlap: how long
+    device and CPU work at the same time, which the time of the whole network has once.
     """
 
     runtime: str
@@ -123,6 +124,7 @@ class Between(NamedTuple):
     changes: int
     bytes: int
     usec: Interval
+    overlap: Interval
 
 
 class StepInput(NamedTuple):

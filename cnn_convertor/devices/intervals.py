@@ -25,6 +25,10 @@ class Interval:
     def __add__(self, other: Interval) -> Interval:
         return Interval(self.low + other.low, self.high + other.high)
 
+    def less(self, part: Interval) -> Interval:
+        """The number without a part of it: each end without the same end of the part."""
+        return Interval(self.low - part.low, self.high - part.high)
+
     def __mul__(self, factor: float) -> Interval:
         return Interval(self.low * factor, self.high * factor)
 
@@ -43,6 +47,11 @@ class Interval:
 def larger(first: Interval, second: Interval) -> Interval:
     """The larger of two numbers."""
     return Interval(max(first.low, second.low), max(first.high, second.high))
+
+
+def smaller(first: Interval, second: Interval) -> Interval:
+    """The smaller of two numbers."""
+    return Interval(min(first.low, second.low), min(first.high, second.high))
 
 
 def total(numbers: Iterable[Interval]) -> Interval:

@@ -69,7 +69,8 @@ def _estimated(report: Report) -> Iterator[tuple[str, str]]:
             yield "estimate", f"{milliseconds(report.usec)} ms in all: {whole}"
         yield "estimate", times(report)
         if (other := report.other_between) is not None and report.on_cpu:
-            yield "estimate", f"with runtime = {other.runtime}, {milliseconds(other.usec)} ms between them"
+            overlap = f", less {milliseconds(other.overlap)} ms at the same time" if other.overlap.high else ""
+            yield "estimate", f"with runtime = {other.runtime}, {milliseconds(other.usec)} ms between them{overlap}"
         text = f"the commands on {report.device.name} move {report.traffic / 1e6:,.2f} MB"
         yield "estimate", f"{text}; {milliseconds(report.command_usec)} ms to start and end them"
         model, _, source = report.device.provenance.rpartition("; ")
@@ -88,6 +89,8 @@ def _estimated(report: Report) -> Iterator[tuple[str, str]]:
 def times(report: Report) -> str:
     """The parts of the time."""
     parts = ", ".join(f"{milliseconds(usec)} ms {words}" for words, usec in report.usec_by_part.items())
+    if report.overlap_usec.high:
+        parts += f"; {milliseconds(report.overlap_usec)} ms of it at the same time"
     left_out = f"; {report.uncounted} of the CPU layers left out"  # custom layers and the runtime's
     return f"{parts}{left_out * (report.uncounted > 0)}"
 
@@ -95,7 +98,11 @@ def times(report: Report) -> str:
 def shares(report: Report) -> str:
     """The parts of the time in percent, by their shorter ends."""
     whole = report.usec.low
-    return ", ".join(f"{usec.low / whole:.0%} {words}" for words, usec in report.usec_by_part.items()) if whole else ""
+    if not whole:
+        return ""
+    parts = ", ".join(f"{usec.low / whole:.0%} {words}" for words, usec in report.usec_by_part.items())
+    overlap = report.overlap_usec.low / whole
+    return f"{parts}; {overlap:.0%} of it at the same time" if overlap else parts
 
 
 def _weights(report: Report) -> str:

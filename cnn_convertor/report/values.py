@@ -121,7 +121,8 @@ class Work(NamedTuple):
 
     layers, refused: of the framework. parameters, macs: of all layers where they are known. traffic_bytes: of all commands.
     map_bytes: of feature maps that they move, without what tiles read twice; least_map_bytes: no choice of commands moves less.
-    usec: of all, by the model; device_usec, cpu_usec, between_usec: its parts; null where there are problems.
+    usec: of all, by the model; device_usec, cpu_usec, between_usec: its parts, which together have twice what runs at the same time;
+    null where there are problems.
     """
 
     commands: int
@@ -213,8 +214,13 @@ class Report:
 
     @property
     def usec(self) -> Interval:
-        """Microseconds of the whole network, by the model."""
-        return total(self.usec_by_part.values())
+        """Microseconds of the whole network, by the model: its parts, without what runs at the same time as others."""
+        return total(self.usec_by_part.values()).less(self.overlap_usec)
+
+    @property
+    def overlap_usec(self) -> Interval:
+        """Microseconds in which both device and CPU work."""
+        return Interval.of(0.0) if self.between is None else self.between.overlap
 
     @property
     def usec_by_part(self) -> dict[str, Interval]:

@@ -330,6 +330,7 @@ def test_costs_add_up_in_the_totals(look: Look) -> None:
     parts = [found["work"][f"{part}_usec"] for part in ("device", "cpu", "between")]
     assert found["work"]["usec"] == pytest.approx({end: sum(part[end] for part in parts) for end in ("low", "high")})
     assert found["work"]["between_usec"] == found["between"]["usec"] and found["between"]["lists"] == 1
+    assert found["between"]["overlap"] == {"low": 0, "high": 0}
     assert 0 < cost["command_usec"]["low"] < cost["usec"]["low"] < cost["usec"]["high"]
     assert found["device"]["provenance"] == provenance(read_profile("dv700", Path()))
 

@@ -208,7 +208,9 @@ class Toy(NamedTuple):
         return DeviceFacts("toy", "a toy", "none", False, "no model", none, none, {}, ())
 
     def facts(self, program: Program) -> ProgramFacts:
-        return ProgramFacts(tuple(map(_step, program.layers)), Between("sdk", 1, 1, 0, Interval.of(0.0)), None, (), 0)
+        return ProgramFacts(
+            tuple(map(_step, program.layers)), Between("sdk", 1, 1, 0, Interval.of(0.0), Interval.of(0.0)), None, (), 0
+        )
 
     def boundaries(self, legalized: Legalized) -> tuple[Boundary, ...]:
         return ()

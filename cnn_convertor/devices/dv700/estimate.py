@@ -11,7 +11,7 @@ from cnn_convertor.devices.dv700.cpu_costs import estimate_on_cpu
 from cnn_convertor.devices.dv700.fusion.ub_fit import strips
 from cnn_convertor.devices.dv700.profile import USUAL_MULTIPLIERS, Measurement, Profile
 from cnn_convertor.devices.dv700.runs import Layer, Program, Run, operand_of
-from cnn_convertor.devices.dv700.timetable import Act, Timetable, costs_of, timetable_of
+from cnn_convertor.devices.dv700.timetable import Act, Timetable, costs_of, overlap_of, timetable_of
 from cnn_convertor.devices.dv700.weights.streams import BLOCK
 from cnn_convertor.devices.facts import LEFT_OUT, Between, CpuCost
 from cnn_convertor.devices.figures import Figure
@@ -40,7 +40,11 @@ ASSUMPTIONS = (
         "the runtime's calls",
     ),
     (
-        "with a generated runtime, cache maintenance costs as much for each byte of a range; work at the same time is not deducted",
+        "with a generated runtime, cache maintenance costs as much for each byte of a range",
+        "no measurement",
+    ),
+    (
+        "with a generated runtime, commands and layers on the CPU that run at the same time do not slow each other",
         "no measurement",
     ),
     *OF_CPU,
@@ -103,17 +107,19 @@ def estimate(runs: Sequence[Run], *, operand_bytes: int, profile: Profile, eleme
 def changes(program: Program, profile: Profile, runtime: Runtime) -> Between:
     """What a runtime spends between the sides; the application and the CPU take over from the device."""
     generated = replace(program.generated(), runtime=runtime, cache_line=profile.cache_line.value)
+    overlap = Interval.of(0.0)
     timetable = timetable_for(generated, profile)
     if timetable is None:
         lists, pairs = _of_sdk(generated.layers)
         nbytes = 2 * pairs * program.io_bytes
     else:
+        overlap = overlap_of(timetable, _layer_costs(generated, profile))
         lists = len(timetable.lists)
         acts = [action.act for action in timetable.actions]
         pairs = acts.count(Act.END_ACCESS) or lists
         nbytes = timetable.maintained + program.io_bytes * (acts.count(Act.END_ACCESS) + acts.count(Act.BEGIN_ACCESS))
     usec = profile.list_usec.value * lists + nbytes / profile.cache_rate.value
-    return Between(runtime.value, lists, pairs, nbytes, usec)
+    return Between(runtime.value, lists, pairs, nbytes, usec, overlap)
 
 
 def _of_sdk(layers: Sequence[Layer]) -> tuple[int, int]:
@@ -128,8 +134,12 @@ def timetable_for(program: Program, profile: Profile) -> Timetable | None:
     """When a generated runtime does what, in a program whose layers have the order of the generated network; None for the SDK's."""
     if program.runtime is Runtime.SDK:
         return None
-    commands = [cost.usec for cost in estimates(program, profile)]
-    return timetable_of(program, costs_of(program, commands, profile), profile.list_usec.value)
+    return timetable_of(program, _layer_costs(program, profile), profile.list_usec.value)
+
+
+def _layer_costs(program: Program, profile: Profile) -> tuple[Interval, ...]:
+    """The time of each layer."""
+    return costs_of(program, [cost.usec for cost in estimates(program, profile)], profile)
 
 
 def change_usec(profile: Profile, runtime: Runtime, io_bytes: int, map_bytes: int) -> Interval:

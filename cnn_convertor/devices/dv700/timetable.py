@@ -13,7 +13,7 @@ from cnn_convertor.devices.dv700.cache_lines import Bytes, CacheLines, RangeAcce
 from cnn_convertor.devices.dv700.cpu_costs import estimate_on_cpu
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.runs import Layer, Program
-from cnn_convertor.devices.intervals import Interval, total
+from cnn_convertor.devices.intervals import Interval, smaller, total
 
 _LOOK = 16  # layers on the CPU in front of which a list may end
 
@@ -91,6 +91,23 @@ def costs_of(program: Program, commands: Sequence[Interval], profile: Profile) -
         else:
             costs.append(Interval.of(0.0) if on_cpu is None else on_cpu.usec)
     return tuple(costs)
+
+
+def overlap_of(timetable: Timetable, costs: Sequence[Interval]) -> Interval:
+    """How long device and CPU work at the same time: the commands of a list, and what the CPU runs before it waits for them.
+
+    costs: of each layer in microseconds.
+    """
+    overlap = commands = on_cpu = Interval.of(0.0)
+    for action in timetable.actions:
+        if action.act is Act.START:
+            commands = total(costs[layer] for layer in timetable.lists[action.number])
+            on_cpu = Interval.of(0.0)
+        elif action.act is Act.RUN:
+            on_cpu += costs[action.layer]
+        elif action.act is Act.WAIT:
+            overlap += smaller(commands, on_cpu)
+    return overlap
 
 
 def access_of(layer: Layer) -> RangeAccess:

@@ -17,8 +17,8 @@ from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.devices.dv700.weights.palettes import choose
 from cnn_convertor.devices.facts import LEFT_OUT
 from cnn_convertor.devices.figures import Figure
-from cnn_convertor.devices.intervals import Interval, total
-from cnn_convertor.devices.settings import Fusion, Quantization, QuantizationOptions
+from cnn_convertor.devices.intervals import Interval, smaller, total
+from cnn_convertor.devices.settings import Fusion, Quantization, QuantizationOptions, Runtime
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
@@ -161,6 +161,29 @@ def test_estimates_say_what_they_leave_out_and_assume() -> None:
     assert provenance(PROFILE) == f"model; {LEFT_OUT}"
     c2, c3 = (provenance(read_profile(name, Path())) for name in ("zia-c2", "zia-c3"))
     assert c2 == c3 == f"model; {LEFT_OUT}; 7 of 9 board figures are assumptions (see `devices`)"
+
+
+def test_what_runs_at_the_same_time_counts_once() -> None:
+    """A branch on the CPU beside commands, with the generated runtime: the SDK's is not in its summary, but for its price."""
+    nodes = (
+        Node("image", ops.Input(Shape(32, 32, 16))),
+        Node("stem", conv(16, 16), ("image",)),
+        Node("swish", ops.Unary(ops.Swish()), ("stem",)),
+        Node("beside", conv(16, 16), ("stem",)),
+        Node("more", conv(16, 16), ("beside",)),
+        Node("sum", ops.Add(), ("swish", "more")),
+    )
+    target = Dv700(device_of(PROFILE, Runtime.GENERATED), runtime=Runtime.GENERATED)
+    program = plan(Graph(nodes, ("sum",)), "net", target)
+    report = report_of(program, Request.of(config(Path("graph.keras"), device=PROFILE, runtime=Runtime.GENERATED)))
+    swish, beside = report.on_cpu[0].cpu_cost, report.commands[1].cost
+    assert swish is not None and beside is not None
+    assert report.overlap_usec == smaller(swish.usec, beside.usec)
+    assert report.usec == total(report.usec_by_part.values()).less(report.overlap_usec)
+    whole, parts, other, *others = [text for label, text in summary(report) if label == "estimate"]
+    assert whole.endswith("% of it at the same time") and " ms of it at the same time" in parts
+    assert other.startswith("with runtime = sdk, ") and other.endswith(" ms between them")
+    assert "SDK" not in "; ".join(others)
 
 
 def test_the_dv740_needs_memory_for_expanded_palettes() -> None:

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.dv700.runs import Layer, Program, Run
-from cnn_convertor.devices.dv700.timetable import Act, Action, Timetable, timetable_of
+from cnn_convertor.devices.dv700.timetable import Act, Action, Timetable, overlap_of, timetable_of
 from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.devices.program import PLAIN, ElementType, LayerType, Tensor
 from cnn_convertor.ir.ops import Shape
@@ -218,6 +218,15 @@ def test_the_cpu_works_while_the_device_does() -> None:
     ]  # fmt: skip
     # A list more costs more than the CPU would wait.
     assert timetable_of(program, costs, Interval.of(200.0)).lists == ((0, 2), (3,))
+
+
+def test_what_runs_at_the_same_time_is_the_shorter_side_of_each_list() -> None:
+    costs = [Interval(4.0, 9.0), Interval(5.0, 6.0), Interval(1.0, 2.0), Interval(10.0, 20.0)]
+    run, start, wait = ([Action(act, number) for number in range(4)] for act in (Act.RUN, Act.START, Act.WAIT))
+    actions = (run[3], start[0], run[1], wait[0], run[3], start[2]._replace(number=1), run[3], wait[2])
+    timetable = Timetable(((0,), (2,)), actions)
+    assert overlap_of(timetable, costs) == Interval(4.0 + 1.0, 6.0 + 2.0)
+    assert overlap_of(timetable._replace(actions=actions[:2] + actions[3:4] + actions[2:3]), costs) == NONE
 
 
 def test_a_layer_waits_for_one_that_uses_its_memory() -> None:
