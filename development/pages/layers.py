@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, get_args
 
+from cnn_convertor.devices.dv700.legalize.device_forms import FUNCTIONS
 from cnn_convertor.devices.dv700.operators import OPERATORS, Executor
 from cnn_convertor.devices.words import words_of
 from cnn_convertor.frontends.caffe.layers import caffe
@@ -34,10 +35,17 @@ FRAMEWORKS = (
 
 def _places(reader: LayerReader[Any]) -> list[str]:
     """Where what the reader makes runs, functions within the operator that applies them."""
-    by_function = dict.fromkeys(get_args(ops.Function), ops.Activation)
-    operators = (made if made in OPERATORS else by_function.get(made, ops.Unary) for made in reader.makes)
-    executors = {OPERATORS[operator].executor for operator in operators}
+    executors = {_executor(made) for made in reader.makes}
     return [executor.value for executor in Executor if executor in executors]
+
+
+def _executor(made: type) -> Executor:
+    """Who computes an operator, or a function of single elements."""
+    if made in OPERATORS:
+        return OPERATORS[made].executor
+    if made in get_args(ops.Function):
+        return OPERATORS[ops.Activation].executor
+    return OPERATORS[ops.Unary].executor if made in FUNCTIONS else Executor.CPU
 
 
 # --- the page ------------------------------------------------------------------------------------------------------------

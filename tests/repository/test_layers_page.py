@@ -28,6 +28,14 @@ def test_every_type_is_on_the_page() -> None:
         assert [type for type in framework.registry if f"`{type}`" not in page] == []
 
 
+@pytest.mark.parametrize(
+    ("type", "places"), [("AbsVal", "CPU/device"), ("BNLL", "CPU"), ("Swish", "CPU"), ("ReLU", "within")]
+)
+def test_a_function_is_on_the_sides_that_have_it(type: str, places: str) -> None:
+    rows = [line.split(" | ") for line in manual().splitlines() if line.startswith(f"| `{type}` |")]
+    assert rows[0][2] == places
+
+
 def test_every_type_makes_something_somewhere() -> None:
     for framework in FRAMEWORKS:
         for type in framework.registry:

@@ -13,6 +13,7 @@ import pytest
 
 from cnn_convertor.audit import audit
 from cnn_convertor.devices.dv700.legalize.choose_executors import choose_executors
+from cnn_convertor.devices.dv700.legalize.device_forms import FUNCTIONS
 from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.ir import ops
@@ -90,6 +91,11 @@ FORMS = {
 
 
 BATCHES = [list(FORMS)[start : start + 9] for start in range(0, len(FORMS), 9)]
+
+
+def test_functions_with_forms_are_named() -> None:
+    """The page of layers says that others run on the CPU."""
+    assert {type(form.op.function) for form in FORMS.values() if isinstance(form.op, ops.Unary)} == {*FUNCTIONS}
 
 
 def network_of(names: Sequence[str]) -> Graph:

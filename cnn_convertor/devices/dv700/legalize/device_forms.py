@@ -24,6 +24,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import NO_PADDING, ONE, Axis, Op, Padding, Pair, Reduction, Shape, Window
 from cnn_convertor.passes.movement import movement_of
 
+FUNCTIONS: Final = (ops.Absolute, ops.Clip, ops.HardSigmoid)  # of single elements, of which some have forms
 _SAME: Final = "the same values"
 _MOST_WEIGHTS: Final = 1 << 24  # of a convolution of zeros and ones
 
@@ -267,6 +268,8 @@ def _is_exact(factor: float) -> bool:
 
 def _function(op: Op, maps: _Maps) -> _Rewrite | None:
     """Functions of one value that are activations of the device between two scales."""
+    if not isinstance(op, ops.Unary) or not isinstance(op.function, FUNCTIONS):
+        return None
     match op:
         case ops.Unary(function=ops.Absolute()):
             return _Rewrite("leaky ReLU with a slope of -1", _SAME, ((ops.Activation(ops.Relu(-1.0)), (0,)),))
