@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -17,6 +17,7 @@ from cnn_convertor.devices.nvdla.register_table import BLOCKS, header
 from cnn_convertor.emulation.build import program_of
 from cnn_convertor.errors import ConvertorError
 from cnn_convertor.files.temporary import temporary_folder
+from cnn_convertor.layouts.packing import Bytes
 from cnn_convertor.workers import confined
 from cnn_convertor.workers.programs import run_all
 
@@ -24,6 +25,7 @@ _TWIN: Final = Path(__file__).parent / "twin"
 INCLUDE: Final = (_TWIN / "include", _TWIN / "src")
 SOURCES: Final = tuple(sorted((_TWIN / "src").glob("*.cpp")))
 _RESULT: Final = 64 << 20  # bytes of a result besides the memory, at most
+_BLOCK: Final = 1 << 16  # bytes of memory that are passed together unless all are zero
 MISSING: Final = -1  # the base of a block that a configuration lacks
 
 
@@ -64,7 +66,7 @@ class Operation:
 class Played:
     """memory: as given, after the accesses. reads: their values. refusal: why the access of index `done` is refused, or empty."""
 
-    memory: Mapping[int, bytes]
+    memory: Mapping[int, memoryview]
     reads: tuple[int, ...]
     operations: tuple[Operation, ...]
     refusal: str
@@ -83,19 +85,21 @@ LIMITS = ProcessLimits()
 
 def play(
     configuration: Configuration,
-    memory: Mapping[int, bytes],
+    memory: Mapping[int, bytes | Bytes],
     accesses: Sequence[Access],
     threads: int = 1,
     limits: ProcessLimits | None = None,
 ) -> Played:
     """Play accesses on a device with that memory: address -> contents. Every number of threads gives the same bits.
 
+    Memory that is zero takes neither time nor space.
+
     limits: of its process, or LIMITS.
     Raises UsageError when there is no compiler, ConvertorError when the twin exceeds its limits.
     """
     limits = limits or LIMITS
     job = job_of(configuration, memory, accesses, threads)
-    most = 2 * len(job) + _RESULT
+    most = 2 * sum(map(len, memory.values())) + _RESULT
     with temporary_folder() as folder:
         (folder / "job").write_bytes(job)
         bounds = [str(limits.seconds), str(limits.memory), str(most)]
@@ -108,7 +112,7 @@ def play(
             raise ConvertorError.of(
                 "DV900", f"{problem}\n{ran.stderr}".strip(), hint="play fewer or smaller operations"
             )
-        return _played(list(memory), (folder / "result").read_bytes())
+        return _played(memory, (folder / "result").read_bytes())
 
 
 def player() -> Path:
@@ -135,7 +139,7 @@ def _numbers(*values: int) -> bytes:
 
 
 def job_of(
-    configuration: Configuration, memory: Mapping[int, bytes], accesses: Sequence[Access], threads: int
+    configuration: Configuration, memory: Mapping[int, bytes | Bytes], accesses: Sequence[Access], threads: int
 ) -> bytes:
     """What job.cpp reads."""
     name = configuration.name.encode()
@@ -147,10 +151,21 @@ def job_of(
         _numbers(len(memory)),
     ]
     for address, contents in memory.items():
-        parts.append(struct.pack("<QQ", address, len(contents)) + contents)
+        parts.append(struct.pack("<QQ", address, len(contents)))
+        for offset, block in _blocks(np.frombuffer(contents, np.uint8)):
+            parts += [_numbers(offset, len(block)), block.tobytes()]
+        parts.append(_numbers(len(contents)))
     parts.append(_numbers(len(accesses)))
     parts.append(np.array(accesses, "<u8").tobytes())
     return b"".join(parts)
+
+
+def _blocks(contents: Bytes) -> Iterator[tuple[int, Bytes]]:
+    """What is not zero, with its offset in bytes."""
+    for offset in range(0, len(contents), _BLOCK):
+        block = contents[offset : offset + _BLOCK]
+        if block.any():
+            yield offset, block
 
 
 class _Reader:
@@ -170,18 +185,28 @@ class _Reader:
         self._at += size
         return self._contents[self._at - size : self._at]
 
+    def memory(self, size: int) -> memoryview:
+        """Blocks with their offsets; an offset at the end of the memory is the last."""
+        contents: Bytes = np.zeros(size, np.uint8)
+        while (offset := self.number()) < size:
+            block = np.frombuffer(self.bytes(), np.uint8)
+            contents[offset : offset + len(block)] = block
+        return memoryview(contents)
+
     def text(self) -> str:
         return self.bytes().decode()
 
 
-def _played(addresses: Sequence[int], contents: bytes) -> Played:
+def _played(memory: Mapping[int, bytes | Bytes], contents: bytes) -> Played:
     reader = _Reader(contents)
     refusal = reader.text()
     done = reader.number()
     reads = np.frombuffer(reader.bytes(), "<u4").tolist()
     operations = tuple(_operation(reader) for _ in range(reader.number()))
-    memory = {address: reader.bytes() for address in addresses}
-    return Played(memory, tuple(reads), operations, refusal, done)
+    results = {address: memoryview(before) for address, before in memory.items()}
+    for address in list(memory)[: reader.number()]:  # the device has no others after one that it refuses
+        results[address] = reader.memory(len(memory[address]))
+    return Played(results, tuple(reads), operations, refusal, done)
 
 
 def _operation(reader: _Reader) -> Operation:

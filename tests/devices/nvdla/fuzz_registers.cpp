@@ -62,7 +62,7 @@ bool names_a_block(const std::string &refusal) {
 std::string play(const nvdla::Job &job, const std::vector<Access> &accesses, int threads) {
   nvdla::Device device(job.configuration, threads);
   try {
-    for (const auto &piece : job.memory) device.add_memory(piece.first, piece.second);
+    for (const nvdla::InitialMemory &memory : job.memory) nvdla::add_memory(device, memory);
     for (const Access &access : accesses) {
       if (access.kind == nvdla::kWrite)
         device.write(access.address, access.value);

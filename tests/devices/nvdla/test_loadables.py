@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -13,17 +14,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.nvdla import NAMES
-from cnn_convertor.devices.nvdla.configurations import CONFIGURATIONS, NV_FULL
+from cnn_convertor.devices.nvdla import NAMES, playing
+from cnn_convertor.devices.nvdla.configurations import CONFIGURATIONS, NV_FULL, Configuration
 from cnn_convertor.devices.nvdla.firmware.dispatching import Firmware, FirmwareTask
 from cnn_convertor.devices.nvdla.firmware.register_settings import Places
+from cnn_convertor.devices.nvdla.loadable import playback
 from cnn_convertor.devices.nvdla.loadable.loadable_file import Loadable, read_loadable
 from cnn_convertor.devices.nvdla.loadable.playback import memory_after
+from cnn_convertor.devices.nvdla.playing import Access, Played
 from cnn_convertor.devices.registry import compiled_format
 from cnn_convertor.errors import ConvertorError, ModelError, UnsupportedError, UsageError
 from cnn_convertor.layouts.nvdla.features import feature_data
 from cnn_convertor.layouts.nvdla.precision import Precision
-from cnn_convertor.layouts.packing import unpack
+from cnn_convertor.layouts.packing import Bytes, unpack
 from development.fuzz.mutation import mutate_bytes
 from development.fuzz.targets import loadable as read_all
 from development.fuzz.written_loadables import NONE, Pooling
@@ -280,6 +283,26 @@ def test_a_refusal_of_the_twin_is_one_of_the_loadable(compiler: None, tmp_path: 
     with pytest.raises(UnsupportedError, match="DV913: task 0: the twin of nv_small refuses it") as error:
         network.run("nvdla-small", zeros(network))
     assert "audit" in error.value.problems[0].hint
+
+
+def test_a_task_gets_the_memories_that_it_names(
+    compiler: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one with the number 4 is large, and none of the seven addresses is in it."""
+    written = Pooling(sizes={4: 1 << 28})
+    task = [("H", 0), ("I", 1), ("h", -1), ("H*", [0, 1, 2, 3, 3, 5, 6]), ("H*", []), ("H*", [])]
+    network = read_loadable(replace(written, lists={"tasks": [task]}).write(tmp_path))
+    passed = []
+
+    def play(configuration: Configuration, memory: dict[int, Bytes], accesses: list[Access]) -> Played:
+        passed.extend(memory)
+        return playing.play(configuration, memory, accesses)
+
+    monkeypatch.setattr(playback, "play", play)
+    x = np.full((4, 6, 11), 7, np.int8)
+    np.testing.assert_array_equal(network.run("nvdla-small", {"x": x})["y"], x[:2, :3])
+    placed = network.contents.memories
+    assert passed == [placed[number].address for number in (0, 1, 2, 3, 5, 6)]
 
 
 def test_an_unknown_device_is_refused(tmp_path: Path) -> None:

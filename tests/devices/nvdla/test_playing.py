@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.devices.nvdla.configurations import NV_FULL, NV_SMALL
-from cnn_convertor.devices.nvdla.playing import Operation, ProcessLimits, play
+from cnn_convertor.devices.nvdla.playing import Operation, ProcessLimits, job_of, play
 from cnn_convertor.errors import ConvertorError
 from devices.nvdla import programs
 from devices.nvdla.programs import Convolution, Features, Pooling, Program
@@ -98,3 +98,18 @@ def test_memory_may_lie_beyond_32_bits(compiler: None) -> None:
     values = bytes(range(128))
     played = play(NV_FULL, {far: values, far + 0x1000: bytes(128)}, program.accesses)
     assert (played.refusal, played.memory[far + 0x1000]) == ("", values)
+
+
+def test_memory_that_stays_zero_is_not_passed(compiler: None) -> None:
+    """Half a gigabyte in which a pool moves the last bytes."""
+    size = 1 << 29
+    program = Program(NV_FULL)
+    programs.pool(program, Pooling(Features(size - 128, 2, 2, 32)), size - 256)
+    program.wait("PDP")
+    memory = np.zeros(size, np.uint8)
+    memory[-128:] = range(128)
+    assert len(job_of(NV_FULL, {0: memory}, program.accesses, 1)) < 200_000
+    played = play(NV_FULL, {0: memory}, program.accesses)
+    assert played.refusal == "" and played.memory[0].nbytes == size
+    assert played.memory[0][-256:-128] == played.memory[0][-128:] == bytes(range(128))
+    assert not np.frombuffer(played.memory[0], np.uint8)[:-256].any()

@@ -10,6 +10,8 @@ from enum import IntFlag
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
+import numpy as np
+
 from cnn_convertor.devices.nvdla.configurations import Configuration
 from cnn_convertor.devices.nvdla.firmware.descriptors import (
     OPERATIONS,
@@ -26,6 +28,7 @@ from cnn_convertor.devices.nvdla.firmware.dispatching import FirmwareOperation, 
 from cnn_convertor.devices.nvdla.firmware.register_settings import FieldError, Places, RegisterWrite
 from cnn_convertor.devices.nvdla.loadable.container import Container, ContentBlob, MemoryEntry, TaskEntry, TensorEntry
 from cnn_convertor.devices.nvdla.loadable.processor_tasks import ProcessorTask, processor_task
+from cnn_convertor.layouts.packing import Bytes
 
 T = TypeVar("T")
 
@@ -58,12 +61,12 @@ class PlacedMemory:
     pieces: Mapping[int, ContentBlob]
 
     @property
-    def initial(self) -> bytes:
-        """All its bytes before the first task."""
-        content = bytearray(self.entry.size)
+    def initial(self) -> Bytes:
+        """All its bytes before the first task; those that are zero take no space until one is written."""
+        content: Bytes = np.zeros(self.entry.size, np.uint8)
         for offset, blob in self.pieces.items():
-            content[offset : offset + len(blob.data)] = blob.data
-        return bytes(content)
+            content[offset : offset + len(blob.data)] = np.frombuffer(blob.data, np.uint8)
+        return content
 
 
 @dataclass(frozen=True, slots=True)

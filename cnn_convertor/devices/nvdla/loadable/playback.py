@@ -42,9 +42,9 @@ def played(
 
 def memory_after(
     contents: LoadableContents, configuration: Configuration, inputs: Mapping[str, NDArray[Any]]
-) -> dict[int, bytearray]:
+) -> dict[int, Bytes]:
     """Address of each memory -> its bytes after the last task. Raises as `played` does."""
-    memory = {placed.address: bytearray(placed.initial) for placed in contents.memories.values()}
+    memory = {placed.address: placed.initial for placed in contents.memories.values()}
     with _fitting():
         for tensor in contents.inputs:
             write_tensor(tensor, configuration, inputs[tensor.name], _memory_of(contents, tensor, memory))
@@ -65,14 +65,13 @@ def _fitting() -> Iterator[None]:
         raise PlaybackError(error.problems[0].message) from None
 
 
-def _memory_of(contents: LoadableContents, tensor: TensorEntry, memory: Mapping[int, bytearray]) -> Bytes:
+def _memory_of(contents: LoadableContents, tensor: TensorEntry, memory: Mapping[int, Bytes]) -> Bytes:
     """The bytes of a tensor; writing to them writes to the memory."""
-    whole = np.frombuffer(memory[contents.memories[tensor.mem_id].address], np.uint8)
-    return whole[tensor.offset :]
+    return memory[contents.memories[tensor.mem_id].address][tensor.offset :]
 
 
 def _play_on_twin(
-    task: LoadableTask, firmware: FirmwareTask, configuration: Configuration, memory: dict[int, bytearray]
+    task: LoadableTask, firmware: FirmwareTask, configuration: Configuration, memory: dict[int, Bytes]
 ) -> None:
     calls = []
     try:
@@ -83,14 +82,15 @@ def _play_on_twin(
                 calls.append(Access(AccessKind.WRITE, step.address, step.value))
     except FieldError as error:
         raise PlaybackError(f"task {task.entry.id}: {error}") from None
-    result = play(configuration, {start: bytes(content) for start, content in memory.items()}, calls)
+    named = {spot.memory.address: memory[spot.memory.address] for spot in task.spots}
+    result = play(configuration, named, calls)
     if result.refusal:
         raise PlaybackError(f"task {task.entry.id}: the twin of {configuration.name} refuses it: {result.refusal}")
-    for start, content in result.memory.items():
-        memory[start][:] = content
+    for address, content in result.memory.items():
+        memory[address] = np.frombuffer(content, np.uint8)
 
 
-def _compute(task: LoadableTask, memory: Mapping[int, bytearray]) -> None:
+def _compute(task: LoadableTask, memory: Mapping[int, Bytes]) -> None:
     assert isinstance(task.contents, ProcessorTask)
     try:
         with _fitting():
@@ -100,8 +100,8 @@ def _compute(task: LoadableTask, memory: Mapping[int, bytearray]) -> None:
         raise PlaybackError(f"task {task.entry.id}, for the processor: {error}") from None
 
 
-def _map(task: LoadableTask, place: ProcessorMap, memory: Mapping[int, bytearray]) -> Bytes:
+def _map(task: LoadableTask, place: ProcessorMap, memory: Mapping[int, Bytes]) -> Bytes:
     if not 0 <= place.address < len(task.spots):
         raise ValueError(f"it names address {place.address}, which the task does not have")
     spot = task.spots[place.address]
-    return np.frombuffer(memory[spot.memory.address], np.uint8)[spot.offset + place.offset :]
+    return memory[spot.memory.address][spot.offset + place.offset :]

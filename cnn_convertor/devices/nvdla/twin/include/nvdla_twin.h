@@ -56,14 +56,14 @@ class Device {
   Device(const Configuration &configuration, int threads);
   ~Device();
 
-  // Raises Refusal when it overlaps other memory.
-  void add_memory(uint64_t address, std::vector<uint8_t> contents);
+  // Zeros, which take no space until they are written. Raises Refusal when they overlap other memory.
+  void add_memory(uint64_t address, uint64_t size);
   // The same for memory that stays the application's: both see what the other writes.
   void add_memory(uint64_t address, uint8_t *data, std::size_t size);
   // The same for halves that nobody has written: fills the memory, and operations that read what it then still has are refused.
   void add_unwritten_memory(uint64_t address, uint8_t *data, std::size_t size);
-  // What add_memory was given as a vector.
-  const std::vector<uint8_t> &memory(uint64_t address) const;
+  // Its bytes from an address on, or null if there is none.
+  uint8_t *memory(uint64_t address);
 
   // Byte addresses of registers. Raise Refusal.
   void write(uint32_t address, uint32_t value);

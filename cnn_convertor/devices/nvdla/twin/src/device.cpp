@@ -387,9 +387,9 @@ void Device::State::check_address(uint64_t address, std::size_t size) const {
     throw Refusal("memory: " + hexadecimal(address) + " is beyond the " + text(bits) + " bits of addresses");
 }
 
-void Device::add_memory(uint64_t address, std::vector<uint8_t> contents) {
-  state_->check_address(address, contents.size());
-  state_->memory.add(address, std::move(contents));
+void Device::add_memory(uint64_t address, uint64_t size) {
+  state_->check_address(address, size);
+  state_->memory.add(address, size);
 }
 
 void Device::add_memory(uint64_t address, uint8_t *data, std::size_t size) {
@@ -402,7 +402,7 @@ void Device::add_unwritten_memory(uint64_t address, uint8_t *data, std::size_t s
   state_->memory.add(address, data, size, true);
 }
 
-const std::vector<uint8_t> &Device::memory(uint64_t address) const { return state_->memory.contents(address); }
+uint8_t *Device::memory(uint64_t address) { return state_->memory.at(address, 0); }
 
 void Device::write(uint32_t address, uint32_t value) {
   state_->write(state_->registers.find(address), value);

@@ -1,5 +1,6 @@
 #include "job.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace nvdla {
@@ -53,9 +54,11 @@ Job read_job(const char *path) {
   job.threads = static_cast<int>(reader.number());
   job.configuration = read_configuration(reader);
   job.memory.resize(reader.number());
-  for (auto &piece : job.memory) {
-    piece.first = reader.number();
-    piece.second = reader.bytes();
+  for (InitialMemory &memory : job.memory) {
+    memory.address = reader.number();
+    memory.size = reader.number();
+    for (uint64_t offset = reader.number(); offset < memory.size; offset = reader.number())
+      memory.blocks.emplace_back(offset, reader.bytes());
   }
   job.accesses.resize(reader.number());
   for (Access &access : job.accesses) {
@@ -64,6 +67,12 @@ Job read_job(const char *path) {
     access.value = static_cast<uint32_t>(reader.number());
   }
   return job;
+}
+
+void add_memory(Device &device, const InitialMemory &memory) {
+  device.add_memory(memory.address, memory.size);
+  for (const auto &block : memory.blocks)
+    std::copy(block.second.begin(), block.second.end(), device.memory(memory.address) + block.first);
 }
 
 }  // namespace nvdla

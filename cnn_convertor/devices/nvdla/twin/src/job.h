@@ -17,15 +17,24 @@ struct Access {
   uint32_t address, value;
 };
 
+// Zeros but for these bytes, each with their offset.
+struct InitialMemory {
+  uint64_t address, size;
+  std::vector<std::pair<uint64_t, std::vector<uint8_t>>> blocks;
+};
+
 struct Job {
   int threads = 1;
   Configuration configuration;
-  std::vector<std::pair<uint64_t, std::vector<uint8_t>>> memory;
+  std::vector<InitialMemory> memory;
   std::vector<Access> accesses;
 };
 
 // Raises Refusal when the file ends too early.
 Job read_job(const char *path);
+
+// Raises Refusal when the memory overlaps other memory.
+void add_memory(Device &device, const InitialMemory &memory);
 
 }  // namespace nvdla
 

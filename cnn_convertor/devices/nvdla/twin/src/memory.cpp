@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -58,9 +59,11 @@ std::size_t unwritten(const uint8_t *data, std::size_t size, std::size_t element
   return size;
 }
 
-void Memory::add(uint64_t address, std::vector<uint8_t> contents) {
-  add(address, contents.data(), contents.size());
-  pieces_.at(address).own = std::move(contents);  // which does not move the bytes
+void Memory::add(uint64_t address, uint64_t size) {
+  std::unique_ptr<uint8_t, Free> own(static_cast<uint8_t *>(std::calloc(std::max<uint64_t>(size, 1), 1)));
+  if (!own) throw std::bad_alloc();
+  add(address, own.get(), size);
+  pieces_.at(address).own = std::move(own);
 }
 
 void Memory::add(uint64_t address, uint8_t *data, std::size_t size, bool unwritten) {
@@ -77,8 +80,6 @@ void Memory::add(uint64_t address, uint8_t *data, std::size_t size, bool unwritt
   if (unwritten)
     for (std::size_t i = 0; i < size; ++i) data[i] = kUnwritten[i % 2];
 }
-
-const std::vector<uint8_t> &Memory::contents(uint64_t address) const { return pieces_.at(address).own; }
 
 uint8_t *Memory::at(uint64_t address, uint64_t size) {
   auto piece = pieces_.upper_bound(address);

@@ -3,7 +3,9 @@
 #define NVDLA_MEMORY_H
 
 #include <cstdint>
+#include <cstdlib>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "registers.h"
@@ -27,9 +29,9 @@ struct Cube {
 
 class Memory {
  public:
-  void add(uint64_t address, std::vector<uint8_t> contents);
+  // Zeros, which take no space until they are written.
+  void add(uint64_t address, uint64_t size);
   void add(uint64_t address, uint8_t *data, std::size_t size, bool unwritten = false);
-  const std::vector<uint8_t> &contents(uint64_t address) const;  // of memory of its own
 
   // The bytes at an address, or null if they are not all in one piece of memory.
   uint8_t *at(uint64_t address, uint64_t size);
@@ -40,11 +42,14 @@ class Memory {
   void require_written(const Cube &cube);
 
  private:
+  struct Free {
+    void operator()(uint8_t *bytes) const { std::free(bytes); }
+  };
   struct Piece {
     uint8_t *data;
     std::size_t size;
     bool unwritten;  // when it was added
-    std::vector<uint8_t> own;
+    std::unique_ptr<uint8_t, Free> own;
   };
   std::map<uint64_t, Piece> pieces_;
 };

@@ -1,6 +1,8 @@
 // Plays register accesses on a twin: player JOB RESULT. The result is a file of 64-bit little-endian numbers, texts and contents of
 // memory, in the order in which this file writes them; playing.py is the other side.
+#include <algorithm>
 #include <cstdio>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -44,6 +46,18 @@ void write_operation(Result &result, const nvdla::Operation &operation) {
   }
 }
 
+// The blocks that are not zero, each after its offset; then the size.
+void write_memory(Result &result, const uint8_t *bytes, uint64_t size) {
+  constexpr uint64_t kBlock = 1 << 16;
+  for (uint64_t offset = 0; offset < size; offset += kBlock) {
+    const uint64_t count = std::min(kBlock, size - offset);
+    if (std::all_of(bytes + offset, bytes + offset + count, [](uint8_t byte) { return byte == 0; })) continue;
+    result.number(offset);
+    result.bytes(bytes + offset, count);
+  }
+  result.number(size);
+}
+
 void play(const char *path, Result &result) {
   const nvdla::Job job = nvdla::read_job(path);
   nvdla::Device device(job.configuration, job.threads);
@@ -52,7 +66,7 @@ void play(const char *path, Result &result) {
   uint64_t done = 0;
   std::string refused;
   try {
-    for (; placed < job.memory.size(); ++placed) device.add_memory(job.memory[placed].first, job.memory[placed].second);
+    for (; placed < job.memory.size(); ++placed) nvdla::add_memory(device, job.memory[placed]);
     for (; done < job.accesses.size(); ++done) {
       const nvdla::Access &access = job.accesses[done];
       if (access.kind == nvdla::kWrite)
@@ -72,10 +86,9 @@ void play(const char *path, Result &result) {
   result.bytes(reads.data(), reads.size() * sizeof reads[0]);
   result.number(device.operations().size());
   for (const nvdla::Operation &operation : device.operations()) write_operation(result, operation);
-  for (std::size_t i = 0; i < job.memory.size(); ++i) {
-    const std::vector<uint8_t> &contents = i < placed ? device.memory(job.memory[i].first) : job.memory[i].second;
-    result.bytes(contents.data(), contents.size());
-  }
+  result.number(placed);
+  for (std::size_t i = 0; i < placed; ++i)
+    write_memory(result, device.memory(job.memory[i].address), job.memory[i].size);
 }
 
 }  // namespace
