@@ -27,7 +27,9 @@ def saved(folder: Path, values: NDArray[Any]) -> str:
     return str(folder / "x.npy")
 
 
-def test_a_compiled_network_runs(network: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_compiled_network_runs(
+    compiler: None, network: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     batch = np.stack([VALUES, VALUES - 100]).astype(np.float32)
     output = tmp_path / "y.npz"
     assert cli.main(["run", network, *SMALL, "--inputs", saved(tmp_path, batch), "-o", str(output)]) == 0
@@ -36,7 +38,7 @@ def test_a_compiled_network_runs(network: str, tmp_path: Path, capsys: pytest.Ca
     assert "sample 1: range" in capsys.readouterr().out
 
 
-def test_inputs_by_name(network: str, tmp_path: Path) -> None:
+def test_inputs_by_name(compiler: None, network: str, tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=VALUES)
     assert cli.main(["run", network, *SMALL, "--inputs", str(tmp_path / "x.npz")]) == 0
 
