@@ -217,6 +217,72 @@ def convolve(program: Program, c: Convolution, changed: Mapping[str, Values] | N
     program.enable(*CONVOLUTION)
 
 
+def pixel_registers(
+    configuration: Configuration, c: Convolution, number: int, line: int, second: int, rows: int
+) -> dict[str, dict[str, int | Mapping[str, int]]]:
+    """What `convolve` changes for an image. line: stride of its planes. second: address of one. rows: of the post-extension."""
+    source = c.source
+    size = 1 if source.precision == "int8" else 2
+    width = source.width + c.pads[0] + c.pads[1]
+    entries = -(-width * source.channels * size // configuration.cbuf_entry_bytes)
+    bank = {"DATA_BANK": -(-entries * source.height // configuration.cbuf_entries) - 1, "WEIGHT_BANK": 1}
+    precision_of = {3: "int16", 5: "fp16", 8: "fp16"}
+    read = PRECISIONS[precision_of.get(number, "int8")]
+    modes = {"IN_PRECISION": read, "PROC_PRECISION": PRECISIONS[source.precision]}
+    return {
+        "CSC": {
+            "D_MISC_CFG": {**modes, "IN_PRECISION": PRECISIONS[source.precision]},
+            "D_DATAIN_FORMAT": 1,
+            "D_POST_Y_EXTENSION": rows.bit_length() - 1,
+            "D_ENTRY_PER_SLICE": entries - 1,
+            "D_WEIGHT_SIZE_EXT_0": {"WEIGHT_WIDTH_EXT": 0, "WEIGHT_HEIGHT_EXT": c.rows - 1},
+            "D_WEIGHT_SIZE_EXT_1": {
+                "WEIGHT_CHANNEL_EXT": c.columns * source.channels - 1,
+                "WEIGHT_KERNEL": c.kernels - 1,
+            },
+            "D_BANK": bank,
+        },
+        "CDMA": {
+            "D_MISC_CFG": modes,
+            "D_DATAIN_FORMAT": {"DATAIN_FORMAT": 1, "PIXEL_FORMAT": number},
+            "D_DAIN_ADDR_HIGH_1": 0,
+            "D_DAIN_ADDR_LOW_1": second,
+            "D_LINE_STRIDE": line,
+            "D_LINE_UV_STRIDE": line,
+            "D_SURF_STRIDE": 0,
+            "D_DAIN_MAP": 0,
+            "D_ENTRY_PER_SLICE": entries - 1,
+            "D_BANK": bank,
+        },
+    }
+
+
+def reshape(
+    program: Program, mode: int, source: Features, output: Features, strides: tuple[int, int] = (1, 1), **changed: int
+) -> None:
+    """RUBIK. mode: 0 contracts, 1 splits to planes, 2 merges planes. changed: other values of its registers."""
+    configuration = program.configuration
+    size = 1 if source.precision == "int8" else 2
+    plane_line = up(source.width * size, 32)
+    values: dict[str, int | Mapping[str, int]] = {
+        "D_MISC_CFG": {"RUBIK_MODE": mode, "IN_PRECISION": PRECISIONS[source.precision]},
+        "D_DATAIN_SIZE_0": {"DATAIN_WIDTH": source.width - 1, "DATAIN_HEIGHT": source.height - 1},
+        "D_DATAIN_SIZE_1": source.channels - 1,
+        "D_DATAOUT_SIZE_1": output.channels - 1,
+        "D_DECONV_STRIDE": {"DECONV_X_STRIDE": strides[0] - 1, "DECONV_Y_STRIDE": strides[1] - 1},
+        "D_CONTRACT_STRIDE_0": output.surfaces(configuration) * source.surface_stride(configuration),
+        "D_CONTRACT_STRIDE_1": strides[1] * output.line_stride(configuration),
+    }
+    for side, features, is_planes in (("IN", source, mode == 2), ("OUT", output, mode == 1)):
+        line = plane_line if is_planes else features.line_stride(configuration)
+        values[f"D_DA{side}_ADDR_HIGH"] = features.address >> 32
+        values[f"D_DA{side}_ADDR_LOW"] = features.address
+        values[f"D_DA{side}_LINE_STRIDE"] = line
+        values[f"D_DA{side}_{'PLANAR' if is_planes else 'SURF'}_STRIDE"] = features.height * line
+    program.set("RBK", {**values, **changed})
+    program.enable("RBK")
+
+
 UNIT_X = {"BYPASS": 0, "ALU_BYPASS": 1, "MUL_BYPASS": 1, "RELU_BYPASS": 1}
 BYPASSED = {"SDP": {"D_DP_BS_CFG": 1, "D_DP_BN_CFG": 1, "D_DP_EW_CFG": 1}}
 

@@ -66,6 +66,86 @@ def weights_to_memory(kernels: Numbers, atomic_c: int, atomic_k: int, entry_byte
     return contents + bytes(-len(contents) % entry_bytes)
 
 
+def contracted(values: Numbers, strides: tuple[int, int], channels: int) -> Numbers:
+    """RUBIK: each of the x * y sets of channels fills one of the x * y positions that an element becomes."""
+    height, width, _ = values.shape
+    result = np.zeros((height * strides[1], width * strides[0], channels), values.dtype)
+    for y, x in np.ndindex(strides[1], strides[0]):
+        first = (y * strides[0] + x) * channels
+        result[y :: strides[1], x :: strides[0]] = values[:, :, first : first + channels]
+    return result
+
+
+def planes_to_memory(values: Numbers) -> bytes:
+    """RUBIK: a plane for each channel, whose lines end with zeros at a multiple of 32 bytes."""
+    height, width, channels = values.shape
+    line = -(-width * values.itemsize // 32) * 32 // values.itemsize
+    planes = np.zeros((channels, height, line), values.dtype)
+    planes[:, :, :width] = values.transpose(2, 0, 1)
+    return planes.tobytes()
+
+
+def copied(before: Numbers, source: Numbers, moves: Sequence[tuple[int, int]], size: int) -> Numbers:
+    """BDMA: the bytes of `before`, with `size` bytes of the source from each offset to another: (from, to)."""
+    after = before.copy()
+    for start, to in moves:
+        after[to : to + size] = source[start : start + size]
+    return after
+
+
+# --- pixels ------------------------------------------------------------------------------------------------------------
+
+# Number of a format -> bytes of a component, and the order of components in the memory of each plane.
+PIXELS = {
+    0: (1, ("R",)),
+    12: (1, ("RGBA",)),
+    13: (1, ("BGRA",)),
+    14: (1, ("ARGB",)),
+    15: (1, ("ABGR",)),
+    28: (1, ("Y", "VU")),
+    29: (1, ("Y", "UV")),
+    3: (2, ("R",)),
+    5: (2, ("R",)),
+    8: (2, ("RGBA",)),
+}
+
+
+def pixels_to_memory(values: Numbers, number: int, line: int) -> list[bytes]:
+    """Each plane of an image of (height, width, components R, G, B, A or Y, U, V). line: bytes from one line to the next."""
+    size, orders = PIXELS[number]
+    planes = []
+    for order in orders:
+        places = [("YUV" if "Y" in orders else "RGBA").index(component) for component in order]
+        plane = np.zeros((len(values), line), np.uint8)
+        content = np.ascontiguousarray(values[:, :, places]).astype(f"<u{size}")
+        plane[:, : values.shape[1] * len(order) * size] = content.view(np.uint8).reshape(len(values), -1)
+        planes.append(plane.tobytes())
+    return planes
+
+
+def pixel_weights_to_memory(
+    kernels: Numbers, atomic_c: int, atomic_k: int, entry_bytes: int, element: str, rows_together: int
+) -> bytes:
+    """Elements of a row are channels. rows_together: of the post-extension, which needs all elements of them in one block."""
+    count, rows, columns, components = kernels.shape
+    wide = kernels.reshape(count, rows, 1, columns * components)
+    if rows_together == 1:
+        return weights_to_memory(wide, atomic_c, atomic_k, entry_bytes, element)
+    contents = b""
+    for first in range(0, count, atomic_k):
+        for row in range(0, rows, rows_together):
+            contents += wide[first : first + atomic_k, row : row + rows_together].astype(element).tobytes()
+    return contents + bytes(-len(contents) % entry_bytes)
+
+
+def in_converted(values: Numbers, offsets: Sequence[int], scale: int, truncate: int, bits: int) -> Numbers:
+    """offsets: of each component."""
+    result = np.zeros(values.shape, np.int64)
+    for place in np.ndindex(*values.shape):
+        result[place] = clip(clip(rnd((int(values[place]) - offsets[place[-1]]) * scale, truncate), 17), bits)
+    return result
+
+
 # --- whole numbers -----------------------------------------------------------------------------------------------------
 
 
@@ -159,6 +239,15 @@ def pooled(
     return result
 
 
+def chosen(kinds: Sequence[str], priorities: tuple[int, int, int]) -> int:
+    """The table that counts. kinds: below, above or hit, of each. priorities: below, above, hybrid."""
+    if kinds.count("hit") == 1:
+        return kinds.index("hit")
+    if kinds[0] == kinds[1] != "hit":
+        return priorities[0 if kinds[0] == "below" else 1]
+    return priorities[2]
+
+
 @dataclass(frozen=True)
 class Tables:
     """LE and LO of integers. fraction: bits of a position between entries; bits: of the result."""
@@ -195,12 +284,7 @@ class Tables:
         """between: of two entries and a position. bias_of_zero: an offset of 0 also moves the start."""
         places = [self._place(table, x) for table in (0, 1)]
         kinds = [kind for kind, _ in places]
-        if kinds.count("hit") == 1:
-            table = kinds.index("hit")
-        elif kinds[0] == kinds[1] != "hit":
-            table = self.priorities[0 if kinds[0] == "below" else 1]
-        else:
-            table = self.priorities[2]
+        table = chosen(kinds, self.priorities)
         kind, place = places[table]
         entries = self.lo if table else self.le
         if kind == "hit":
@@ -294,6 +378,86 @@ def half_bits(value: Fraction) -> int:
     shift = (unit * (1 << 24)).numerator.bit_length() - 1
     bits = number if shift == 0 else (shift << 10) + number
     return min(bits, 0x7BFF) | (0x8000 if value < 0 else 0)
+
+
+def sum32(first: Fraction, second: Fraction) -> Fraction:
+    return FP32.rounded(first + second, flush_first=True)
+
+
+def sum17(first: Fraction, second: Fraction) -> Fraction:
+    return FP17.rounded(first + second, flush_first=True)
+
+
+@dataclass(frozen=True)
+class HalfTables:
+    """LE and LO of halves; what finds an entry is in fp32. bits: of a position between entries."""
+
+    le: Sequence[Fraction]
+    lo: Sequence[Fraction]
+    exponential: bool
+    offset: int
+    selects: tuple[int, int]
+    starts: tuple[Fraction, Fraction]
+    ends: tuple[Fraction, Fraction]
+    slopes: tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]  # of each table, below and above
+    priorities: tuple[int, int, int]  # below, above, hybrid
+    bits: int
+
+    def _place(self, table: int, x: Fraction) -> tuple[str, Fraction]:
+        """Below, above or hit, and the position, whose fraction is cut."""
+        distance = sum32(x, -self.starts[table])
+        if distance <= 0:
+            return "below", Fraction(0)
+        place = distance / Fraction(2) ** self.selects[table]
+        if table == 0 and self.exponential:
+            power = 0
+            while Fraction(2) ** (power + 1) <= distance:
+                power += 1
+            while Fraction(2) ** power > distance:
+                power -= 1
+            place = power - self.offset + distance / Fraction(2) ** power - 1
+        if place < 0:
+            return "below", place
+        cut = Fraction(int(place * 2**self.bits), 2**self.bits)
+        return ("above" if place >= (256 if table else 64) else "hit"), cut
+
+    def of(self, x: Fraction, between: Callable[[Fraction, Fraction, Fraction], Fraction]) -> Fraction:
+        places = [self._place(table, x) for table in (0, 1)]
+        table = chosen([kind for kind, _ in places], self.priorities)
+        kind, place = places[table]
+        entries = self.lo if table else self.le
+        if kind == "hit":
+            return between(entries[int(place)], entries[int(place) + 1], place - int(place))
+        above = kind == "above"
+        bound = (self.ends if above else self.starts)[table]
+        if not above and table == 0 and self.exponential:
+            bound = sum32(bound, Fraction(2) ** self.offset)
+        distance = FP17.rounded(sum32(x, -bound))
+        return sum17(FP17.rounded(distance * self.slopes[table][above]), entries[-1 if above else 0])
+
+
+def between_sdp_halves(low: Fraction, high: Fraction, place: Fraction) -> Fraction:
+    return sum17(FP17.rounded(FP17.rounded(1 - place) * low), FP17.rounded(FP17.rounded(place) * high))
+
+
+def between_cdp_halves(low: Fraction, high: Fraction, place: Fraction) -> Fraction:
+    return sum17(FP17.rounded(FP17.rounded(sum32(high, -low)) * FP17.rounded(place)), low)
+
+
+def responded_halves(source: Numbers, size: int, tables: HalfTables) -> list[list[list[Fraction]]]:
+    """CDP of halves, not yet rounded to halves."""
+    height, width, channels = source.shape
+    result = [[[Fraction(0)] * channels for _ in range(width)] for _ in range(height)]
+    for y, x in np.ndindex(height, width):
+        values = [half_value(int(v)) for v in source[y, x]]
+        around = [Fraction(0)] * 4 + [FP32.rounded(v * v) for v in values] + [Fraction(0)] * 4
+        for channel, own in enumerate(values):
+            squares = around[channel : channel + 9]
+            total = sum32(sum32(squares[3], squares[5]), squares[4])
+            for distance in range(2, size // 2 + 1):
+                total = sum32(total, sum32(squares[4 - distance], squares[4 + distance]))
+            result[y][x][channel] = FP17.rounded(own * tables.of(total, between_cdp_halves))
+    return result
 
 
 def booth(data: int, weight: int, sign: int, shift: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -13,7 +13,7 @@ from cnn_convertor.devices.nvdla.configurations import NV_FULL, NV_LARGE, NV_SMA
 from cnn_convertor.devices.nvdla.playing import play
 from devices.nvdla import programs, reference
 from devices.nvdla.programs import Convolution, Features, Pooling, Program
-from devices.nvdla.reference import Stage, Tables
+from devices.nvdla.reference import HalfTables, Stage, Tables
 
 SOURCE, WEIGHTS, OPERANDS, OUTPUT = (0x100000 * number for number in range(1, 5))
 Registers: TypeAlias = dict[str, int | Mapping[str, int]]
@@ -326,3 +326,260 @@ def test_averages_of_halves(compiler: None, seed: int) -> None:
         mean = fp17.rounded(fp17.rounded(total * third) / 2)
         assert computed[y, x, channel] & 0x7FFF == reference.half_bits(mean) & 0x7FFF
         assert mean == 0 or computed[y, x, channel] == reference.half_bits(mean)
+
+
+def assert_halves(computed: reference.Numbers, expected: Sequence[Fraction]) -> None:
+    """The sign of a zero may differ."""
+    for bits, value in zip(computed.reshape(-1).tolist(), expected, strict=True):
+        due = reference.half_bits(value)
+        assert bits == due or (value == 0 and bits & 0x7FFF == 0) or (due & 0x7FFF == 0 and bits & 0x7FFF == 0)
+
+
+def single_bits(value: Fraction) -> int:
+    return int(np.array(float(value), np.float32).view(np.uint32))
+
+
+def random_half_tables(random: np.random.Generator, exponential: bool, bits: int) -> HalfTables:
+    """Whose positions are near values of 2^-8 to 2^6, also between, below and above entries."""
+
+    def halves(*shape: int) -> list[Fraction]:
+        return [reference.half_value(int(v)) for v in numbers(random, "fp16", *shape)]
+
+    starts = halves(2)
+    ends = [start + abs(more) for start, more in zip(starts, halves(2), strict=True)]
+    slopes = halves(4)
+    priorities = int(random.integers(0, 2)), int(random.integers(0, 2)), int(random.integers(0, 2))
+    return HalfTables(
+        halves(65),
+        halves(257),
+        exponential,
+        int(random.integers(-8, 3)),
+        (int(random.integers(-5, 1)), int(random.integers(-7, 0))),
+        (starts[0], starts[1]),
+        (ends[0], ends[1]),
+        ((slopes[0], slopes[1]), (slopes[2], slopes[3])),
+        priorities,
+        bits,
+    )
+
+
+def half_table_settings(tables: HalfTables, *, wide: bool) -> Registers:
+    """As those of integers, but bits of fp32 and of halves, which have no shifts."""
+    bits = [single_bits(value) for value in (*tables.starts, *tables.ends)]
+    slopes = [reference.half_bits(value) for pair in tables.slopes for value in pair]
+    whole = Tables(
+        (),
+        (),
+        tables.exponential,
+        tables.offset,
+        tables.selects,
+        (bits[0], bits[1]),
+        (bits[2], bits[3]),
+        ((slopes[0], slopes[1]), (slopes[2], slopes[3])),
+        ((0, 0), (0, 0)),
+        tables.priorities,
+        0,
+    )
+    return table_settings(whole, wide=wide)
+
+
+def half_entries(tables: HalfTables) -> tuple[list[int], list[int]]:
+    return [reference.half_bits(v) for v in tables.le], [reference.half_bits(v) for v in tables.lo]
+
+
+@pytest.mark.parametrize("exponential", [False, True])
+@seeds
+def test_tables_of_halves(compiler: None, seed: int, exponential: bool) -> None:
+    """Of SDP, behind an addition in fp32, so that x has more bits than a half."""
+    random = np.random.default_rng(seed)
+    tables = random_half_tables(random, exponential, 35)
+    source = Features(SOURCE, 5, 6, 23, "fp16")
+    values = numbers(random, "fp16", 5, 6, 23)
+    (add,) = (int(v) for v in numbers(random, "fp16", 1))
+    sdp: Registers = {
+        "D_DP_BS_CFG": {"BS_ALU_ALGO": 2, "BS_MUL_BYPASS": 1, "BS_RELU_BYPASS": 1},
+        "D_DP_BS_ALU_CFG": 0,
+        "D_DP_BS_ALU_SRC_VALUE": add,
+        "D_DP_EW_CFG": {"EW_ALU_BYPASS": 1, "EW_MUL_BYPASS": 1},
+    }
+    program = Program(NV_FULL)
+    programs.write_tables(program, "SDP", half_entries(tables), half_table_settings(tables, wide=False))
+    output = Features(OUTPUT, 5, 6, 23, "fp16")
+    programs.process(program, output, source=source, sdp=sdp)
+    computed = played(program, {SOURCE: reference.to_memory(values, 32, "<u2")}, output, "SDP")
+    sums = [
+        reference.sum32(reference.half_value(int(v)), reference.half_value(add)) for v in values.reshape(-1).tolist()
+    ]
+    assert_halves(computed, [tables.of(x, reference.between_sdp_halves) for x in sums])
+
+
+@pytest.mark.parametrize("exponential", [False, True])
+@seeds
+def test_responses_of_halves(compiler: None, seed: int, exponential: bool) -> None:
+    random = np.random.default_rng(seed)
+    tables = random_half_tables(random, exponential, 16)
+    source = Features(SOURCE, 3, 4, int(random.integers(5, 40)), "fp16")
+    values = numbers(random, "fp16", 3, 4, source.channels)
+    program = Program(NV_FULL)
+    programs.write_tables(program, "CDP", half_entries(tables), half_table_settings(tables, wide=True))
+    programs.respond(program, source, OUTPUT, {"D_LRN_CFG": seed + 1})
+    computed = played(
+        program,
+        {SOURCE: reference.to_memory(values, 32, "<u2")},
+        Features(OUTPUT, 3, 4, source.channels, "fp16"),
+        "CDP",
+    )
+    expected = reference.responded_halves(values, 2 * seed + 5, tables)
+    assert_halves(computed, [value for line in expected for pixel in line for value in pixel])
+
+
+IMAGES = [
+    *(
+        (configuration, "int8", number)
+        for configuration in (NV_SMALL, NV_FULL)
+        for number in (0, 12, 13, 14, 15, 28, 29)
+    ),
+    *((NV_FULL, "fp16", number) for number in (0, 3, 5, 8, 13, 29)),
+]
+
+
+@pytest.mark.parametrize(
+    ("configuration", "precision", "number"), IMAGES, ids=[f"{c.name}-{p}-{n}" for c, p, n in IMAGES]
+)
+def test_images(compiler: None, configuration: Configuration, precision: str, number: int) -> None:
+    """Means, the converter, padding after it, and, on nv_full, rows that meet in one step."""
+    random = np.random.default_rng(number)
+    size, orders = reference.PIXELS[number]
+    components = len("".join(orders))
+    height, width = map(int, random.integers(5, 9, 2))
+    source = Features(SOURCE, height, width, components, precision)
+    c = Convolution(
+        source, WEIGHTS, 21, 3, 2, (2, 1), pads=(1, 2, 1, 0), pad_value=5 if precision == "int8" else 0x3555
+    )
+    pixels = random.integers(0, 256**size, (height, width, components))
+    kernels = numbers(random, precision, c.kernels, c.rows, c.columns, components)
+    converts = precision == "int8" or number in {0, 3, 13, 29}
+    if not converts:
+        pixels = numbers(random, "fp16", height, width, components).astype(np.int64)
+    offsets = [int(v) for v in random.integers(-200, 200, 4)]
+    scale, truncate = int(random.integers(-50, 50)), int(random.integers(0, 6 + 8 * (size - 1)))
+    rows = 2 if "POST_EXTENSION" in configuration.engines else 1
+    line = programs.up(width * components * size, 32) + 32
+    changed = programs.pixel_registers(configuration, c, number, line, SOURCE + len(orders) // 2 * 0x8000, rows)
+    if converts:
+        changed["CDMA"] |= {
+            "D_MEAN_FORMAT": 1,
+            "D_MEAN_GLOBAL_0": {"MEAN_RY": offsets[0], "MEAN_GU": offsets[1]},
+            "D_MEAN_GLOBAL_1": {"MEAN_BV": offsets[2], "MEAN_AX": offsets[3]},
+            "D_CVT_CFG": {"CVT_EN": 1, "CVT_TRUNCATE": truncate},
+            "D_CVT_SCALE": scale,
+        }
+    output = Features(OUTPUT, c.height, c.width, c.kernels, precision)
+    program = Program(configuration)
+    programs.process(program, output, sdp={"D_CVT_SHIFT": 8} if precision == "int8" else None)
+    programs.convolve(program, c, changed)
+    groups = configuration.atomic_k[precision]
+    entry = configuration.cbuf_entry_bytes
+    packed = reference.pixel_weights_to_memory(
+        kernels, configuration.atomic_c, groups, entry, ELEMENTS[precision], rows
+    )
+    planes = reference.pixels_to_memory(pixels, number, line)
+    image = b"".join(plane.ljust(0x8000, b"\0") for plane in planes)
+    computed = played(program, {SOURCE: image, WEIGHTS: packed}, output, "SDP", "CACC")
+    values = pixels
+    if converts:
+        values = reference.in_converted(pixels, offsets, scale, truncate, 8 if precision == "int8" else 17)
+    if precision == "fp16" and converts:
+        halves = [reference.half_bits(Fraction(int(v))) for v in values.reshape(-1)]
+        values = np.array(halves).reshape(values.shape)
+    windows = reference.windows(values, (c.rows, c.columns), c.strides, c.dilations, c.pads, c.pad_value)
+    if precision == "int8":
+        for y, sums in enumerate(reference.convolved(windows, kernels, 0)):
+            due = [[reference.out_converted(v, 0, 1, 8, 8) for v in pixel] for pixel in sums]
+            assert computed[y].tolist() == due
+        return
+    expected = []
+    for y, x, k in np.ndindex(c.height, c.width, c.kernels):
+        sums = reference.Cacc()
+        for row in range(0, c.rows, rows):
+            lanes = slice(row, row + rows)
+            sums.add(windows[y, x, lanes].reshape(-1).tolist(), kernels[k, lanes].reshape(-1).tolist())
+        expected.append(sums.value())
+    assert_halves(computed, expected)
+
+
+@seeds
+def test_copies(compiler: None, seed: int) -> None:
+    """Several with one launch; what lies between the lines stays."""
+    random = np.random.default_rng(seed)
+    program = Program(NV_FULL)
+    source, before = (random.integers(0, 256, 0x8000, np.uint8) for _ in range(2))
+    expected = before
+    for number in range(3):
+        size = 32 * int(random.integers(1, 5))
+        lines, surfaces = (int(v) for v in random.integers(1, 5, 2))
+        strides = [size + 32 * int(v) for v in random.integers(0, 4, 2)]
+        whole = [lines * stride + 32 * int(v) for stride, v in zip(strides, random.integers(0, 3, 2), strict=True)]
+        to = 0x2000 * number
+        copy = {
+            "SRC_ADDR_LOW": SOURCE + 64,
+            "SRC_ADDR_HIGH": 0,
+            "DST_ADDR_LOW": OUTPUT + to,
+            "DST_ADDR_HIGH": 0,
+            "LINE": size // 32 - 1,
+            "CMD": 3,
+            "LINE_REPEAT": lines - 1,
+            "SRC_LINE": strides[0],
+            "DST_LINE": strides[1],
+            "SURF_REPEAT": surfaces - 1,
+            "SRC_SURF": whole[0],
+            "DST_SURF": whole[1],
+            "OP": 1,
+        }
+        for name, value in copy.items():
+            program.write("BDMA", f"CFG_{name}", value)
+        moves = []
+        for surface, one in np.ndindex(surfaces, lines):
+            moves.append((64 + surface * whole[0] + one * strides[0], to + surface * whole[1] + one * strides[1]))
+        expected = reference.copied(expected, source, moves, size)
+    program.write("BDMA", "CFG_LAUNCH0", 1)
+    result = play(NV_FULL, {SOURCE: source.tobytes(), OUTPUT: before.tobytes()}, program.accesses)
+    assert (result.refusal, result.memory[OUTPUT]) == ("", expected.tobytes())
+
+
+@seeds
+@pytest.mark.parametrize("precision", ["int8", "int16", "fp16"])
+def test_contractions(compiler: None, precision: str, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    lanes = 32 // np.dtype(ELEMENTS[precision]).itemsize
+    channels = lanes * int(random.integers(1, 4))
+    strides = int(random.integers(1, 4)), int(random.integers(1, 4))
+    source = Features(SOURCE, 3, 4, channels * strides[0] * strides[1], precision)
+    output = Features(OUTPUT, 3 * strides[1], 4 * strides[0], channels, precision)
+    values = numbers(random, precision, 3, 4, source.channels)
+    program = Program(NV_FULL)
+    programs.reshape(program, 0, source, output, strides)
+    computed = played(program, {SOURCE: reference.to_memory(values, 32, ELEMENTS[precision])}, output, "RBK")
+    assert np.array_equal(computed, reference.contracted(values, strides, channels))
+
+
+@seeds
+@pytest.mark.parametrize("precision", ["int8", "int16", "fp16"])
+@pytest.mark.parametrize("splits", [True, False])
+def test_planes(compiler: None, precision: str, splits: bool, seed: int) -> None:
+    """A map becomes planes of its channels, and the reverse."""
+    random = np.random.default_rng(seed)
+    height, width, channels = (int(v) for v in random.integers(1, 40, 3))
+    features = Features(SOURCE if splits else OUTPUT, height, width, channels, precision)
+    planes = Features(OUTPUT if splits else SOURCE, height, width, channels, precision)
+    values = numbers(random, precision, height, width, channels)
+    program = Program(NV_FULL)
+    if splits:
+        programs.reshape(program, 1, features, planes)
+    else:
+        programs.reshape(program, 2, planes, features)
+    program.wait("RBK")
+    contents = reference.to_memory(values, 32, ELEMENTS[precision]), reference.planes_to_memory(values)
+    before, due = contents if splits else contents[::-1]
+    result = play(NV_FULL, {SOURCE: before, OUTPUT: b"\xa5" * len(due)}, program.accesses)
+    assert (result.refusal, result.memory[OUTPUT]) == ("", due)

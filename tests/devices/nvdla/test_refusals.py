@@ -50,9 +50,9 @@ def pooling(changed: Registers, p: Pooling | None = None, output: int = OUTPUT) 
     return program
 
 
-def response(cdp: Registers, tables: tuple[int, int] = (65, 257)) -> Program:
+def response(cdp: Registers, tables: tuple[int, int] = (65, 257), offset: int = 0) -> Program:
     program = Program(NV_SMALL)
-    settings = {"S_LUT_CFG": 0, "S_LUT_INFO": 0}
+    settings: dict[str, int | Mapping[str, int]] = {"S_LUT_CFG": 0, "S_LUT_INFO": {"LUT_LE_INDEX_OFFSET": offset}}
     for table in ("LE", "LO"):
         for name in ("START_LOW", "START_HIGH", "END_LOW", "END_HIGH", "SLOPE_SCALE", "SLOPE_SHIFT"):
             settings[f"S_LUT_{table}_{name}"] = 0
@@ -76,6 +76,73 @@ def copy(**changed: int) -> Program:
     values |= {"LINE_REPEAT": 3, "SRC_LINE": 64, "DST_LINE": 64, "SURF_REPEAT": 0, "SRC_SURF": 0, "DST_SURF": 0}
     for name, value in {**values, **changed, "OP": 1, "LAUNCH0": 1}.items():
         program.write("BDMA", f"CFG_{name}", value)
+    return program
+
+
+def copies(count: int) -> Program:
+    """Of one line each, before one launch."""
+    program = copy()
+    one = program.accesses[:-1]
+    return Program(NV_FULL, [*one * count, program.accesses[-1]])
+
+
+def image(
+    changed: Mapping[str, Registers], number: int = 12, precision: str = "int8", columns: int = 2, rows: int = 1
+) -> Program:
+    """Of 5 x 40 pixels with four components, and eight kernels of 3 rows."""
+    c = Convolution(Features(SOURCE, 5, 40, 4, precision), WEIGHTS, 8, 3, columns)
+    registers_of = programs.pixel_registers(NV_FULL, c, number, 512, SOURCE, rows)
+    registers_of["CDMA"]["D_DATAIN_FORMAT"] = {"DATAIN_FORMAT": 1, "PIXEL_FORMAT": number}
+    program = Program(NV_FULL)
+    programs.process(program, Features(OUTPUT, 3, c.width, 8, precision))
+    programs.convolve(
+        program, c, {block: {**values, **changed.get(block, {})} for block, values in registers_of.items()}
+    )
+    program.wait("SDP")
+    return program
+
+
+def halves(out: int = 2, offset: int | None = None, size: int = 1) -> Program:
+    """SDP in fp16: the output's precision, an offset of the exponential table of int16, the bytes of an operand less 1."""
+    program = Program(NV_FULL)
+    precision = "fp16" if offset is None else "int16"
+    sdp: dict[str, int | Mapping[str, int]] = {}
+    if offset is not None:
+        bounds = [
+            f"S_LUT_{table}_{end}" for table in ("LE", "LO") for end in ("START", "END", "SLOPE_SCALE", "SLOPE_SHIFT")
+        ]
+        settings = {"S_LUT_CFG": 0, "S_LUT_INFO": {"LUT_LE_INDEX_OFFSET": offset}, **dict.fromkeys(bounds, 0)}
+        programs.write_tables(program, "SDP", ([0] * 65, [0] * 257), settings)
+        sdp["D_DP_EW_CFG"] = {"EW_ALU_BYPASS": 1, "EW_MUL_BYPASS": 1}
+    else:
+        sdp["D_DATA_FORMAT"] = {"PROC_PRECISION": 2, "OUT_PRECISION": out}
+        sdp["D_DP_BS_CFG"] = {"BS_ALU_ALGO": 2, "BS_MUL_BYPASS": 1}
+        sdp["D_DP_BS_ALU_CFG"] = {"BS_ALU_SRC": 1}
+    rdma = {
+        "D_FEATURE_MODE_CFG": {
+            "IN_PRECISION": programs.PRECISIONS[precision],
+            "PROC_PRECISION": programs.PRECISIONS[precision],
+            "OUT_PRECISION": out if offset is None else 1,
+        },
+        "D_BRDMA_CFG": {"BRDMA_RAM_TYPE": 1, "BRDMA_DATA_USE": 1, "BRDMA_DATA_SIZE": size},
+        "D_BS_BASE_ADDR_HIGH": 0,
+        "D_BS_BASE_ADDR_LOW": BETWEEN,
+        "D_BS_LINE_STRIDE": 32,
+        "D_BS_SURFACE_STRIDE": 32,
+    }
+    source = Features(SOURCE, 2, 2, 16, precision)
+    programs.process(program, Features(OUTPUT, 2, 2, 16, precision), source=source, sdp=sdp, rdma=rdma)
+    program.wait("SDP")
+    return program
+
+
+def reshaping(mode: int, sets: int = 4, **changed: int) -> Program:
+    """Of sets of 32 channels with strides of 2 x 2, or of a map of 32 channels to its planes."""
+    source = Features(SOURCE, 3, 4, 32 * sets if mode == 0 else 32)
+    output = Features(OUTPUT, 6, 8, 32) if mode == 0 else Features(OUTPUT, 3, 4, 32)
+    program = Program(NV_FULL)
+    programs.reshape(program, mode, source, output, (2, 2), **changed)
+    program.wait("RBK")
     return program
 
 
@@ -270,6 +337,74 @@ CASES = {
         lambda v: response({}, (v, 257)), 65, 66, "CDP.S_LUT_ACCESS_CFG.LUT_ADDR: the entry is 65, but at most 64"
     ),
     "line of a copy": Case(lambda v: copy(DST_LINE=v), 64, 32, "BDMA.CFG_DST_LINE: lines of 64 bytes overlap"),
+    "copies of a launch": Case(copies, 20, 21, "BDMA.CFG_OP: the number of copies at a launch is 21, but at most 20"),
+    "lines of a copy": Case(
+        lambda v: copy(SRC_LINE=0, LINE_REPEAT=v), 0, 8192, "BDMA.CFG_LINE_REPEAT: the number of lines is 8193"
+    ),
+    "surfaces of a copy": Case(
+        lambda v: copy(SURF_REPEAT=v, SRC_SURF=0x100, DST_SURF=0x100), 3, 8192, "BDMA.CFG_SURF_REPEAT: the number of"
+    ),
+    "mode of Rubik": Case(
+        lambda v: reshaping(v, D_DAOUT_PLANAR_STRIDE=96, D_DAOUT_SURF_STRIDE=384), 1, 3, "RBK.D_MISC_CFG.RUBIK_MODE"
+    ),
+    "sets of a contraction": Case(lambda v: reshaping(0, v), 4, 5, "RBK.D_DATAIN_SIZE_1 (group 0): the number of"),
+    "distance of sets": Case(
+        lambda v: reshaping(0, D_CONTRACT_STRIDE_0=v), 384, 416, "RBK.D_CONTRACT_STRIDE_0 (group 0): the stride between"
+    ),
+    "distance of lines": Case(
+        lambda v: reshaping(0, D_CONTRACT_STRIDE_1=v), 512, 544, "RBK.D_CONTRACT_STRIDE_1 (group 0): the stride between"
+    ),
+    "channels of planes": Case(
+        lambda v: reshaping(1, D_DATAOUT_SIZE_1=v), 31, 30, "RBK.D_DATAOUT_SIZE_1 (group 0): the number of channels"
+    ),
+    "planes do not overlap": Case(
+        lambda v: reshaping(1, D_DAOUT_PLANAR_STRIDE=v), 96, 64, "RBK.D_DAOUT_PLANAR_STRIDE (group 0): lines of 32"
+    ),
+    "output of halves": Case(
+        lambda v: halves(out=v), 1, 0, "SDP.D_DATA_FORMAT.OUT_PRECISION (group 0): halves become halves or int16"
+    ),
+    "operands of halves": Case(
+        lambda v: halves(size=v), 1, 0, "SDP_RDMA.D_BRDMA_CFG.BRDMA_DATA_SIZE (group 0): halves have two bytes"
+    ),
+    "offset of SDP's table": Case(
+        lambda v: halves(offset=v), 32, 33, "SDP.S_LUT_INFO.LUT_LE_INDEX_OFFSET: 33 is beyond every difference"
+    ),
+    "offset of CDP's table": Case(
+        lambda v: response({}, offset=v), 39, 40, "CDP.S_LUT_INFO.LUT_LE_INDEX_OFFSET: 40 is beyond every difference"
+    ),
+    "format of pixels": Case(
+        lambda v: image({"CDMA": {"D_DATAIN_FORMAT": {"DATAIN_FORMAT": 1, "PIXEL_FORMAT": v}}}),
+        15,
+        36,
+        "CDMA.D_DATAIN_FORMAT.PIXEL_FORMAT (group 0): there is no format 36",
+    ),
+    "components of pixels": Case(
+        lambda v: image({"CDMA": {"D_DATAIN_FORMAT": {"DATAIN_FORMAT": 1, "PIXEL_FORMAT": v}}}),
+        12,
+        0,
+        "CDMA.D_DATAIN_SIZE_1 (group 0): the number of components is 4, not 1",
+    ),
+    "offset of pixels": Case(
+        lambda v: image({"CDMA": {"D_PIXEL_OFFSET": {"PIXEL_X_OFFSET": v, "PIXEL_Y_OFFSET": 0}}}),
+        7,
+        8,
+        "CDMA.D_PIXEL_OFFSET.PIXEL_X_OFFSET (group 0): the offset is 8, but at most 7",
+    ),
+    "columns of pixels": Case(
+        lambda v: image({}, columns=v), 32, 33, "CSC.D_WEIGHT_SIZE_EXT_1.WEIGHT_CHANNEL_EXT (group 0): the width of a"
+    ),
+    "channels of a post-extension": Case(
+        lambda v: image({}, columns=v, rows=2),
+        8,
+        9,
+        "CSC.D_POST_Y_EXTENSION (group 0): the number of channels of a step is 72, but at most 64",
+    ),
+    "no post-extension 3": Case(
+        lambda v: image({"CSC": {"D_POST_Y_EXTENSION": v}}), 2, 3, "CSC.D_POST_Y_EXTENSION (group 0): there is no"
+    ),
+    "dilation of pixels": Case(
+        lambda v: image({"CSC": {"D_DILATION_EXT": {"X_DILATION_EXT": v}}}), 0, 1, "CSC.D_DILATION_EXT.X_DILATION_EXT"
+    ),
     "repeats of a copy": Case(
         lambda v: copy(SRC_LINE=0x40, LINE_REPEAT=v), 511, 512, "BDMA.CFG_SRC_LINE: line 512 of surface 0"
     ),
