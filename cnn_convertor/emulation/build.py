@@ -41,6 +41,7 @@ _MISSING_FILE = ("No such file or directory", "file not found")  # as g++ and cl
 _SHOWN_ERRORS = 5  # of the compiler, in a message
 # No archiver is needed. With a sanitizer in $CXX, clang would put its runtime into the object, and again into each program.
 _AS_OBJECT = ("-r", "-nostdlib", "-fno-sanitize=all")
+_UNITS = 2  # in which a program's files are compiled: half of the time of each goes to the same headers
 _UNFINISHED = ".unfinished-"  # begins the names of folders in which programs are made
 
 
@@ -113,7 +114,7 @@ def runner(kernels: str) -> Path:
 def program_of(name: str, sources: Sequence[Path], include: Sequence[Path], made: Mapping[str, str]) -> Path:
     """The program of some C++ files, compiled once for a computer.
 
-    include: folders of their headers. made: file name -> text of other headers. Raises UsageError when there is no compiler.
+    include: folders of the files and their headers. made: file name -> text of other headers. Raises UsageError when there is no compiler.
     """
     return _linked(name, sources, include, made, ())
 
@@ -138,9 +139,10 @@ def _linked(
             (scratch / header).write_text(text, encoding="utf-8")
         options = flags + [f"-I{folder}" for folder in include] + [f"-I{scratch}"]
         parts = []
-        for path in sources:
-            files_of_part = ["-c", str(path), "-o", str(scratch / f"{path.stem}.o")]
-            parts.append((options + files_of_part, path))
+        for number in range(_UNITS):
+            source = _joined(scratch / f"part_{number}.cpp", [path.name for path in sources[number::_UNITS]])
+            files_of_part = ["-c", str(source), "-o", str(scratch / f"part_{number}.o")]
+            parts.append((options + files_of_part, sources[0].parent))
         _compile(compiler, parts, scratch=scratch)
         result = scratch / "result"
         objects = [arguments[-1] for arguments, _ in parts]

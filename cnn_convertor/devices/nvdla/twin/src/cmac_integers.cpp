@@ -7,9 +7,9 @@
 namespace nvdla {
 namespace {
 
-constexpr std::size_t kTogether = 4;       // kernels
+constexpr std::size_t kKernels = 4;        // at a time
 constexpr std::size_t kExact = 1 << 16;    // products of bytes whose sum has 32 bits
-constexpr std::size_t kVector = 16;
+constexpr std::size_t kProducts = 16;      // at a time
 
 // Sums of products of bytes, with one reading of x. Compilers make it a multiplication of pairs.
 void add_bytes(const int16_t *x, const int16_t *const *w, std::size_t count, int64_t *sums) {
@@ -31,7 +31,7 @@ void add_bytes(const int16_t *x, const int16_t *const *w, std::size_t count, int
 }
 
 void add_words(const int16_t *x, const int16_t *const *w, std::size_t count, int64_t *sums) {
-  for (std::size_t k = 0; k < kTogether; ++k)
+  for (std::size_t k = 0; k < kKernels; ++k)
     for (std::size_t i = 0; i < count; ++i) sums[k] += int64_t{x[i]} * w[k][i];
 }
 
@@ -48,8 +48,8 @@ void gather(const Convolution &c, const PaddedInput &input, std::size_t y, std::
 
 void convolve_integers(const Parts &parts, const Convolution &c, const PaddedInput &input,
                        const std::vector<int16_t> &weights, Map &output) {
-  const std::size_t elements = c.kernel_elements(), step = rounded_up(elements, kVector);
-  const std::size_t kernels = rounded_up(c.kernels, kTogether);
+  const std::size_t elements = c.kernel_elements(), step = rounded_up(elements, kProducts);
+  const std::size_t kernels = rounded_up(c.kernels, kKernels);
   std::vector<int16_t> spread(kernels * step);  // each kernel at a multiple of a vector
   for (std::size_t k = 0; k < c.kernels; ++k)
     std::copy(weights.data() + k * elements, weights.data() + (k + 1) * elements, spread.data() + k * step);
@@ -59,12 +59,12 @@ void convolve_integers(const Parts &parts, const Convolution &c, const PaddedInp
     for (std::size_t x = 0; x < c.out_width; ++x) {
       gather(c, input, y, x, window.data());
       int32_t *to = output.line(y) + x * output.lanes;
-      for (std::size_t k = 0; k < c.kernels; k += kTogether) {
-        const int16_t *of[kTogether];
-        for (std::size_t i = 0; i < kTogether; ++i) of[i] = spread.data() + (k + i) * step;
-        int64_t sums[kTogether] = {};
+      for (std::size_t k = 0; k < c.kernels; k += kKernels) {
+        const int16_t *of[kKernels];
+        for (std::size_t i = 0; i < kKernels; ++i) of[i] = spread.data() + (k + i) * step;
+        int64_t sums[kKernels] = {};
         add(window.data(), of, step, sums);
-        for (std::size_t i = 0; i < std::min(kTogether, c.kernels - k); ++i)
+        for (std::size_t i = 0; i < std::min(kKernels, c.kernels - k); ++i)
           to[k + i] = static_cast<int32_t>(saturated(rounded(saturated(sums[i], 48), c.truncate), 32));
       }
     }

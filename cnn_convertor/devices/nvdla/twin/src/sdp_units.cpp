@@ -18,7 +18,7 @@ void alu_integers(uint32_t algorithm, const int32_t *operand, int64_t *values, s
   }
 }
 
-int64_t table_integer(const Lut &lut, int64_t x) {
+int64_t table_int32(const Lut &lut, int64_t x) {
   const Place place = place_of_integer(lut, x);
   const int table = place.table;
   if (place.hit) {
@@ -79,7 +79,7 @@ void unit_y_integers(const SdpPlan &plan, const int32_t *alu, const int32_t *mul
     for (std::size_t i = 0; i < count; ++i) values[i] = saturated(values[i], 32);
   }
   if (unit.lut)
-    for (std::size_t i = 0; i < count; ++i) values[i] = table_integer(plan.lut, values[i]);
+    for (std::size_t i = 0; i < count; ++i) values[i] = table_int32(plan.lut, values[i]);
 }
 
 void unit_floats(const SdpPlan &plan, const Unit &unit, bool y, const uint32_t *alu, const uint32_t *mul, uint32_t *values,
