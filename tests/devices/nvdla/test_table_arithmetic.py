@@ -89,13 +89,27 @@ def random_lut(random: np.random.Generator, *, exponential: bool, spread: float)
         return Slope(bits_of_half(float(random.normal())), 0)
 
     starts = random.normal(size=2) * spread
+    ends = random.normal(size=2) * spread
     selects = random.integers(-6, 3, 2)
-    bits = [bits_of_single(float(value)) for value in (*starts, *(random.normal(size=2) * spread))]
-    priorities = [int(value) for value in random.integers(0, 2, 3)]
+    priorities = random.integers(0, 2, 3)
     return Lut(
-        halves(some(65)), halves(some(257)), int(selects[0]), int(selects[1]), bits[0], bits[2], bits[1], bits[3],
-        slope(), slope(), slope(), slope(), *priorities, 0 if exponential else LINEAR,
-    )  # fmt: skip
+        linear_exp_table=halves(some(65)),
+        linear_only_table=halves(some(257)),
+        linear_exp_offset=int(selects[0]),
+        linear_only_offset=int(selects[1]),
+        linear_exp_start=bits_of_single(float(starts[0])),
+        linear_exp_end=bits_of_single(float(ends[0])),
+        linear_only_start=bits_of_single(float(starts[1])),
+        linear_only_end=bits_of_single(float(ends[1])),
+        linear_exp_underflow_slope=slope(),
+        linear_exp_overflow_slope=slope(),
+        linear_only_underflow_slope=slope(),
+        linear_only_overflow_slope=slope(),
+        hybrid_priority=int(priorities[0]),
+        underflow_priority=int(priorities[1]),
+        overflow_priority=int(priorities[2]),
+        method=0 if exponential else LINEAR,
+    )
 
 
 def random_halves(random: np.random.Generator, spread: float) -> NDArray[np.float16]:
