@@ -81,7 +81,7 @@ def responded(lut: Lut, x: NDArray[Any], size: int) -> NDArray[np.float16]:
     return _half(_product(values, response(lut, sums)))
 
 
-class Places(NamedTuple):
+class TablePlaces(NamedTuple):
     """Of each value: hit: 1 if it lies between two entries, else 0; entry: the lower one or the end, of both tables in one;
     part: of the way to the next entry; beside: what the slope adds to the end."""
 
@@ -91,7 +91,7 @@ class Places(NamedTuple):
     beside: Numbers
 
 
-def places(lut: Lut, x: NDArray[Any], fraction: int = _SDP_FRACTION) -> Places:
+def places(lut: Lut, x: NDArray[Any], fraction: int = _SDP_FRACTION) -> TablePlaces:
     """Where FP32 values lie in the tables. fraction: bits of `part`."""
     values = np.clip(np.asarray(x, np.float32).astype(np.float64), -_LARGEST_SINGLE, _LARGEST_SINGLE)
     first = _single(values - _start(lut.linear_exp_start))
@@ -108,7 +108,7 @@ def places(lut: Lut, x: NDArray[Any], fraction: int = _SDP_FRACTION) -> Places:
     beside = np.zeros_like(values)
     missed = np.nonzero(hit == 0)
     beside[missed] = _beside(lut, values[missed], (table[missed], over[missed]))
-    return Places(hit, entry, part, beside)
+    return TablePlaces(hit, entry, part, beside)
 
 
 def _linear(distance: Numbers, select: int, entries: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Numbers]:
