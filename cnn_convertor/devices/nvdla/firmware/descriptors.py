@@ -427,7 +427,7 @@ def _of(kind: Any, values: Iterator[int]) -> Any:
 
 def pack_descriptor(value: Any, *, older: bool = False) -> bytes:
     """The reverse of `unpack_descriptor`. Raises struct.error for a number that its field does not hold."""
-    flat = _flat(type(value), older)
+    flat = _flat(cast("Any", type(value)), older)
     numbers = []
     for place, number in enumerate(_numbers(value)):
         if place not in flat.zeros:

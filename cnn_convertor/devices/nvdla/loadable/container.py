@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from flatbuffers import number_types
+from flatbuffers import Builder, number_types
 from flatbuffers.table import Table
 
 T = TypeVar("T")
@@ -159,6 +159,7 @@ _NUMBERS: Final = {
 }
 _OFFSET: Final = number_types.UOffsetTFlags
 _FIRST_FIELD: Final = 4  # bytes of a table of fields before its first one
+_FIRST_SIZE: Final = 1 << 16  # bytes of a file besides its blobs, at first
 
 
 def read_container(data: bytes) -> Container:
@@ -238,3 +239,52 @@ class _Reader:
         self._left -= items
         if self._left < 0:
             raise ContainerError("its lists name more items than it has bytes for")
+
+
+def container_bytes(container: Container) -> memoryview:
+    """The file of a container. The same container gives the same bytes."""
+    builder = Builder(sum(len(blob.data) for blob in container.blobs) + _FIRST_SIZE)
+    builder.Finish(_written(builder, container))
+    return memoryview(builder.Bytes)[builder.Head() :]  # `Output` would copy the weights once more
+
+
+def _written(builder: Builder, table: Any) -> int:
+    """Write a table behind what its fields point to; returns its offset."""
+    codes = _FIELDS[type(table)].split()
+    values = [getattr(table, field.name) for field in dataclasses.fields(table)]
+    offsets = {}
+    for number, (code, value) in enumerate(zip(codes, values, strict=True)):
+        if code == "s":
+            offsets[number] = builder.CreateString(value)
+        elif code.startswith("[") and value:
+            offsets[number] = _written_list(builder, code.strip("[]"), value)
+    builder.StartObject(len(codes))
+    for number, (code, value) in enumerate(zip(codes, values, strict=True)):
+        if number in offsets:
+            builder.PrependUOffsetTRelativeSlot(number, offsets[number], 0)
+        elif code == "LoadableVersion":
+            builder.Prep(1, 3)
+            for part in (value.sub_minor, value.minor, value.major):
+                builder.PrependUint8(part)
+            builder.PrependStructSlot(number, builder.Offset(), 0)
+        elif code in _NUMBERS:
+            builder.PrependSlot(_NUMBERS[code], number, value, 0)
+    return int(builder.EndObject())
+
+
+def _written_list(builder: Builder, code: str, values: Any) -> int:
+    if code == "B":
+        return int(builder.CreateByteVector(values))
+    items = values
+    if code == "s":
+        items = [builder.CreateString(value) for value in values]
+    elif code in _TABLES:
+        items = [_written(builder, value) for value in values]
+    kind = _NUMBERS.get(code, _OFFSET)
+    builder.StartVector(kind.bytewidth, len(items), kind.bytewidth)
+    for item in reversed(items):
+        if kind is _OFFSET:
+            builder.PrependUOffsetTRelative(item)
+        else:
+            builder.Prepend(kind, item)
+    return int(builder.EndVector())

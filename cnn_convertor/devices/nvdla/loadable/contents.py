@@ -35,8 +35,8 @@ T = TypeVar("T")
 MOST_MEMORY: Final = 1 << 29  # bytes of all memories
 FIRST_ADDRESS: Final = 0x8000_0000  # of the first memory, where the vendor's runtime has it, too
 _PAGE: Final = 4096  # bytes; each memory begins at a multiple, as the runtime's do
-_MOST_ADDRESSES: Final = 6144  # of a task
-_CONTAINERS: Final = {"operation": 116, "surface": 644}  # bytes of a descriptor of any engine
+MOST_ADDRESSES: Final = 6144  # of a task
+CONTAINERS: Final = {"operation": 116, "surface": 644}  # bytes of a descriptor of any engine
 _NEWEST_OLDER: Final = 11  # minor version; its cubes and those before have no `offset`
 DLA, PROCESSOR = 1, 2  # interfaces of tasks
 
@@ -175,8 +175,8 @@ def _pieces(entry: MemoryEntry, blobs: Mapping[str, ContentBlob]) -> dict[int, C
 def _spots(
     task: TaskEntry, addresses: Mapping[int, Any], memories: Mapping[int, PlacedMemory]
 ) -> tuple[AddressSpot, ...]:
-    if len(task.address_list) > _MOST_ADDRESSES:
-        raise ContentsError(f"task {task.id} has {len(task.address_list):,} addresses, more than {_MOST_ADDRESSES:,}")
+    if len(task.address_list) > MOST_ADDRESSES:
+        raise ContentsError(f"task {task.id} has {len(task.address_list):,} addresses, more than {MOST_ADDRESSES:,}")
     spots = []
     for number in task.address_list:
         entry = addresses.get(number)
@@ -269,9 +269,9 @@ def _operations(reader: SpotReader, network: NetworkDescriptor, older: bool) -> 
         if common.op_type not in list(Engine):
             raise ContentsError(f"operation {number} has the type {common.op_type}; they are 0 to {max(Engine)}")
         engine = Engine(common.op_type)
-        place = number * _CONTAINERS["operation"]
+        place = number * CONTAINERS["operation"]
         op = reader.read(OPERATIONS[engine], network.operation_desc_index, "list of operations", place)
-        place = number * _CONTAINERS["surface"]
+        place = number * CONTAINERS["surface"]
         surfaces = reader.read(SURFACES[engine], network.surface_desc_index, "list of surfaces", place, older=older)
         if isinstance(surfaces, BdmaSurfaces) and surfaces.num_transfers > len(surfaces.transfers):
             raise ContentsError(f"operation {number} has {surfaces.num_transfers} transfers, more than 20")

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,7 @@ class _Packing:
     formats: tuple[tuple[Precision, MemoryForm] | None, ...]
 
 
+_CHANNELS: Final = 1  # the axis of a softmax
 _BUFFER: Final = 256  # bytes of a map's descriptor; an operation has two
 _OLDER: Final = _Packing(
     container=16,
@@ -115,6 +116,50 @@ def _map(packing: _Packing, maps: bytes, number: int) -> ProcessorMap:
         raise ValueError(f"map {number} has the format {code}, which the runtime does not compute with")
     precision, form = known
     return ProcessorMap(address, offset, size, precision, form, width, height, channel, line, surface)
+
+
+class PackedProcessorTask(NamedTuple):
+    """Its network descriptor, its operations, and their maps."""
+
+    network: bytes
+    operations: bytes
+    maps: bytes
+
+
+def stride_places(number: int, *, older: bool) -> tuple[int, int]:
+    """Where the line stride and the surface stride of a map are in the list: those of operation n are 2 n and 2 n + 1."""
+    packing = _OLDER if older else _NEWER
+    end = number * _BUFFER + struct.calcsize(packing.map)
+    return end - 8, end - 4
+
+
+def pack_processor_task(
+    task: ProcessorTask, operations_at: int, maps_at: int, *, older: bool = False
+) -> PackedProcessorTask:
+    """The reverse of `processor_task`; its lists are at these indices. older: as the runtime of version 0.11 reads it."""
+    packing = _OLDER if older else _NEWER
+    operations, maps = b"", b""
+    for operation in task.operations:
+        common = [int(operation.kind)]
+        scales = [operation.input_scale, operation.output_scale]
+        packed = struct.pack(packing.common, *common, *([] if older else scales))
+        if operation.kind is ProcessorKind.POWER:
+            packed += struct.pack("<fff", *operation.numbers)
+        else:
+            packed += bytes([_CHANNELS])
+        operations += packed.ljust(packing.container, b"\0")
+        for place in (operation.source, operation.target):
+            maps += _packed_map(packing, place).ljust(_BUFFER, b"\0")
+    network = struct.pack("<hhH", operations_at, maps_at, len(task.operations)).ljust(_BUFFER, b"\0")
+    return PackedProcessorTask(network, operations, maps)
+
+
+def _packed_map(packing: _Packing, place: ProcessorMap) -> bytes:
+    numbers = [place.address, place.offset, place.size, packing.formats.index((place.precision, place.form))]
+    if packing is _OLDER:
+        assert numbers.pop(1) == 0, "maps before version 0.12 have no offset"
+    sizes = (place.width, place.height, place.channel, place.line_stride, place.surf_stride)
+    return struct.pack(packing.map, *numbers, *sizes)
 
 
 def computed(operation: ProcessorOperation, source: Bytes, target: Bytes) -> None:
