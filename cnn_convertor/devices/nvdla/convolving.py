@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from cnn_convertor.devices.nvdla.configurations import Configuration
-from cnn_convertor.devices.nvdla.cubes import Lines
+from cnn_convertor.devices.nvdla.cubes import Lines, lanes
 from cnn_convertor.devices.nvdla.firmware.descriptors import Engine
 from cnn_convertor.devices.nvdla.firmware.ranges import LARGEST, RANGES
 from cnn_convertor.ir.ops import Shape, Window
 from cnn_convertor.layouts.nvdla.precision import Precision
 from cnn_convertor.layouts.nvdla.weights import START_ALIGN
 
+# Read in the public C model, and followed by the twin; no recorded layer does it.
+ASSUMPTIONS: Final = ("weights stay in the buffer between operations with WEIGHT_REUSE and SKIP_WEIGHT_RLS",)
 _MOST_POSITIONS: Final = 1 << 21  # of the output of an operation: the field of CSC.D_ATOMICS
 _MOST_LINES: Final = 1 << 12  # of the input of an operation: the field of CSC.D_RELEASE
 
@@ -113,7 +115,8 @@ class Convolving:
 
 def entries_of_line(width: int, channel_bytes: int, configuration: Configuration) -> int:
     """Entries of the convolution buffer for a line of a feature map. channel_bytes: of all channels of a pixel."""
-    entry, atom = configuration.cbuf_entry_bytes, configuration.atom_bytes
+    entry = configuration.cbuf_entry_bytes
+    atom = configuration.atom_bytes
     whole, rest = divmod(_ratio(channel_bytes, atom), entry // atom)
     share = width if rest == 3 else _ratio(rest * width * atom, entry)
     return whole * width + share
@@ -156,8 +159,11 @@ class _Rows(NamedTuple):
 
 def _ways(size: ConvolutionSize) -> list[tuple[_Rows, ...]]:
     """All rows together; and, where a kernel skips lines, one after the other the rows that see the same lines."""
-    window, height = size.window, size.input.height
-    taps, stride, dilation = window.kernel.height, window.stride.height, window.dilation.height
+    window = size.window
+    height = size.input.height
+    taps = window.kernel.height
+    stride = window.stride.height
+    dilation = window.dilation.height
     whole = _Rows(Lines(0, size.output.height), Lines(0, height), -window.padding.top, stride, dilation)
     seen = min(height, whole.end(0, size.output.height, taps))  # without those that no output sees
     found: list[tuple[_Rows, ...]] = [(whole._replace(lines=Lines(0, seen)),)]
@@ -183,19 +189,47 @@ def bands_of(size: ConvolutionSize, configuration: Configuration, precision: Pre
         raise MisfitError(*beyond)
     taps = size.window.kernel.height
     ways = [way for way in _ways(size) if all(part.is_within_fields(taps) for part in way)]
-    best: tuple[int, int, bool] | None = None
-    chosen = None
+    best: _Plan | None = None
     for way in ways:
         buffer = _Buffer(size, way, configuration, precision)
         for weight_banks in range(1, configuration.cbuf_banks):
-            for candidate in buffer.candidates(weight_banks):
-                cost = candidate.moved_bytes, len(candidate.bands), not candidate.weights_stay
-                if best is None or cost < best:
-                    best = cost
-                    chosen = candidate
-    if chosen is None:
+            for plan in buffer.plans(weight_banks):
+                if best is None or plan.cost < best.cost:
+                    best = plan
+                    chosen = buffer
+    if best is None:
         raise MisfitError(_Buffer(size, ways[-1], configuration, precision).why_not())
-    return chosen
+    return chosen.convolving(best)
+
+
+def channels_that_fit(size: ConvolutionSize, configuration: Configuration, precision: Precision) -> int:
+    """Of how many channels of its input the device computes a convolution: whole surfaces, 0 where not even one fits.
+
+    Larger ones are sums of several such convolutions.
+    """
+    of_surface = lanes(configuration, precision)
+    fitting = 0
+    beyond = _ratio(size.input.channels, of_surface) + 1
+    while beyond - fitting > 1:
+        surfaces = (fitting + beyond) // 2
+        part = size._replace(input=size.input._replace(channels=surfaces * of_surface))
+        if misfits(part, configuration, precision):
+            beyond = surfaces
+        else:
+            fitting = surfaces
+    return fitting * of_surface
+
+
+class _Plan(NamedTuple):
+    """How a convolution can use the buffer. cost: bytes moved, operations, whether weights pass through; less is better.
+
+    bands: of all kernels. part: kernels of an operation at most. weights_stay: all of an operation's are in the buffer
+    """
+
+    cost: tuple[int, int, bool]
+    bands: tuple[Band, ...]
+    part: int
+    weights_stay: bool
 
 
 class _Buffer:
@@ -211,6 +245,7 @@ class _Buffer:
         self._entries = entries_of_line(size.input.width, channel_bytes, configuration)
         self._kernel_bytes = size.kernel_bytes(precision)
         self._group = configuration.form.group(precision)
+        self._lanes = lanes(configuration, precision)
         self._lines = sum(part.lines.number for part in way)
         atoms = _ratio(channel_bytes, configuration.atom_bytes)
         self._line_bytes = size.input.width * atoms * configuration.atom_bytes
@@ -222,7 +257,7 @@ class _Buffer:
     def _weights(self, kernels: int) -> int:
         return weight_bytes(kernels, self._kernel_bytes, self._configuration)
 
-    def candidates(self, weight_banks: int) -> Iterator[Convolving]:
+    def plans(self, weight_banks: int) -> Iterator[_Plan]:
         """With so many banks for weights: one or more groups of kernels at a time, or all of the kernels of each operation."""
         configuration = self._configuration
         kernels = self._size.kernels
@@ -232,19 +267,28 @@ class _Buffer:
             return
         room = weight_banks * self._bank_bytes
         if self._weights(kernels) <= room:
-            yield self._convolving(bands, kernels, weights_stay=True)
+            yield self._plan(bands, kernels, weights_stay=True)
             return
         if self._weights(min(self._group, kernels)) <= room:
-            yield self._convolving(bands, kernels, weights_stay=False)
+            yield self._plan(bands, kernels, weights_stay=False)
         part = room // self._kernel_bytes // self._part_unit * self._part_unit
         if part and len(bands) > 1:
-            yield self._convolving(bands, part, weights_stay=True)
+            yield self._plan(bands, part, weights_stay=True)
+
+    def _plan(self, bands: list[Band], part: int, *, weights_stay: bool) -> _Plan:
+        parts = _ratio(self._size.kernels, part)
+        fetches = 1 if weights_stay else len(bands)
+        moved = parts * self._input_bytes(bands) + fetches * self._weights(self._size.kernels)
+        return _Plan((moved, parts * len(bands), not weights_stay), tuple(bands), part, weights_stay)
+
+    def _input_bytes(self, bands: Sequence[Band]) -> int:
+        return sum(band.lines.number for band in bands) * self._line_bytes
 
     @property
     def _part_unit(self) -> int:
         """The kernels of a part are a multiple of it: whole surfaces of the output, and weights that begin where they may."""
-        kernels = math.lcm(self._group, self._configuration.atom_bytes)  # in each precision a multiple of a surface
-        return math.lcm(kernels, START_ALIGN // math.gcd(START_ALIGN, self._kernel_bytes))
+        weights = START_ALIGN // math.gcd(START_ALIGN, self._kernel_bytes)
+        return math.lcm(self._group, self._lanes, weights)
 
     def _bands(self, lines_held: int) -> list[Band]:
         """As few as possible, each with that many lines of the input at most; empty where not even one row fits."""
@@ -278,45 +322,45 @@ class _Buffer:
                 row += rows
         return found
 
-    def _convolving(self, bands: list[Band], part: int, *, weights_stay: bool) -> Convolving:
-        """part: kernels of an operation at most."""
-        operations = []
+    def convolving(self, plan: _Plan) -> Convolving:
         kernels = self._size.kernels
+        operations = []
         fetched_weights = 0
-        for kernel in range(0, kernels, part):
-            count = min(part, kernels - kernel)
-            for number, band in enumerate(bands):
-                reuses = weights_stay and number > 0
-                keeps = weights_stay and number + 1 < len(bands)
+        for kernel in range(0, kernels, plan.part):
+            count = min(plan.part, kernels - kernel)
+            for number, band in enumerate(plan.bands):
+                reuses = plan.weights_stay and number > 0
+                keeps = plan.weights_stay and number + 1 < len(plan.bands)
                 fetched_weights += 0 if reuses else self._weights(count)
                 operations.append(
                     band._replace(kernel=kernel, kernels=count, reuses_weights=reuses, keeps_weights=keeps)
                 )
-        data_banks = _ratio(max(band.lines.number for band in bands) * self._entries, self._configuration.cbuf_entries)
-        needed = _ratio(self._weights(min(part, kernels)), self._bank_bytes)
+        entries = max(band.lines.number for band in plan.bands) * self._entries
+        data_banks = _ratio(entries, self._configuration.cbuf_entries)
+        needed = _ratio(self._weights(min(plan.part, kernels)), self._bank_bytes)
         weight_banks = min(self._configuration.cbuf_banks - data_banks, needed)
         return Convolving(
             bands=tuple(operations),
             data_banks=data_banks,
             weight_banks=weight_banks,
-            weights_stay=weights_stay,
+            weights_stay=plan.weights_stay,
             entries=self._entries,
-            input_bytes=sum(band.lines.number for band in operations) * self._line_bytes,
+            input_bytes=self._input_bytes(operations),
             weight_bytes=fetched_weights,
             least_bytes=self._size.seen_lines * self._line_bytes + self._weights(kernels),
-            reason=self._reason(len(bands), weight_banks, part, weights_stay=weights_stay),
+            reason=self._reason(plan, weight_banks),
         )
 
-    def _reason(self, bands: int, weight_banks: int, part: int, *, weights_stay: bool) -> str:
-        parts = _ratio(self._size.kernels, part)
+    def _reason(self, plan: _Plan, weight_banks: int) -> str:
+        parts = _ratio(self._size.kernels, plan.part)
         streamed = f"weights pass through {weight_banks} banks"
-        if bands == 1:
-            return "all input and all weights fit" if weights_stay else f"all input fits, {streamed}"
+        if len(plan.bands) == 1:
+            return "all input and all weights fit" if plan.weights_stay else f"all input fits, {streamed}"
         if parts > 1:
             weights = f"kernels in {parts} parts, whose weights stay"
         else:
-            weights = "all weights stay" if weights_stay else f"{streamed} for each band"
-        return f"input in {bands} bands of {self._why_bands()}; {weights}"
+            weights = "all weights stay" if plan.weights_stay else f"{streamed} for each band"
+        return f"input in {len(plan.bands)} bands of {self._why_bands()}; {weights}"
 
     def _why_bands(self) -> str:
         if len(self._way) > 1:
@@ -354,7 +398,8 @@ def misfits(size: ConvolutionSize, configuration: Configuration, precision: Prec
 
 
 def _beyond_fields(size: ConvolutionSize, precision: Precision) -> Iterator[str]:
-    window, padding = size.window, size.window.padding
+    window = size.window
+    padding = window.padding
     extent = window.extent
     vertical: dict[str, int] = {}
     for part in _ways(size)[-1]:  # which skips the most lines

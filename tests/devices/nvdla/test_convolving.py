@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cnn_convertor.devices.nvdla.configurations import NV_FULL, Configuration
 from cnn_convertor.devices.nvdla.convolution_descriptors import conv_operation
-from cnn_convertor.devices.nvdla.convolving import ConvolutionSize, MisfitError, bands_of, misfits
+from cnn_convertor.devices.nvdla.convolving import ConvolutionSize, MisfitError, bands_of, channels_that_fit, misfits
 from cnn_convertor.devices.nvdla.cubes import Place
 from cnn_convertor.devices.nvdla.firmware.conv import FEATURE
 from cnn_convertor.devices.nvdla.firmware.descriptors import Engine
@@ -167,6 +167,23 @@ def test_what_fits_in_no_way_is_refused() -> None:
     with pytest.raises(MisfitError, match=reason):
         bands_of(square(7, 512, 4096, 7), NV_FULL, HALF)
     assert misfits(square(7, 512, 4096, 7), NV_FULL, HALF) == (reason,)
+
+
+@pytest.mark.parametrize(
+    ("size", "channels"),
+    [
+        (square(7, 512, 4096, 7), 304),
+        (square(14, 512, 512, 3, 1, 1), 512),
+        (square(40, 16, 8, 33), 0),
+        (ConvolutionSize(Shape(3, 2048, 64), 16, Window(Pair(3, 3))), 32),
+    ],
+)
+def test_the_most_channels_that_fit(size: ConvolutionSize, channels: int) -> None:
+    assert channels_that_fit(size, NV_FULL, HALF) == channels
+    if 0 < channels < size.input.channels:
+        more = size._replace(input=size.input._replace(channels=channels + 16))
+        assert misfits(more, NV_FULL, HALF)
+        assert not misfits(size._replace(input=size.input._replace(channels=channels)), NV_FULL, HALF)
 
 
 MISFITS = {
