@@ -88,4 +88,4 @@ def _between(program: NvdlaProgram) -> Between:
     places = [layer.type.executor for layer in program.layers if layer.type.executor != "none"]
     changes = sum(one != other for one, other in pairwise(places))
     lists = sum(place == "device" for place in places)
-    return Between("bare-metal", lists, -(-changes // 2), 0, Interval.of(0.0))
+    return Between("bare-metal", lists, -(-changes // 2), 0, Interval.of(0.0), Interval.of(0.0))

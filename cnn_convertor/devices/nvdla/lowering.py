@@ -11,9 +11,9 @@ import numpy as np
 from cnn_convertor.devices.cpu_functions import constants_of
 from cnn_convertor.devices.nvdla.chains import Chain, owner, spreading_of
 from cnn_convertor.devices.nvdla.configurations import Configuration
-from cnn_convertor.devices.nvdla.convolution_descriptors import band_of_map, conv_operation
-from cnn_convertor.devices.nvdla.convolving import Band, ConvolutionSize, bands_of
-from cnn_convertor.devices.nvdla.cubes import Place, flying_cube, packed_cube
+from cnn_convertor.devices.nvdla.convolution_descriptors import conv_operation
+from cnn_convertor.devices.nvdla.convolving import ConvolutionSize, bands_of
+from cnn_convertor.devices.nvdla.cubes import Lines, Place, channels_of, flying_cube, packed_cube, rows_of
 from cnn_convertor.devices.nvdla.describing_operations import (
     CHANNEL,
     mode_of,
@@ -152,8 +152,8 @@ class _Lowering:
             yield from self._convolution(step, first)
         elif step.functions:
             shape = self.graph.shape(step.flowing)
-            whole = Band(0, shape.height, 0, shape.height, 0, 0, 0, shape.channels)
-            yield self._points(step, self._operands(step), self._cube(step.flowing), shape, whole)
+            rows = Lines(0, shape.height)
+            yield self._points(step, self._operands(step), self._cube(step.flowing), shape, rows)
         if step.pool is not None:
             is_alone = len(step.nodes) == 1
             shape = self.graph.shape(step.pool.inputs[0])
@@ -196,30 +196,36 @@ class _Lowering:
                 configuration=self.configuration,
                 precision=FP16,
             )
-            read = size.input._replace(height=band.lines)
-            written = Shape(band.rows, size.output.width, band.kernels)
+            read = size.input._replace(height=band.lines.number)
+            written = Shape(band.rows.number, size.output.width, band.kernels)
             conv = HardwareOperation(Engine.CONV, operation, surfaces)
             yield NvdlaRun(conv, read, written, step.origins, describe(op), weights, planned.reason)
-            yield self._points(step, operands, flying_cube(written), written, band)
+            yield self._points(step, operands, flying_cube(written), written, band.rows, band.kernel)
             weights = None
             operands = operands._replace(stored=None)
 
-    def _points(self, step: Chain, operands: _Operands, source: Cube, shape: Shape, band: Band) -> NvdlaRun:
-        """The operation of SDP for a part of a map, which it writes to memory or hands on to the pool."""
+    def _points(
+        self, step: Chain, operands: _Operands, source: Cube, shape: Shape, rows: Lines, channel: int = 0
+    ) -> NvdlaRun:
+        """The operation of SDP for a part of a map, which it writes to memory or hands on to the pool.
+
+        rows, channel: of the part, and its first one.
+        """
         units = assigned(step.functions)
         assert units is not None
-        cubes = {name: self._part(cube, band) for name, cube in operands.units.items()}
-        output = flying_cube(shape) if step.pool is not None else self._part(self._cube(step.writes), band)
+        cubes = {name: self._part(cube, shape, rows, channel) for name, cube in operands.units.items()}
+        output = (
+            flying_cube(shape) if step.pool is not None else self._part(self._cube(step.writes), shape, rows, channel)
+        )
         lut = _table(units)
         surfaces = sdp_surfaces(source, cubes, output)
         operation = HardwareOperation(Engine.SDP, sdp_operation(units), surfaces, lut)
         return NvdlaRun(operation, shape, shape, step.origins, _words(units), operands.stored)
 
-    def _part(self, cube: Cube, band: Band) -> Cube:
+    def _part(self, cube: Cube, shape: Shape, rows: Lines, channel: int) -> Cube:
         """What an operation reads or writes of a whole map. Numbers for each channel have one row."""
-        if cube.height == 1:
-            band = band._replace(row=0, rows=1)
-        return band_of_map(cube, band, self.configuration, FP16)
+        part = channels_of(cube, channel, shape.channels, self.configuration, FP16)
+        return part if cube.height == 1 else rows_of(part, rows, self.configuration, FP16)
 
     def _operands(self, step: Chain) -> _Operands:
         units = assigned(step.functions)

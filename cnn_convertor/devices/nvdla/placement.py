@@ -151,9 +151,8 @@ def _placed(
                 last[leaf] = index
     for output in graph.outputs:
         last |= dict.fromkeys(leaves[output], len(steps))
-    buffers = []
-    for name in dict.fromkeys(homes[leaf].name for leaf in first):  # one that consists of parts does not live by itself
-        buffers.append(Buffer(name, map_bytes(graph, name), first.get(name, 0), last.get(name, -1)))
+    whole = dict.fromkeys(homes[leaf].name for leaf in first)  # what consists of parts does not live by itself
+    buffers = [Buffer(name, map_bytes(graph, name), first.get(name, 0), last.get(name, -1)) for name in whole]
     for leaf, start in first.items():
         home = homes[leaf]
         if home.name != leaf:

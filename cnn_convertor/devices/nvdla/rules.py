@@ -23,16 +23,17 @@ def broken_rules(
     graph: Graph, steps: Sequence[Chain], configuration: Configuration, guessed: Container[Origin | None]
 ) -> tuple[Problem, ...]:
     """Every broken rule, in network order. guessed: layers whose settings are known, but not the sizes of their maps."""
-    problems = []
+    problems: list[Problem] = []
     for step in steps:
         for node in step.nodes:
-            if node.where in guessed:
-                continue
-            for reason in _reasons(graph, node, configuration):
-                problems.append(
-                    Problem("DV930", f"{configuration.device} cannot compute it: {reason}", node.where, _HINT)
-                )
+            if node.where not in guessed:
+                problems += _problems(graph, node, configuration)
     return tuple(problems)
+
+
+def _problems(graph: Graph, node: Node, configuration: Configuration) -> Iterator[Problem]:
+    for reason in _reasons(graph, node, configuration):
+        yield Problem("DV930", f"{configuration.device} cannot compute it: {reason}", node.where, _HINT)
 
 
 def _reasons(graph: Graph, node: Node, configuration: Configuration) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
 
@@ -68,13 +68,13 @@ def access_table(program: NvdlaProgram, configuration: Configuration) -> AccessT
         task = task_of(in_sequence(operations), 0)
         here = Places(configuration, lambda memory, offset: _address(memory, offset, externals, {}))
         there = Places(configuration, lambda memory, offset: _address(memory, offset, externals, _MOVED))
-        plain, after = _all(accesses(task, here, turns))
-        moved, _ = _all(accesses(task, there, turns))
+        plain = _Recording(accesses(task, here, turns))
+        moved = accesses(task, there, turns)
         rows = []
         for one, other in zip(plain, moved, strict=True):
             if not isinstance(one, RegisterWrite) or names[one.address] != _MASK:
                 rows.append(_access(one, other, names, pointers))
-        turns = after
+        turns = plain.turns
         layers[index] = tuple(rows)
     return AccessTable(layers, tuple(pointers))
 
@@ -82,14 +82,15 @@ def access_table(program: NvdlaProgram, configuration: Configuration) -> AccessT
 _Step: TypeAlias = "RegisterWrite | Interrupt"
 
 
-def _all(steps: Generator[_Step, None, Turns]) -> tuple[list[_Step], Turns]:
-    """What a task does, and the turns after it."""
-    found = []
-    while True:
-        try:
-            found.append(next(steps))
-        except StopIteration as end:
-            return found, end.value
+class _Recording:
+    """What a task does, and `turns` after it."""
+
+    def __init__(self, steps: Generator[_Step, None, Turns]) -> None:
+        self._steps = steps
+        self.turns: Turns = {}
+
+    def __iter__(self) -> Iterator[_Step]:
+        self.turns = yield from self._steps
 
 
 def _externals(program: NvdlaProgram) -> list[int]:
