@@ -148,6 +148,7 @@ class Device:
         self.turns = Counter[Engine]()
         self.pointers: dict[str, int] = {}
         self.registers: dict[tuple[str, int], int] = {}
+        self.tables: dict[Engine, list[int]] = {}
 
     def take(self, writes: Iterable[RegisterWrite]) -> None:
         for write in writes:
@@ -156,11 +157,22 @@ class Device:
             if name.endswith("S_POINTER"):
                 self.pointers[block] = write.value
             self.registers[name, self.pointers.get(block, 0)] = write.value
+            if ".S_LUT" in name:
+                self._write_table(Engine[block], name, write.value)
             for engine, own in BLOCKS.items():
                 if name == f"{own}.D_OP_ENABLE":
                     self._enable(engine, self.pointers[own])
             if name.startswith("BDMA.CFG_LAUNCH"):
                 self._enable(Engine.BDMA, int(name[-1]))
+
+    def _write_table(self, engine: Engine, name: str, value: int) -> None:
+        running = self.enabled - self.completed
+        readers = [n for n in running if self.operations[n].engine is engine and self.operations[n].lut is not None]
+        assert not readers, "an operation that runs reads the tables"
+        if name.endswith("ACCESS_CFG") and not value & 0x10000:
+            self.tables[engine] = []
+        if name.endswith("ACCESS_DATA"):
+            self.tables[engine].append(value)
 
     def _enable(self, engine: Engine, group: int) -> None:
         """The operation of a group: of the two that are programmed, the one whose turn it is."""
@@ -199,7 +211,8 @@ class Device:
 
     def complete(self, number: int) -> int:
         """Returns the interrupt."""
-        engine = self.operations[number].engine
+        engine, lut = self.operations[number].engine, self.operations[number].lut
+        assert lut is None or self.tables[engine] == [*lut.linear_exp_table, *lut.linear_only_table]
         bit = DONE[engine] + self.turns[engine] % 2
         self.turns[engine] += 1
         self.completed.add(number)
@@ -241,7 +254,11 @@ def test_every_order_of_completion_starts_operations_after_what_they_need(seed: 
 @pytest.mark.parametrize("seed", range(20))
 def test_long_tasks_end_in_random_orders(seed: int) -> None:
     random = Random(seed)
-    operations = marked(random_operations(random, 60))
+    complete_in_random_order(random_operations(random, 60), random)
+
+
+def complete_in_random_order(given: Sequence[HardwareOperation], random: Random) -> None:
+    operations = marked(given)
     firmware, device = Firmware(task_of(operations, 3 + SLOTS), PLACES), Device(operations)
     device.take(firmware.start())
     while not firmware.done:
@@ -250,6 +267,19 @@ def test_long_tasks_end_in_random_orders(seed: int) -> None:
             status |= device.complete(random.choice(device.can_complete()))
         device.take(firmware.interrupt(status))
     assert device.completed == device.enabled == set(range(len(operations)))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_decoders_wait_for_their_encoders(seed: int) -> None:
+    """Each pooled map is read twice, the last one first, so that the waits of convolutions contain each other."""
+    maps = [spot(slot) for slot in range(4)]
+    operations = [pool(maps[0], maps[1]) for _ in range(8)]
+    for pooled in (*range(8), *reversed(range(8))):
+        operations.append(convolution(maps[1], 16, 1, 0, 0, after=(pooled,)))
+        operations.append(point(flying(maps[2]), maps[2], fused_with=len(operations) - 1))
+        if pooled % 3 == 0:
+            operations.append(point(maps[2], maps[3], lut=table(pooled % 2)))
+    complete_in_random_order(operations, Random(seed))
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -57,6 +57,11 @@ def task_of(operations: Sequence[HardwareOperation], addresses: int) -> Firmware
 
 
 def _edges(operations: Sequence[HardwareOperation]) -> _Edges:
+    """Who waits for whom.
+
+    An engine has two groups of registers, so that an operation is programmed when the one two before it is complete, with all
+    that this one waited for. What more is needed is between an operation and the next one of its engine.
+    """
     edges: _Edges = {}
     previous: dict[int, int] = {}  # operation -> the one before it on its engine
     latest: dict[Engine, int] = {}
@@ -69,7 +74,6 @@ def _edges(operations: Sequence[HardwareOperation]) -> _Edges:
         if operation.fused_with is not None:
             assert operation.fused_with == number - 1 and operations[number - 1].engine == engine - 1
             edges[number - 1, engine] = Consumer(number, Event.PROGRAMMED)
-    reached: dict[_Key, int] = {}
     ends = _ends(operations)
     for number, operation in enumerate(operations):
         needed: dict[Engine, int] = {}  # an engine completes its operations in order: the last one is enough
@@ -77,10 +81,15 @@ def _edges(operations: Sequence[HardwareOperation]) -> _Edges:
             assert ends[earlier] < number, "an operation waits for itself or for a later one"
             needed[operations[ends[earlier]].engine] = ends[earlier]
         for engine, producer in needed.items():
-            if engine != operation.engine:
-                _wait_for_other(edges, previous, reached, (producer, operation.engine), number)
-            elif previous[number] == producer:  # those before it are complete: an engine has two groups of registers
-                edges[producer, engine] = Consumer(number, Event.COMPLETED)
+            if engine == operation.engine:
+                if previous[number] == producer:
+                    edges[producer, engine] = Consumer(number, Event.COMPLETED)
+                continue
+            # A producer names one operation of an engine. The next one there is enabled after that one: to come after it in the
+            # queue is not enough, since a read DMA that the first one does not use would not wait.
+            first = edges.setdefault((producer, operation.engine), Consumer(number, Event.COMPLETED)).index
+            if first == previous.get(number) and edges[first, operation.engine].event == Event.PROGRAMMED:
+                edges[first, operation.engine] = Consumer(number, Event.ENABLED)
     return edges
 
 
@@ -92,23 +101,3 @@ def _ends(operations: Sequence[HardwareOperation]) -> list[int]:
         if producer is not None:
             ends[producer] = ends[number]
     return ends
-
-
-def _wait_for_other(edges: _Edges, previous: dict[int, int], reached: dict[_Key, int], key: _Key, number: int) -> None:
-    """Let an operation wait until one of another engine is complete.
-
-    key: the producer, and the engine of the operation. reached: the last operation that waits for a key.
-    A producer names one operation of each engine. Those behind it are enabled after it, one after the other. To come after it
-    in the engine's queue is not enough: a read DMA that the first one does not use would not wait.
-    """
-    _, engine = key
-    if key not in edges:
-        edges[key] = Consumer(number, Event.COMPLETED)
-    else:
-        later = number
-        while later != reached[key]:
-            before = previous[later]
-            if edges[before, engine].event == Event.PROGRAMMED:
-                edges[before, engine] = Consumer(later, Event.ENABLED)
-            later = before
-    reached[key] = number
