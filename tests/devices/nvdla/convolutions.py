@@ -77,10 +77,11 @@ def run(
     output: Shape,
     configuration: Configuration,
     precision: Precision,
+    x1: tuple[descriptors.SdpUnit, Cube] = (OFF, NOWHERE),
 ) -> Ran:
-    """memory: the input, the weights, and the output before."""
+    """memory: the input, the weights, and the output before. x1: what the SDP does with all operations, and its operands."""
     number = number_of(precision)
-    sdp = descriptors.SdpOperation(number, number, -1, PLAIN, 0, 1, 0, OFF, OFF, OFF)
+    sdp = descriptors.SdpOperation(number, number, -1, PLAIN, 0, 1, 0, x1[0], OFF, OFF)
     pairs = []
     for one in each:
         for band in one.convolving.bands:
@@ -95,7 +96,7 @@ def run(
             )
             written = band_of_map(one.output, band, configuration, precision)
             flying = flying_cube(Shape(written.height, written.width, written.channel))
-            pairs.append((conv, surfaces, sdp, descriptors.SdpSurfaces(flying, NOWHERE, NOWHERE, NOWHERE, written)))
+            pairs.append((conv, surfaces, sdp, descriptors.SdpSurfaces(flying, x1[1], NOWHERE, NOWHERE, written)))
     places = Places(configuration, lambda index, offset: MEMORIES[index] + offset)
     given = []
     for step in accesses(chain(pairs, len(MEMORIES)), places):

@@ -1,7 +1,8 @@
-"""Kernels and operands in the weight buffer: by plain loops, and as the twin reads them."""
+"""Kernels and operands in the weight buffer: by plain formulas, and as the twin reads them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -11,9 +12,16 @@ from numpy.typing import NDArray
 
 from cnn_convertor.devices.nvdla import packing
 from cnn_convertor.devices.nvdla.configurations import NV_FULL
+from cnn_convertor.devices.nvdla.convolving import ConvolutionSize, bands_of
+from cnn_convertor.devices.nvdla.cubes import NOWHERE, Place, packed_cube
 from cnn_convertor.devices.nvdla.packing import StoredArrays, StoredKernels, StoredOperands, aligned, packed
 from cnn_convertor.errors import ConvertorWarning, Origin, UnsupportedError
 from cnn_convertor.ir.constant import Constant
+from cnn_convertor.ir.ops import Pair, Shape, Window
+from cnn_convertor.layouts.nvdla import features
+from cnn_convertor.layouts.nvdla.precision import Precision
+from cnn_convertor.layouts.packing import pack
+from devices.nvdla.convolutions import INPUT, OFF, OUTPUT, WEIGHTS, Convolved, convolved, run
 
 LAYER = Origin("net.onnx", "conv", "Conv")
 
@@ -123,3 +131,27 @@ def test_weights_that_become_zero_are_counted_without_the_zeros_between_groups()
     kernels[0] = 1
     with pytest.warns(ConvertorWarning, match='DV502: .* 15 of 16 in "conv"'):
         contents(StoredKernels(0, Constant.of(kernels), LAYER, groups=16))
+
+
+def test_the_twin_reads_kernels_addends_and_factors(compiler: None) -> None:
+    size = ConvolutionSize(Shape(3, 4, 70), 20, Window(Pair(2, 2)))
+    kernels, addends, factors = numbers(9, 20, 70, 2, 2), numbers(10, 20), numbers(11, 20)
+    stored = StoredKernels(0, Constant.of(kernels), LAYER)
+    start = aligned(stored.nbytes(NV_FULL))
+    operands = StoredOperands(start, (("bias", Constant.of(addends)), ("factor", Constant.of(factors))), LAYER)
+    values = numbers(12, 3, 4, 70).astype(np.float16)
+    source = packed_cube(size.input, Place(INPUT, 0), NV_FULL, Precision.FP16)
+    output = packed_cube(size.output, Place(OUTPUT, 0), NV_FULL, Precision.FP16)
+    memory = (
+        pack(values.transpose(2, 0, 1), features.feature_data(Precision.FP16)).tobytes(),
+        contents(stored, operands).tobytes(),
+        bytes(output.size),
+    )
+    unit = replace(OFF, enable=1, type=3, mode=1, precision=2)  # adds, then multiplies, by channel
+    cube = replace(NOWHERE, type=0, address=WEIGHTS, offset=start, width=1, height=1, channel=20)
+    cube = replace(cube, size=operands.nbytes(NV_FULL), line_stride=64, surf_stride=64)
+    one = Convolved(size, bands_of(size, NV_FULL, Precision.FP16), source, output, Place(WEIGHTS, 0))
+    ran = run([one], memory, size.output, NV_FULL, Precision.FP16, (unit, cube))
+    halves = [array.astype(np.float16).astype(float) for array in (kernels, addends, factors)]
+    expected = (convolved(values, halves[0], size) + halves[1]) * halves[2]
+    assert np.allclose(ran.output, expected, rtol=2**-10, atol=2**-12 * np.abs(expected).max())
