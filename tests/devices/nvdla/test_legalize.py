@@ -136,3 +136,11 @@ def test_parts_that_do_not_begin_with_surfaces_are_added() -> None:
     nodes.append(Node("y", ops.Concat(), ("a", "b", "c"), (Origin("net", "y"),)))
     rewritten = assert_same(Graph(tuple(nodes), ("y",)))
     assert sum(isinstance(node.op, ops.Add) for node in rewritten.nodes) == 2
+
+
+def test_a_convolution_whose_kernels_are_too_large_is_a_sum() -> None:
+    dense = ops.Dense(some(20, 512, 7, 7), some(20), ops.Relu())
+    rewritten = assert_same(network(dense, shape=Shape(7, 7, 512)))
+    steps = chains_of(rewritten, NV_FULL, fuses=True)
+    assert not broken_rules(rewritten, steps, NV_FULL, ())
+    assert [len(step.nodes) for step in steps] == [1, 2]

@@ -11,6 +11,7 @@ from cnn_convertor.devices.nvdla.legalize.groups import grouped_deconvolutions, 
 from cnn_convertor.devices.nvdla.legalize.into_parts import into_parts
 from cnn_convertor.devices.nvdla.legalize.pools import bare_pools, small_pools
 from cnn_convertor.devices.nvdla.legalize.shared_parts import copies_for_shared_parts
+from cnn_convertor.devices.nvdla.legalize.split_channels import split_channels
 from cnn_convertor.devices.nvdla.legalize.wide_padding import wide_padding
 from cnn_convertor.passes import NO_BATCH_NORMS, NO_IDENTITIES
 from cnn_convertor.passes.canonicalize import remove_identities
@@ -80,6 +81,12 @@ def legalization(configuration: Configuration) -> tuple[Pass, ...]:
             each_node(lambda graph, node: groups(graph, node, configuration)),
             "no convolution that fits has groups",
             "when all convolutions are known",
+        ),
+        settling(
+            "split-channels",
+            each_node(lambda graph, node: split_channels(graph, node, configuration)),
+            "the convolution buffer holds each convolution, if fewer channels can make it so",
+            "when convolutions are final",
         ),
         settling(
             "into-parts",
