@@ -14,7 +14,7 @@ from cnn_convertor.devices.nvdla.configurations import Configuration
 from cnn_convertor.devices.nvdla.convolution_descriptors import conv_operation
 from cnn_convertor.devices.nvdla.convolving import ConvolutionSize, bands_of
 from cnn_convertor.devices.nvdla.cubes import Lines, Place, channels_of, flying_cube, packed_cube, rows_of
-from cnn_convertor.devices.nvdla.describing_operations import (
+from cnn_convertor.devices.nvdla.engine_descriptors import (
     CHANNEL,
     mode_of,
     pool_operation,
