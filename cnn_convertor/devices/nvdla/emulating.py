@@ -25,9 +25,10 @@ _SHARED: Final = ("header_maps.cpp", "running.cpp")  # with the runners of other
 
 
 class Twin(NamedTuple):
-    """The twin of a configuration: an `EmulatedDevice`."""
+    """The twin of a configuration: an `EmulatedDevice`. exact: it runs unrounded programs, without FP16."""
 
     configuration: Configuration
+    exact: bool = False
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -36,7 +37,7 @@ class Twin(NamedTuple):
     def build(self, network: EmulatedNetwork) -> Path:
         include = (_HOST, building.SOURCES, *INCLUDE)
         host = Host(_library, _HOST / "runner.cpp", include, ("-DNVDLA_REGISTER_ACCESS",))
-        wanted = _wanted(network.program, network.graph, self.configuration)
+        wanted = _wanted(network.program, network.graph, self)
         return build(network.folder, network.program.name, wanted=wanted, sources=network.sources, host=host)
 
 
@@ -48,7 +49,7 @@ def _library(_: Compiler) -> Path:
     return library_of("twin of NVDLA for networks", [*twin, *runner], include, {"register_table.h": header()})
 
 
-def _wanted(program: Program, graph: Graph, configuration: Configuration) -> str:
+def _wanted(program: Program, graph: Graph, twin: Twin) -> str:
     """Definitions for the runner: what the device is, what an application looks for in the header, and where maps lie."""
     inputs = [_named(name, 0, *tensor.shape) for name, tensor in program.inputs]
     outputs = []
@@ -60,10 +61,13 @@ def _wanted(program: Program, graph: Graph, configuration: Configuration) -> str
         tensor = layer.output
         place = (tensor.offset, tensor.elements, tensor.type.value, _completed(generated, index))
         layers.append(_named(layer.name, *tensor.shape, *place))
-    numbers = [str(number) for number in figures_of(configuration)]
-    bases = [str(base) for base in bases_of(configuration)]
+    numbers = [str(number) for number in figures_of(twin.configuration)]
+    bases = [str(base) for base in bases_of(twin.configuration)]
     definitions = {
-        "CONFIGURATION": [f"{{{escaping.text(configuration.name)}, {', '.join(numbers)}, {{{', '.join(bases)}}}}}"],
+        "CONFIGURATION": [
+            f"{{{escaping.text(twin.configuration.name)}, {', '.join(numbers)}, {{{', '.join(bases)}}}}}"
+        ],
+        "IS_EXACT": [str(int(twin.exact))],
         "INPUTS": inputs,
         "OUTPUTS": outputs,
         "INPUT_RANGES": [f"{{{tensor.offset}, {tensor.nbytes}}}" for _, tensor in program.inputs],
@@ -93,19 +97,19 @@ def install(
     folder: Path,
     *,
     sources: Sequence[Path] = (),
-    configuration: Configuration,
+    twin: Twin,
 ) -> EmulatedNetwork:
     """Write the files that a program was emitted as to a folder, and compile them.
 
     sources: C++ files with the callbacks of custom layers. Raises ConvertorError as `build` does.
     """
     replace_all(folder, files)
-    return installed(graph, program, folder, sources=sources, configuration=configuration)
+    return installed(graph, program, folder, sources=sources, twin=twin)
 
 
 def installed(
-    graph: Graph, program: Program, folder: Path, *, sources: Sequence[Path] = (), configuration: Configuration
+    graph: Graph, program: Program, folder: Path, *, sources: Sequence[Path] = (), twin: Twin
 ) -> EmulatedNetwork:
     """Compile the files that a folder has. They are not changed. Raises ConvertorError as `build` does."""
     weights = folder / f"{program.name}_weights.bin"
-    return EmulatedNetwork.of(graph, program, weights, Twin(configuration), folder, sources=tuple(sources))
+    return EmulatedNetwork.of(graph, program, weights, twin, folder, sources=tuple(sources))

@@ -89,16 +89,19 @@ def play(
     accesses: Sequence[Access],
     threads: int = 1,
     limits: ProcessLimits | None = None,
+    *,
+    exact: bool = False,
 ) -> Played:
     """Play accesses on a device with that memory: address -> contents. Every number of threads gives the same bits.
 
     Memory that is zero takes neither time nor space.
 
+    exact: in its exact mode, in which memory has FP32 in place of FP16, and so twice the bytes.
     limits: of its process, or LIMITS.
     Raises UsageError when there is no compiler, ConvertorError when the twin exceeds its limits.
     """
     limits = limits or LIMITS
-    job = job_of(configuration, memory, accesses, threads)
+    job = job_of(configuration, memory, accesses, threads, exact=exact)
     most = 2 * sum(map(len, memory.values())) + _RESULT
     with temporary_folder() as folder:
         (folder / "job").write_bytes(job)
@@ -139,13 +142,18 @@ def _numbers(*values: int) -> bytes:
 
 
 def job_of(
-    configuration: Configuration, memory: Mapping[int, bytes | Bytes], accesses: Sequence[Access], threads: int
+    configuration: Configuration,
+    memory: Mapping[int, bytes | Bytes],
+    accesses: Sequence[Access],
+    threads: int,
+    *,
+    exact: bool = False,
 ) -> bytes:
     """What job.cpp reads."""
     name = configuration.name.encode()
     bases = bases_of(configuration)
     parts = [
-        _numbers(threads, len(name)) + name,
+        _numbers(threads, exact, len(name)) + name,
         _numbers(*figures_of(configuration)),
         _numbers(len(bases), *bases),
         _numbers(len(memory)),

@@ -155,7 +155,7 @@ def windows(
     strides: tuple[int, int],
     dilations: tuple[int, int],
     pads: Sequence[int],
-    pad: int,
+    pad: float,
 ) -> Numbers:
     """(height, width, rows, columns, channels) of what each kernel position sees. size: rows, columns; the others: x, y."""
     left, right, top, bottom = pads

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn_convertor.devices.nvdla.configurations import NV_FULL
-from cnn_convertor.devices.nvdla.emulating import install
+from cnn_convertor.devices.nvdla.emulating import Twin, install
 from cnn_convertor.devices.nvdla.playing import AccessKind
 from cnn_convertor.devices.program import PLAIN, ElementType, Layer, LayerOf, LayerType, Program, ProgramOf, Tensor
 from cnn_convertor.emulation.feature_maps import Maps
@@ -171,30 +172,40 @@ class Small(NamedTuple):
         return np.array(made, np.float32)
 
 
-def small_network(folder: Path, **changed: str) -> Small:
-    """changed: accesses, or offsets of the header."""
-    kernels = np.random.default_rng(5).normal(size=(12, 20, 3, 3)).astype(np.float16).astype(np.float32)
+def small_network(folder: Path, changed: Mapping[str, str] | None = None, *, exact: bool = False) -> Small:
+    """changed: accesses, or offsets of the header. exact: in FP32, with values that FP16 does not have."""
+    scale = 2 if exact else 1
+    kernels = (
+        np.random.default_rng(5)
+        .normal(size=(12, 20, 3, 3))
+        .astype(np.float32 if exact else np.float16)
+        .astype(np.float32)
+    )
     packed = reference.weights_to_memory(
-        kernels.transpose(0, 2, 3, 1), NV_FULL.atomic_c, NV_FULL.atomic_k["fp16"], NV_FULL.cbuf_entry_bytes, "<f2"
+        kernels.transpose(0, 2, 3, 1),
+        NV_FULL.atomic_c,
+        NV_FULL.atomic_k["fp16"],
+        scale * NV_FULL.cbuf_entry_bytes,
+        "<f4" if exact else "<f2",
     )
     numbers = {
         "input": str(INPUT),
-        "input_bytes": str(MIDDLE - INPUT),
-        "middle": str(MIDDLE),
-        "output": str(OUTPUT),
+        "input_bytes": str(scale * (MIDDLE - INPUT)),
+        "middle": str(scale * MIDDLE),
+        "output": str(scale * OUTPUT),
         "output_bytes": str(4 * RESULT.size),
-        "half": "2",
+        "half": str(2 * scale),
         "weight_bytes": str(len(packed)),
-        "io_bytes": str(END),
+        "io_bytes": str(scale * END),
         "accesses": accesses(),
-        **changed,
+        **(changed or {}),
     }
     files: dict[str, Contents] = {
         f"{NAME}_gen.h": HEADER.substitute(numbers),
         f"{NAME}_gen.cpp": SOURCE.substitute(numbers),
         f"{NAME}_weights.bin": [np.frombuffer(packed, np.uint8)],
     }
-    network = install(graph_of(kernels), program(), files, folder, configuration=NV_FULL)
+    network = install(graph_of(kernels), program(exact=exact), files, folder, twin=Twin(NV_FULL, exact))
     return Small(network, kernels)
 
 
@@ -222,10 +233,12 @@ def accesses(source: int = IO + INPUT) -> str:
     return f"    if ((turn_ ^= 1)) {{\n{blocks[0]}    }} else {{\n{blocks[1]}    }}"
 
 
-def program() -> Program:
-    image = Tensor(IMAGE, ElementType.HALF, INPUT, ATOMS)
-    middle = Tensor(RESULT, ElementType.HALF, MIDDLE, ATOMS)
-    output = Tensor(RESULT, ElementType.FLOAT, OUTPUT, PLAIN)
+def program(*, exact: bool = False) -> Program:
+    scale = 2 if exact else 1
+    element = ElementType(2 * scale)
+    image = Tensor(IMAGE, element, scale * INPUT, ATOMS)
+    middle = Tensor(RESULT, element, scale * MIDDLE, ATOMS)
+    output = Tensor(RESULT, ElementType.FLOAT, scale * OUTPUT, PLAIN)
     layers: tuple[Layer, ...] = (
         LayerOf("conv", LayerType.CONV, (image,), middle, (), sources=(None,)),
         LayerOf("doubled", LayerType.CUSTOM, (middle,), output, (), sources=(0,), is_output=True),

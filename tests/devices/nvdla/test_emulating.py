@@ -54,6 +54,15 @@ def test_pixels_are_those_of_the_header(small: Small) -> None:
     assert np.array_equal(pixels, (np.arange(256)[:, None] - [104.0, 117.0, 123.0]) * 0.5)
 
 
+@pytest.mark.slow
+def test_an_unrounded_network_rounds_nothing(tmp_path: Path, compiler: None) -> None:
+    unrounded = small_network(tmp_path, exact=True)
+    fine = np.random.default_rng(2).normal(size=(2, *IMAGE)).astype(np.float32)
+    ran = unrounded.network.run({"image": fine}, layers=True)
+    assert np.allclose(ran.outputs[0], unrounded.expected(fine), rtol=1e-6, atol=1e-5)
+    assert np.array_equal(2 * ran.layers[0].reshape(2, 4, 5, 16)[..., :12], ran.outputs[0])
+
+
 FAULTS = {
     "memory beyond": ({"accesses": accesses(IO + (1 << 20))}, r"CDMA\.D_DAIN_ADDR_LOW_0 .*are not in memory"),
     "memory that nothing has written": (
@@ -84,6 +93,6 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_named(fault: str, tmp_path: Path, compiler: None) -> None:
     changed, problem = FAULTS[fault]
-    faulty = small_network(tmp_path, **changed)
+    faulty = small_network(tmp_path, changed)
     with pytest.raises(ConvertorError, match=problem):
         faulty.network.run({"image": images()}, layers=True)

@@ -55,13 +55,14 @@ class Running {
       : description_(description),
         weights_(allocated(description.weight_bytes)),
         io_(allocated(description.io_bytes)),
-        device_(description.configuration, threads()) {
-    const uint64_t io_address = kWeightsAddress + whole_pages(description.weight_bytes);
+        device_(description.configuration, threads(), description.exact) {
+    const std::size_t scale = description.exact ? 2 : 1;
+    io_address_ = kWeightsAddress + whole_pages(description.weight_bytes / scale);
     std::memset(weights_.get(), 0, description.weight_bytes);
-    device_.add_memory(kWeightsAddress, weights_.get(), description.weight_bytes);
-    device_.add_unwritten_memory(io_address, io_.get(), description.io_bytes);
+    device_.add_memory(kWeightsAddress, weights_.get(), description.weight_bytes / scale);
+    device_.add_unwritten_memory(io_address_, io_.get(), description.io_bytes / scale);
     device = &device_;
-    network_.reset(make({registers, weights_.get(), io_.get(), kWeightsAddress, io_address}));
+    network_.reset(make({registers, weights_.get(), io_.get(), kWeightsAddress, io_address_}));
   }
 
   uint8_t *io() const { return io_.get(); }
@@ -134,7 +135,7 @@ class Running {
     if (port == "CDMA_WT") {
       all.weights += traffic.bytes;
     } else if (port == "BRDMA" || port == "NRDMA" || port == "ERDMA") {
-      const bool is_weight = traffic.address < kWeightsAddress + description_.weight_bytes;
+      const bool is_weight = traffic.address < io_address_;
       (is_weight ? all.weights : all.operand) += traffic.bytes;
     } else {
       (port.find("_W") == std::string::npos ? all.input : all.output) += traffic.bytes;
@@ -143,6 +144,7 @@ class Running {
 
   const Description &description_;
   Buffer weights_, io_;
+  uint64_t io_address_ = 0;
   nvdla::Device device_;
   std::unique_ptr<Network> network_;
   std::size_t counted_ = 0;

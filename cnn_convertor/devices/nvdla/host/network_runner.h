@@ -19,9 +19,10 @@ struct LayerMap {
   int element_bytes, after;
 };
 
-// What a network is. outputs: indices of layers.
+// What a network is. exact: each element is FP32, and each offset twice that of FP16. outputs: indices of layers.
 struct Description {
   nvdla::Configuration configuration;
+  bool exact;
   std::size_t weight_bytes, io_bytes;
   std::vector<dv::IoRange> inputs;
   std::vector<LayerMap> layers;

@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
   const auto make = [](const nvdla_host::Places &at) -> nvdla_host::Network * { return new Generated(at); };
   const dv::Header header = {maps(io::kInputs), maps(io::kOutputs), numbers(io::kMean), numbers(io::kScale),
                              io::kChannelOrder, io::ToHalf, {NETWORK_INPUTS}, {NETWORK_OUTPUTS}};
-  const nvdla_host::Description description = {NETWORK_CONFIGURATION, NETWORK_CLASS::kWeightBytes, NETWORK_CLASS::kIoBytes,
+  const nvdla_host::Description description = {NETWORK_CONFIGURATION, NETWORK_IS_EXACT, NETWORK_CLASS::kWeightBytes, NETWORK_CLASS::kIoBytes,
                                                {NETWORK_INPUT_RANGES}, {NETWORK_LAYERS}, {NETWORK_OUTPUT_LAYERS}};
   return nvdla_host::run_network(argc, argv, make, description, header);
 }

@@ -50,15 +50,21 @@ struct Operation {
 // element_bytes: 2, 4, or 1, which could be anything.
 std::size_t unwritten(const uint8_t *data, std::size_t size, std::size_t element_bytes);
 
+// In exact mode, writes here name the function of a table: floats at +4, +8 and +12 are its parameters; then its number here,
+// with kOfCdp for the table of CDP. It holds until an entry of the table is written.
+constexpr uint32_t kExactFunction = 0xffff0, kOfCdp = 1u << 8;
+
 class Device {
  public:
   // threads: for the loops over maps. Every number of them gives the same bits.
-  Device(const Configuration &configuration, int threads);
+  // exact: operations of FP16 alone, which round nothing: the half at byte b of memory is the float at byte 2b. Memory then has twice
+  // the bytes.
+  Device(const Configuration &configuration, int threads, bool exact = false);
   ~Device();
 
-  // Zeros, which take no space until they are written. Raises Refusal when they overlap other memory.
+  // Zeros, which take no space until they are written. size: bytes. Raises Refusal when they overlap other memory.
   void add_memory(uint64_t address, uint64_t size);
-  // The same for memory that stays the application's: both see what the other writes.
+  // The same for memory that stays the application's: both see what the other writes. size: as addresses count it.
   void add_memory(uint64_t address, uint8_t *data, std::size_t size);
   // The same for halves that nobody has written: fills the memory, and operations that read what it then still has are refused.
   void add_unwritten_memory(uint64_t address, uint8_t *data, std::size_t size);

@@ -51,7 +51,7 @@ uint64_t run_copy(const Parts &parts, const Group &bdma, const Copy &copy) {
   for (uint64_t surface = 0; surface < copy.surfaces; ++surface)
     for (uint64_t line = 0; line < copy.lines; ++line)
       std::memcpy(parts.memory.at(destination.line(surface, line), copy.line_bytes),
-                  parts.memory.at(source.line(surface, line), copy.line_bytes), copy.line_bytes);
+                  parts.memory.at(source.line(surface, line), copy.line_bytes), copy.line_bytes * parts.memory.scale());
   return source.bytes();
 }
 

@@ -1,10 +1,10 @@
 // CDMA: what a convolution reads from memory, and the input converter.
 #include <algorithm>
-#include <cstring>
 
 #include "conv.h"
 #include "floats.h"
 #include "pixels.h"
+#include "weight_order.h"
 
 namespace nvdla {
 namespace {
@@ -215,36 +215,12 @@ std::vector<int16_t> Fetch::input() const {
   return values;
 }
 
-// Memory has groups of kernels; in each, blocks of channels, rows, columns, kernels, channels of the block. Pixels have the elements
-// of a row as channels, and groups of rows outside the kernels.
 std::vector<int16_t> Fetch::weights() const {
   if (reuses_weights_) return buffer_.weights;
   const Convolution &c = convolution_;
-  const std::size_t block = parts_.configuration.atomic_c, group = parts_.configuration.atomic_k[c.precision];
-  const std::size_t channels = c.pixels ? c.row_elements() : c.channels, columns = c.pixels ? 1 : c.columns;
-  const std::size_t bytes = element_bytes(c.precision);
   const uint8_t *from = parts_.memory.at(weight_address_, weight_bytes_);
-  std::vector<int16_t> values(c.kernels * c.kernel_elements());
-  const auto copy = [&](std::size_t kernel, std::size_t row, std::size_t column, std::size_t channel, std::size_t count) {
-    int16_t *to = values.data() + ((kernel * c.rows + row) * columns + column) * channels + channel;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (bytes == 1)
-        to[i] = static_cast<int8_t>(from[i]);
-      else
-        std::memcpy(&to[i], from + 2 * i, 2);
-    }
-    from += count * bytes;
-  };
-  for (std::size_t first = 0; first < c.kernels; first += group) {
-    const std::size_t end = std::min(first + group, c.kernels);
-    for (std::size_t channel = 0; channel < channels; channel += block) {
-      const std::size_t count = std::min(block, channels - channel);
-      for (std::size_t row = 0; row < c.rows; row += c.row_group)
-        for (std::size_t column = 0; column < columns; ++column)
-          for (std::size_t kernel = first; kernel < end; ++kernel)
-            for (std::size_t r = row; r < std::min(row + c.row_group, c.rows); ++r) copy(kernel, r, column, channel, count);
-    }
-  }
+  if (element_bytes(c.precision) == 1) return in_order<int8_t, int16_t>(parts_.configuration, c, from);
+  std::vector<int16_t> values = in_order<int16_t, int16_t>(parts_.configuration, c, from);
   if (c.precision == kFp16 && flushes_nan_)
     for (int16_t &value : values)
       if (Fp16::is_nan(value & 0xffff)) value = 0;

@@ -38,6 +38,7 @@ struct ConvolutionBuffer {
   bool keeps_input = false, keeps_weights = false;
   Convolution of;
   std::vector<int16_t> input, weights;
+  std::vector<float> exact_input, exact_weights;
 };
 
 // CDMA. Integers are sign-extended, halves keep their bits.
@@ -48,6 +49,8 @@ class Fetch {
 
   std::vector<int16_t> input() const;    // in the order height, width, channel
   std::vector<int16_t> weights() const;  // in the order kernel, row, column, channel
+  std::vector<float> exact_input() const;
+  std::vector<float> exact_weights() const;
   uint64_t input_bytes() const;
   uint64_t weight_bytes() const { return reuses_weights_ ? 0 : weight_bytes_; }
   const std::vector<Cube> &inputs() const { return inputs_; }

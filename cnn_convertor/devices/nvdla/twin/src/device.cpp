@@ -1,10 +1,12 @@
 // The device: its registers as an application sees them, and which operations can start.
 #include <algorithm>
+#include <cstring>
 
 #include "bdma.h"
 #include "cdp.h"
 #include "conv.h"
 #include "engine.h"
+#include "exact.h"
 #include "fused.h"
 #include "pdp.h"
 #include "rubik.h"
@@ -20,6 +22,12 @@ constexpr uint32_t kVersion = 0x303031;
 constexpr int kConvolution[] = {kCDMA, kCSC, kCMAC_A, kCMAC_B, kCACC};
 
 bool named(int index, const char *name) { return std::string(kRegisters[index].name) == name; }
+
+// Without the other precisions.
+Configuration of_halves(Configuration configuration) {
+  configuration.atomic_k[kInt8] = configuration.atomic_k[kInt16] = 0;
+  return configuration;
+}
 
 // The groups of a block: which one the application writes, which one runs next, and which are enabled.
 struct PingPong {
@@ -40,11 +48,18 @@ struct PingPong {
 }  // namespace
 
 struct Device::State {
-  State(const Configuration &variant, int thread_count)
-      : configuration(variant), threads(thread_count), registers(variant), parts{configuration, memory, threads} {}
+  State(const Configuration &variant, int thread_count, bool is_exact)
+      : configuration(is_exact ? of_halves(variant) : variant),
+        threads(thread_count),
+        exact(is_exact),
+        memory(is_exact ? 2 : 1),
+        registers(variant),
+        parts{configuration, memory, threads} {}
 
   const Configuration configuration;
   const int threads;
+  const bool exact;
+  float parameters[3] = {};  // of the next function
   Memory memory;
   RegisterFile registers;
   const Parts parts;
@@ -68,6 +83,7 @@ struct Device::State {
   void advance_table(int block);
   void check_table_free(int index);
   void write_bdma(int index, uint32_t value);
+  void name_function(uint32_t place, uint32_t value);
 
   void check_address(uint64_t address, std::size_t size) const;
   void settle();
@@ -128,6 +144,7 @@ void Device::State::write_table(int block, uint32_t value) {
   of.at_most(address, entry, LutMemory::size(table) - 1, "the entry");
   tables(block).entries[table][entry] = static_cast<int16_t>(value);
   tables(block).written[table][entry] = true;
+  tables(block).exact = nullptr;
   advance_table(block);
 }
 
@@ -156,6 +173,14 @@ void Device::State::check_table_free(int index) {
     if (block == kSDP && (own(SDP::D_DP_EW_CFG_EW_BYPASS) || own(SDP::D_DP_EW_CFG_EW_LUT_BYPASS))) continue;
     throw Refusal(register_name(index) + ": group " + std::to_string(number) + " is enabled and reads the table");
   }
+}
+
+// place: 0 for the number, or that of a parameter.
+void Device::State::name_function(uint32_t place, uint32_t value) {
+  if (place)
+    std::memcpy(&parameters[place - 1], &value, sizeof value);
+  else
+    tables(value & kOfCdp ? kCDP : kSDP).exact = exact_function(value & ~kOfCdp, parameters);
 }
 
 void Device::State::write_bdma(int index, uint32_t value) {
@@ -235,16 +260,32 @@ void Device::State::check_flying(const Convolution &convolution, const SdpPlan &
 
 Map Device::State::run_convolution(const Convolution &convolution, const Fetch &fetch, const SdpPlan &plan) {
   const Group cdma = group(kCDMA);
-  std::vector<int16_t> input = fetch.input(), weights = fetch.weights();
-  Map output = convolve_for(parts, plan, convolution, input, weights);
+  std::vector<int16_t> input, weights;
+  std::vector<float> exact_input, exact_weights;
+  Map output;
+  if (exact) {
+    exact_input = fetch.exact_input();
+    exact_weights = fetch.exact_weights();
+    output = convolve_exactly(parts, convolution, exact_input, exact_weights);
+  } else {
+    input = fetch.input();
+    weights = fetch.weights();
+    output = convolve_for(parts, plan, convolution, input, weights);
+  }
   const uint64_t bytes = convolution.kernels * convolution.kernel_elements() * element_bytes(convolution.precision);
   buffer.banks = cdma(CDMA::D_BANK_DATA_BANK) << 16 | cdma(CDMA::D_BANK_WEIGHT_BANK);
   buffer.uneven_weights = cdma(CDMA::D_WEIGHT_BYTES) != rounded_up(bytes, configuration.cbuf_entry_bytes);
   buffer.keeps_input = cdma(CDMA::D_MISC_CFG_SKIP_DATA_RLS);
   buffer.keeps_weights = cdma(CDMA::D_MISC_CFG_SKIP_WEIGHT_RLS);
   buffer.of = convolution;
-  if (buffer.keeps_input) buffer.input = std::move(input);
-  if (buffer.keeps_weights) buffer.weights = std::move(weights);
+  if (buffer.keeps_input) {
+    buffer.input = std::move(input);
+    buffer.exact_input = std::move(exact_input);
+  }
+  if (buffer.keeps_weights) {
+    buffer.weights = std::move(weights);
+    buffer.exact_weights = std::move(exact_weights);
+  }
   Operation operation = started(kCDMA);
   operation.engine = "CONV";
   operation.traffic = {{"CDMA_DAT", fetch.input_bytes()}, {"CDMA_WT", fetch.weight_bytes()}};
@@ -293,7 +334,7 @@ bool Device::State::try_sdp() {
   if (!flying) memory.require_written(plan.source);
   for (const Unit &unit : plan.units)
     if (unit.data.used) memory.require_written(unit.data.cube);
-  SdpResult result = run_sdp(parts, plan, flying ? &convolved : nullptr);
+  SdpResult result = (exact ? run_sdp_exactly : run_sdp)(parts, plan, flying ? &convolved : nullptr);
   different[sdp.number()] = result.different;
   Operation operation = started(kSDP);
   if (!flying) operation.traffic.push_back({"SDP_RDMA", plan.source.bytes()});
@@ -306,7 +347,7 @@ bool Device::State::try_sdp() {
   finish(kSDP);
   interrupts |= 1u << (kSdpDone + sdp.number());
   if (!to_pdp) return true;
-  run_pdp(parts, pooling, &result.map);
+  (exact ? run_pdp_exactly : run_pdp)(parts, pooling, &result.map);
   Operation pool = started(kPDP);
   pool.traffic = {{"PDP_WDMA", pooling.destination.bytes()}};
   operations.push_back(pool);
@@ -325,7 +366,7 @@ bool Device::State::try_pdp() {
   if (!ready(kPDP_RDMA, kPDP)) return false;
   const PdpPlan plan = plan_pdp(parts, pdp, &rdma);
   memory.require_written(plan.source);
-  run_pdp(parts, plan, nullptr);
+  (exact ? run_pdp_exactly : run_pdp)(parts, plan, nullptr);
   Operation operation = started(kPDP);
   operation.traffic = {{"PDP_RDMA", plan.source.bytes()}, {"PDP_WDMA", plan.destination.bytes()}};
   operations.push_back(operation);
@@ -340,7 +381,7 @@ bool Device::State::try_cdp() {
   const Group cdp = group(kCDP), rdma = group(kCDP_RDMA);
   const CdpPlan plan = plan_cdp(parts, cdp, rdma, cdp_tables);
   memory.require_written(plan.source);
-  run_cdp(parts, plan);
+  (exact ? run_cdp_exactly : run_cdp)(parts, plan);
   Operation operation = started(kCDP);
   operation.traffic = {{"CDP_RDMA", plan.source.bytes()}, {"CDP_WDMA", plan.destination.bytes()}};
   operations.push_back(operation);
@@ -378,7 +419,7 @@ std::string Device::State::waiting() const {
   return all.empty() ? "nothing is enabled" : all;
 }
 
-Device::Device(const Configuration &configuration, int threads) : state_(new State(configuration, threads)) {}
+Device::Device(const Configuration &configuration, int threads, bool exact) : state_(new State(configuration, threads, exact)) {}
 Device::~Device() = default;
 
 void Device::State::check_address(uint64_t address, std::size_t size) const {
@@ -388,7 +429,7 @@ void Device::State::check_address(uint64_t address, std::size_t size) const {
 }
 
 void Device::add_memory(uint64_t address, uint64_t size) {
-  state_->check_address(address, size);
+  state_->check_address(address, size / state_->memory.scale());
   state_->memory.add(address, size);
 }
 
@@ -405,6 +446,8 @@ void Device::add_unwritten_memory(uint64_t address, uint8_t *data, std::size_t s
 uint8_t *Device::memory(uint64_t address) { return state_->memory.at(address, 0); }
 
 void Device::write(uint32_t address, uint32_t value) {
+  const uint32_t place = (address - kExactFunction) / 4;
+  if (state_->exact && address % 4 == 0 && place < 4) return state_->name_function(place, value);
   state_->write(state_->registers.find(address), value);
   ++state_->accesses;
 }

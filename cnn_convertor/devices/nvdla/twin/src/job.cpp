@@ -52,6 +52,7 @@ Job read_job(const char *path) {
   Reader reader(path);
   Job job;
   job.threads = static_cast<int>(reader.number());
+  job.exact = reader.number();
   job.configuration = read_configuration(reader);
   job.memory.resize(reader.number());
   for (InitialMemory &memory : job.memory) {

@@ -25,6 +25,7 @@ struct InitialMemory {
 
 struct Job {
   int threads = 1;
+  bool exact = false;
   Configuration configuration;
   std::vector<InitialMemory> memory;
   std::vector<Access> accesses;

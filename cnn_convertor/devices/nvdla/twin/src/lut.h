@@ -3,6 +3,7 @@
 #define NVDLA_LUT_H
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "floats.h"
@@ -19,6 +20,7 @@ constexpr int kLeEntries = 65, kLoEntries = 257;
 struct LutMemory {
   int16_t entries[2][kLoEntries] = {};
   bool written[2][kLoEntries] = {};
+  std::function<double(double)> exact;  // in exact mode, in place of the entries if it is named
 
   static int size(int table) { return table == kLe ? kLeEntries : kLoEntries; }
 };

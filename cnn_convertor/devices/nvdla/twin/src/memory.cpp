@@ -62,7 +62,7 @@ std::size_t unwritten(const uint8_t *data, std::size_t size, std::size_t element
 void Memory::add(uint64_t address, uint64_t size) {
   std::unique_ptr<uint8_t, Free> own(static_cast<uint8_t *>(std::calloc(std::max<uint64_t>(size, 1), 1)));
   if (!own) throw std::bad_alloc();
-  add(address, own.get(), size);
+  add(address, own.get(), size / scale_);
   pieces_.at(address).own = std::move(own);
 }
 
@@ -78,7 +78,7 @@ void Memory::add(uint64_t address, uint8_t *data, std::size_t size, bool unwritt
   if (taken) throw Refusal("memory: " + hexadecimal(address) + " overlaps other memory");
   pieces_.emplace(address, Piece{data, size, unwritten, {}});
   if (unwritten)
-    for (std::size_t i = 0; i < size; ++i) data[i] = kUnwritten[i % 2];
+    for (std::size_t i = 0; i < size * scale_; ++i) data[i] = kUnwritten[i % 2];
 }
 
 uint8_t *Memory::at(uint64_t address, uint64_t size) {
@@ -86,7 +86,7 @@ uint8_t *Memory::at(uint64_t address, uint64_t size) {
   if (piece == pieces_.begin()) return nullptr;
   --piece;
   const uint64_t offset = address - piece->first, held = piece->second.size;
-  return offset <= held && size <= held - offset ? piece->second.data + offset : nullptr;
+  return offset <= held && size <= held - offset ? piece->second.data + offset * scale_ : nullptr;
 }
 
 void Memory::require_written(const Cube &cube) {
@@ -94,7 +94,7 @@ void Memory::require_written(const Cube &cube) {
     for (uint64_t index = 0; index < cube.lines; ++index) {
       const uint64_t address = cube.line(surface, index), size = cube.needed(surface);
       if (!std::prev(pieces_.upper_bound(address))->second.unwritten) continue;
-      const std::size_t place = unwritten(at(address, size), size, 2);
+      const std::size_t place = unwritten(at(address, size), size * scale_, 2 * scale_) / scale_;
       if (place < size)
         cube.group->refuse(*cube.address_field, "the operation reads memory that nothing has written, at " + hexadecimal(address + place));
     }

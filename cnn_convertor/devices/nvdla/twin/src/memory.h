@@ -29,11 +29,15 @@ struct Cube {
 
 class Memory {
  public:
-  // Zeros, which take no space until they are written.
+  // scale: bytes that a byte by its address has.
+  explicit Memory(std::size_t scale = 1) : scale_(scale) {}
+
+  std::size_t scale() const { return scale_; }
+  // Zeros, which take no space until they are written. size: bytes.
   void add(uint64_t address, uint64_t size);
   void add(uint64_t address, uint8_t *data, std::size_t size, bool unwritten = false);
 
-  // The bytes at an address, or null if they are not all in one piece of memory.
+  // What lies at an address, or null if not all of it is in one piece of memory. size: as addresses count it.
   uint8_t *at(uint64_t address, uint64_t size);
 
   // Refuses a cube that is not aligned, overlaps itself, or is not in memory.
@@ -47,10 +51,11 @@ class Memory {
   };
   struct Piece {
     uint8_t *data;
-    std::size_t size;
+    std::size_t size;  // as addresses count it
     bool unwritten;  // when it was added
     std::unique_ptr<uint8_t, Free> own;
   };
+  std::size_t scale_;
   std::map<uint64_t, Piece> pieces_;
 };
 

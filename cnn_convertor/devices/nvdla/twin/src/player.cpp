@@ -60,7 +60,7 @@ void write_memory(Result &result, const uint8_t *bytes, uint64_t size) {
 
 void play(const char *path, Result &result) {
   const nvdla::Job job = nvdla::read_job(path);
-  nvdla::Device device(job.configuration, job.threads);
+  nvdla::Device device(job.configuration, job.threads, job.exact);
   std::vector<uint32_t> reads;
   std::size_t placed = 0;
   uint64_t done = 0;

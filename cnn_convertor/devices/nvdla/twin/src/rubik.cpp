@@ -46,13 +46,14 @@ uint64_t contract(const Parts &parts, const Group &rubik, const Sizes &s) {
   rubik.must_be(RBK::D_CONTRACT_STRIDE_0, rubik(RBK::D_CONTRACT_STRIDE_0), static_cast<uint32_t>(surfaces * source.surface_stride), "the stride between sets");
   rubik.must_be(RBK::D_CONTRACT_STRIDE_1, rubik(RBK::D_CONTRACT_STRIDE_1), static_cast<uint32_t>(stride_y * destination.line_stride), "the stride between groups of lines");
   check(parts, source, destination);
+  const std::size_t moved = atom * parts.memory.scale();
   for (std::size_t surface = 0; surface < surfaces; ++surface)
     for (std::size_t y = 0; y < s.height * stride_y; ++y) {
       uint8_t *to = parts.memory.at(destination.line(surface, y), destination.line_bytes);
       for (std::size_t x = 0; x < stride_x; ++x) {
         const std::size_t set = y % stride_y * stride_x + x;
         const uint8_t *from = parts.memory.at(source.line(set * surfaces + surface, y / stride_y), source.line_bytes);
-        for (std::size_t i = 0; i < s.width; ++i) std::memcpy(to + (i * stride_x + x) * atom, from + i * atom, atom);
+        for (std::size_t i = 0; i < s.width; ++i) std::memcpy(to + (i * stride_x + x) * moved, from + i * moved, moved);
       }
     }
   return source.bytes();
@@ -69,17 +70,18 @@ uint64_t replane(const Parts &parts, const Group &rubik, const Sizes &s, bool sp
   const Cube destination = splits ? destination_cube(rubik, row, s.height, s.channels, RBK::D_DAOUT_PLANAR_STRIDE)
                                   : destination_cube(rubik, s.width * atom, s.height, surfaces, RBK::D_DAOUT_SURF_STRIDE);
   check(parts, source, destination);
+  const std::size_t scale = parts.memory.scale(), bytes = s.bytes * scale;
   const Cube &planes = splits ? destination : source, &atoms = splits ? source : destination;
   for (std::size_t surface = 0; surface < surfaces; ++surface)
     for (std::size_t y = 0; y < s.height; ++y) {
       uint8_t *features = parts.memory.at(atoms.line(surface, y), atoms.line_bytes);
-      if (!splits) std::memset(features, 0, atoms.line_bytes);
+      if (!splits) std::memset(features, 0, atoms.line_bytes * scale);
       for (std::size_t i = 0; i < lanes && surface * lanes + i < s.channels; ++i) {
         uint8_t *plane = parts.memory.at(planes.line(surface * lanes + i, y), row);
-        if (splits) std::memset(plane, 0, row);
+        if (splits) std::memset(plane, 0, row * scale);
         for (std::size_t x = 0; x < s.width; ++x) {
-          uint8_t *feature = features + x * atom + i * s.bytes;
-          std::memcpy(splits ? plane + x * s.bytes : feature, splits ? feature : plane + x * s.bytes, s.bytes);
+          uint8_t *feature = features + (x * lanes + i) * bytes;
+          std::memcpy(splits ? plane + x * bytes : feature, splits ? feature : plane + x * bytes, bytes);
         }
       }
     }
