@@ -165,7 +165,8 @@ class _Lowering:
         surfaces = CdpSurfaces(self._cube(step.flowing), self._cube(step.writes))
         operation = HardwareOperation(Engine.CDP, response_operation(op), surfaces, fitted.lut)
         shape = self.graph.shape(step.writes)
-        return NvdlaRun(operation, shape, shape, step.origins, words_of(type(op)))
+        function = ops.Power(-op.beta, op.alpha / op.size, op.bias)
+        return NvdlaRun(operation, shape, shape, step.origins, words_of(type(op)), function=function)
 
     def _spreading(self, step: Chain, node: Node) -> NvdlaRun:
         stride = spreading_of(node)
@@ -220,7 +221,8 @@ class _Lowering:
         lut = _table(units)
         surfaces = sdp_surfaces(source, cubes, output)
         operation = HardwareOperation(Engine.SDP, sdp_operation(units), surfaces, lut)
-        return NvdlaRun(operation, shape, shape, step.origins, _words(units), operands.stored)
+        function = None if units.y.end is None else units.y.end.function
+        return NvdlaRun(operation, shape, shape, step.origins, _words(units), operands.stored, function=function)
 
     def _part(self, cube: Cube, shape: Shape, rows: Lines, channel: int) -> Cube:
         """What an operation reads or writes of a whole map. Numbers for each channel have one row."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
+from cnn_convertor.devices.nvdla.named_functions import ExactFunction
 from cnn_convertor.devices.nvdla.operations import HardwareOperation
 from cnn_convertor.devices.nvdla.packing import StoredArrays, StoredKernels
 from cnn_convertor.devices.program import ElementType, LayerOf, ProgramOf, StoredArray, Tensor
@@ -50,7 +51,10 @@ class Stored:
 
 
 class NvdlaRun(NamedTuple):
-    """An operation of the hardware. does: in words. reason: why a convolution uses its buffer as it does."""
+    """An operation of the hardware. does: in words. reason: why a convolution uses its buffer as it does.
+
+    function: that its table stands for; of CDP, of a sum of squares.
+    """
 
     operation: HardwareOperation
     input: Shape
@@ -59,6 +63,7 @@ class NvdlaRun(NamedTuple):
     does: str
     stored: Stored | None = None
     reason: str = ""
+    function: ExactFunction | None = None
 
 
 NvdlaLayer: TypeAlias = LayerOf[NvdlaRun]

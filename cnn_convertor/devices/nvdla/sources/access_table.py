@@ -11,7 +11,8 @@ from cnn_convertor.devices.nvdla.firmware.dependency_graph import task_of
 from cnn_convertor.devices.nvdla.firmware.descriptors import Engine, Lut
 from cnn_convertor.devices.nvdla.firmware.dispatching import Interrupt, Turns, accesses
 from cnn_convertor.devices.nvdla.firmware.register_settings import Places, RegisterWrite
-from cnn_convertor.devices.nvdla.network_program import FIRST_EXTERNAL, IO, WEIGHTS, NvdlaProgram
+from cnn_convertor.devices.nvdla.named_functions import naming
+from cnn_convertor.devices.nvdla.network_program import FIRST_EXTERNAL, IO, WEIGHTS, NvdlaProgram, NvdlaRun
 from cnn_convertor.devices.nvdla.operations import HardwareOperation, in_sequence
 from cnn_convertor.devices.nvdla.register_table import registers
 
@@ -48,6 +49,7 @@ class AccessTable(NamedTuple):
 
 # Two places of each memory. Registers with addresses differ between them, and by how much says which half of which memory's address
 # they hold.
+_END_OF_TABLES: Final = ".S_LUT_LO_SLOPE_SCALE"  # the last register of tables that all of them have
 _MASK: Final = "GLB.S_INTR_MASK"  # the class writes it once, as its application waits
 _MOVED: Final = {WEIGHTS: 1 << 32 | 1 << 28, IO: 2 << 32 | 1 << 29}
 _KINDS: Final = {1 << 28: Kind.WEIGHTS_LOW, 1: Kind.WEIGHTS_HIGH, 1 << 29: Kind.IO_LOW, 2: Kind.IO_HIGH}
@@ -70,11 +72,13 @@ def access_table(program: NvdlaProgram, configuration: Configuration) -> AccessT
         there = Places(configuration, lambda memory, offset: _address(memory, offset, externals, _MOVED))
         plain = _Recording(accesses(task, here, turns))
         moved = accesses(task, there, turns)
-        rows = []
+        rows: list[TableAccess] = []
         for one, other in zip(plain, moved, strict=True):
             if not isinstance(one, RegisterWrite) or names[one.address] != _MASK:
                 rows.append(_access(one, other, names, pointers))
         turns = plain.turns
+        if program.unrounded:
+            rows = _with_functions(rows, [run for run in layer.runs if run.function is not None])
         layers[index] = tuple(rows)
     return AccessTable(layers, tuple(pointers))
 
@@ -91,6 +95,21 @@ class _Recording:
 
     def __iter__(self) -> Iterator[_Step]:
         self.turns = yield from self._steps
+
+
+def _with_functions(rows: Sequence[TableAccess], runs: Sequence[NvdlaRun]) -> list[TableAccess]:
+    """The accesses, each table's followed by the name of its function, which the exact mode computes. runs: those with tables."""
+    named = []
+    left = iter(runs)
+    for row in rows:
+        named.append(row)
+        if row.name.endswith(_END_OF_TABLES):
+            run = next(left)
+            assert run.function is not None
+            of_cdp = run.operation.engine is Engine.CDP
+            for address, value in naming(run.function, of_cdp=of_cdp):
+                named.append(TableAccess(Kind.WRITE, address, value, "the function"))
+    return named
 
 
 def _externals(program: NvdlaProgram) -> list[int]:

@@ -12,7 +12,7 @@ namespace {
 
 using Vector = double __attribute__((vector_size(32)));
 
-constexpr std::size_t kKernels = 8, kPositions = 4, kLanes = 4;  // of a tile of sums, and of a vector
+constexpr std::size_t kKernels = 8, kPositions = 4, kVector = 4;  // of a tile of sums, and of a vector
 
 float half_value(uint32_t bits) { return static_cast<float>(Fp16::value(bits & 0xffff)); }
 
@@ -77,14 +77,14 @@ Padded padded_exactly(const Convolution &c, const std::vector<float> &input) {
 
 // Sums of kPositions positions for kKernels kernels. panel: their weights, in the order row, column, channel, kernel.
 void tile(const Convolution &c, const Padded &input, const double *const (&at)[kPositions], const double *panel,
-          Vector (&sums)[kPositions][kKernels / kLanes]) {
+          Vector (&sums)[kPositions][kKernels / kVector]) {
   for (std::size_t row = 0; row < c.rows; ++row)
     for (std::size_t column = 0; column < c.columns; ++column) {
       const std::size_t offset = row * c.dilation_y * input.width + column * c.dilation_x * c.channels;
       for (std::size_t i = 0; i < c.channels; ++i, panel += kKernels) {
         Vector low, high;
         std::memcpy(&low, panel, sizeof low);
-        std::memcpy(&high, panel + kLanes, sizeof high);
+        std::memcpy(&high, panel + kVector, sizeof high);
         for (std::size_t p = 0; p < kPositions; ++p) {
           sums[p][0] += at[p][offset + i] * low;
           sums[p][1] += at[p][offset + i] * high;
@@ -104,11 +104,11 @@ void convolve_kernels(const Convolution &c, const Padded &input, const std::vect
       const double *at[kPositions];
       for (std::size_t p = 0; p < kPositions; ++p)
         at[p] = input.values.data() + y * c.stride_y * input.width + (x + std::min(p, positions - 1)) * c.stride_x * c.channels;
-      Vector sums[kPositions][kKernels / kLanes] = {};
+      Vector sums[kPositions][kKernels / kVector] = {};
       tile(c, input, at, panel.data(), sums);
       for (std::size_t p = 0; p < positions; ++p)
         for (std::size_t kernel = 0; kernel < count; ++kernel) {
-          const auto sum = static_cast<float>(sums[p][kernel / kLanes][kernel % kLanes]);
+          const auto sum = static_cast<float>(sums[p][kernel / kVector][kernel % kVector]);
           output.line(y)[(x + p) * output.lanes + first + kernel] = static_cast<int32_t>(bits_of_float(sum));
         }
     }
