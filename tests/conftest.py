@@ -194,12 +194,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _has_its_turn(item: pytest.Item, turn: int) -> bool:
-    """Cases of one name, such as a network's, have the same turn: what they share is made once."""
+    """Cases of one name, such as a network's, have the same turn: what they share is made once. `case` names those of a file."""
     marker = item.get_closest_marker("rotating")
     if marker is None:
         return True
     turns: int = marker.kwargs.get("turns", TURNS)
-    case = item.callspec.id if hasattr(item, "callspec") else item.nodeid
+    case = marker.kwargs.get("case") or (item.callspec.id if hasattr(item, "callspec") else item.nodeid)
     return (crc32(case.encode()) + turn) % turns == 0
 
 

@@ -55,6 +55,8 @@ def test_nothing_is_found_in_a_softmax_of_the_sdk(
     assert not written.audit(tmp_path).findings
 
 
+@pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("name", networks())
 def test_a_generated_runtime_is_no_part_of_what_is_audited(name: str, tmp_path: Path) -> None:
     """The assignments are found as without it."""

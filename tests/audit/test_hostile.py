@@ -51,6 +51,7 @@ def audited(changed: Written) -> Audit | None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @HURRIED
 @given(st.sampled_from(["residual", "two inputs", "CPU", "dilated"]), EDITS)
 def test_a_damaged_source_is_audited_or_refused(name: str, edits: list[tuple[float, int, str]]) -> None:
@@ -63,6 +64,7 @@ def test_a_damaged_source_is_audited_or_refused(name: str, edits: list[tuple[flo
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @HURRIED
 @given(st.sampled_from(["residual", "two inputs", "CPU", "dilated", "upwards"]), st.data())
 def test_any_numbers_give_findings(name: str, data: st.DataObject) -> None:
@@ -166,6 +168,8 @@ OPENS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 @pytest.mark.parametrize("line", OPENS)
 def test_no_file_that_a_source_names_is_opened(
@@ -187,6 +191,8 @@ def test_no_file_that_a_source_names_is_opened(
         assert "opens no other files" in problem.message or "poisoned" in problem.message
 
 
+@pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("line", OPENS)
 def test_a_comment_opens_no_file(line: str, tmp_path: Path) -> None:
     """Nor does a string."""

@@ -183,6 +183,7 @@ def test_a_softmax_that_the_runtime_computes_right_passes(name: str, tmp_path: P
     assert audited(RIGHT_SOFTMAX[name], tmp_path).findings == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRONG_SOFTMAX)
 def test_a_softmax_that_the_runtime_computes_wrong_is_found(name: str, tmp_path: Path) -> None:
     text, code = WRONG_SOFTMAX[name]
@@ -297,6 +298,7 @@ def test_copies_that_the_runtime_makes_right_pass(name: str, tmp_path: Path) -> 
     assert audited(RIGHT_COPIES[name], tmp_path).findings == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRONG_COPIES)
 def test_copies_that_the_runtime_makes_wrong_are_found(name: str, tmp_path: Path) -> None:
     text, code = WRONG_COPIES[name]
@@ -322,6 +324,7 @@ EDITS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("old", "new", "code"), EDITS)
 def test_what_crashes_or_fails_on_the_sdk_is_found(old: str, new: str, code: str, tmp_path: Path) -> None:
     text = digits()

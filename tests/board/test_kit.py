@@ -108,6 +108,7 @@ def changed(results: Path, folder: Path, name: str, change: Callable[[bytes], by
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_layers_are_measured_on_maps_of_their_own(tmp_path: Path) -> None:
     """The output in FP32 lies where the input and a map of the CPU have been: measuring once more must not read it as FP16."""
     values = np.random.default_rng(0)
@@ -133,6 +134,7 @@ def test_layers_are_measured_on_maps_of_their_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_a_network_with_a_concatenation_in_place_passes(tmp_path: Path) -> None:
     """Its layer is numbered behind all others and does nothing, so the kit does not wait for it."""
     config = Config.read(INI.parents[1] / "digits_pytorch" / "net.ini", fusion="full")
@@ -229,6 +231,7 @@ def test_results_with_other_inputs_are_refused(results: Path, tmp_path: Path) ->
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_the_command_that_a_kit_prints_accepts_its_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     samples = INI.parents[1] / "digits_samples"
     shutil.copytree(INI.parent, tmp_path / "net", ignore=shutil.ignore_patterns("output"))

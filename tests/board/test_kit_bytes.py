@@ -55,6 +55,7 @@ def results(camera: Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_the_emulated_device_is_a_board_that_passes(camera: Config, results: Path) -> None:
     assert (results.parent / "inputs.bin").stat().st_size == 2 * 3 * PIXELS
     found = verify_board(camera, results)

@@ -169,6 +169,7 @@ def read_back(board: Any, folder: Path) -> Profile:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_a_board_allows_exactly_what_passed(probe: Path, tmp_path: Path) -> None:
     _, board = run(probe)
     profile = read_back(board, tmp_path)

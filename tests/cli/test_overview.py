@@ -150,6 +150,7 @@ def test_a_report_reads_weights_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_a_verification_is_a_part_of_the_report(compiler: None) -> None:
     pytest.importorskip("tensorflow")
     verified = report_on(Config.read(EXAMPLE), verified=True).verified

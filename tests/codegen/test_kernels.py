@@ -25,6 +25,7 @@ WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werr
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("standard", ["c++11", "c++20"])
 def test_headers_compile_together_without_a_warning(standard: str, tmp_path: Path) -> None:
     check([[header for header in HEADERS if header != "one_thread.h"]], standard, FOLDER, tmp_path)

@@ -326,6 +326,7 @@ print(hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest())
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_texts_do_not_depend_on_the_order_of_hashes() -> None:
     tests = Path(__file__).parents[1]
     digests = set()

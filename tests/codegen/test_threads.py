@@ -295,12 +295,12 @@ def program(folder: Path, flags: Sequence[str]) -> Path:
     return folder / "main"
 
 
+ADDRESSES = ("-Og", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+IN_TURN = [pytest.mark.slow, pytest.mark.rotating(turns=4)]
 SANITIZERS = [
     pytest.param(("-O1",), id="as it is"),
-    pytest.param(
-        ("-Og", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"), id="addresses", marks=pytest.mark.slow
-    ),
-    pytest.param(("-O1", "-fsanitize=thread"), id="races", marks=pytest.mark.slow),
+    pytest.param(ADDRESSES, id="addresses", marks=IN_TURN),
+    pytest.param(("-O1", "-fsanitize=thread"), id="races", marks=IN_TURN),
 ]
 
 

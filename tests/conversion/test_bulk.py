@@ -90,6 +90,7 @@ def test_where_nothing_is_found_is_an_error(nets: Path, nothing: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_one_process_or_several_print_and_write_the_same(nets: Path) -> None:
     found = []
     for jobs in "12":
@@ -120,6 +121,7 @@ def test_a_process_that_dies_costs_one_network(nets: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_a_warm_cache_prints_and_writes_the_same(nets: Path) -> None:
     found = [program("nets", "--cache", "cache", "--jobs", jobs) for jobs in "211"]
     assert [done.returncode for done in found] == [1, 1, 1]

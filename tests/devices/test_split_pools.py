@@ -73,6 +73,7 @@ def is_within_limits(step: Step, kernels: Sequence[int]) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("vertical", [False, True])
 def test_every_chain_of_max_pools_equals_the_pool(vertical: bool) -> None:
     kernels = LIMITS.max_pool_heights if vertical else LIMITS.max_pool_widths
@@ -95,6 +96,7 @@ def test_every_chain_of_max_pools_equals_the_pool(vertical: bool) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("vertical", [False, True])
 def test_every_chain_of_sums_equals_the_pool(vertical: bool) -> None:
     random, found = np.random.default_rng(0), 0

@@ -65,6 +65,7 @@ def test_the_policy_is_the_runtimes_where_it_has_one(policy: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @needs_compiler
 @pytest.mark.parametrize("policy", PREPARATIONS)
 @pytest.mark.parametrize("transposed", [True, False], ids=["HWC", "WHC"])

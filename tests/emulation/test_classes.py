@@ -48,6 +48,7 @@ def segmentation(classes: int, *, axis: Axis = Axis.CHANNELS, count: int = 1, va
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @needs_compiler
 @pytest.mark.parametrize("classes", [2, 8, 12, 255])
 @pytest.mark.parametrize("transposed", [True, False], ids=["HWC", "WHC"])

@@ -64,6 +64,7 @@ GRAPHS: dict[str, tuple[Callable[[], Graph], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_compiled_networks_give_the_bits_of_the_sdk(name: str, tmp_path: Path) -> None:
     """As a whole and layer by layer. The program as data runs as the SDK's runtime does."""
@@ -95,6 +96,7 @@ def timetable_with(program: Program, random: np.random.Generator) -> Timetable:
     return timetable_of(layers, costs, Interval.of(float(random.choice([0, 5, 100]))))
 
 
+@pytest.mark.rotating(turns=4)
 def test_random_networks_give_the_bits_of_the_sdk(runner: Path, random_seeds: range, tmp_path: Path) -> None:
     seeds = random_seeds if len(random_seeds) > 50 else random_seeds[:8]  # a handful, unless someone asks for many
     beside = 0

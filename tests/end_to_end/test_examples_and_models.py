@@ -53,6 +53,7 @@ def test_examples(ini: str, tmp_path: Path) -> None:
         assert verify(replace(chosen, quantization=True)).passed
 
 
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("ini", INIS)
 def test_examples_are_as_accurate_on_the_device_as_in_their_framework(ini: str, tmp_path: Path) -> None:
     chosen = replace(Config.read(EXAMPLES / ini), quantization=False)

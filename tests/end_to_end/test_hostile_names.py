@@ -85,6 +85,7 @@ def test_the_outputs_are_the_usual_files(converted: Converted) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("program", ["g++", "clang++"])
 @pytest.mark.parametrize("source", ["class_gen.cpp", "class_selftest.cpp"])
 def test_the_sources_compile_without_a_warning(program: str, source: str, converted: Converted) -> None:
@@ -209,6 +210,7 @@ def keras(names: Sequence[str], folder: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("write", [caffe, keras])
 def test_names_of_other_frameworks_change_no_code(write: Callable[[Sequence[str], Path], Path], tmp_path: Path) -> None:
     def code(names: Sequence[str]) -> str:

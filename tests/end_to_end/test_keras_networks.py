@@ -131,6 +131,7 @@ def test_channels_that_an_axis_alone_tells_to_come_first(keras: Any, tmp_path: P
     assert verify(config(tmp_path / "m.keras"), samples=2).passed
 
 
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize(("batch", "sizes"), [(1, (4, 3, 2)), (3, (4, 3, 2)), (3, (4, 3)), (3, (4,))])
 def test_models_that_take_one_size_of_batch(keras: Any, tmp_path: Path, batch: int, sizes: tuple[int, ...]) -> None:
     source = keras.Input(batch_shape=(batch, *sizes))
@@ -175,6 +176,7 @@ def test_layers_on_each_step_compute_what_keras_does(package: str, suffix: str, 
     assert result.passed and len(result.layers) >= 4
 
 
+@pytest.mark.rotating(turns=4)
 @pytest.mark.filterwarnings("ignore::cnn_convertor.errors.ConvertorWarning")
 @pytest.mark.parametrize("name", ["Addons>GroupNormalization", "Addons>InstanceNormalization", "InstanceNormalization"])
 def test_normalizations_of_other_packages_are_verified(keras: Any, name: str, tmp_path: Path) -> None:

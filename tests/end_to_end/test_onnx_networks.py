@@ -51,6 +51,7 @@ def test_networks_of_the_onnx_package(name: str, transposed: bool, tmp_path: Pat
     assert len(result.layers) >= 30
 
 
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("name", ZOO)
 def test_architectures_as_pytorch_exports_them(name: str, tmp_path: Path) -> None:
     config = Config.read(zoo.build(f"onnx_{name}", tmp_path, size=ZOO[name]))
@@ -113,6 +114,7 @@ def cubic() -> Network:
     return Network(nodes, {"x": np.zeros((1, 8, 16, 16), np.float32)}, sizes)
 
 
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("network", [windows, cubic])
 def test_forms_that_become_others(network: Callable[[], Network], transposed: bool, tmp_path: Path) -> None:
@@ -132,6 +134,7 @@ def cost(name: str, size: int, folder: Path) -> Cost:
     return Cost(len(report.commands), len(report.on_cpu), report.traffic)
 
 
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("name", TWINS)
 def test_a_network_costs_what_it_does_in_the_form_of_caffe(name: str, tmp_path: Path) -> None:
     size = TWINS[name]

@@ -82,6 +82,7 @@ def test_a_refused_network_converts_with_the_line_of_its_note(tmp_path: Path) ->
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("suffix", [".keras", ".h5"])
 def test_a_keras_network_that_ends_before_a_lambda_is_verified(suffix: str, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ AT_LEAST_DB = 45.0
 LEAST_RMS = 0.125  # of outputs: what is smaller has come of numbers around 1 that cancel, and has their errors
 
 
+@pytest.mark.rotating(turns=4)
 def test_random_networks(tmp_path: Path) -> None:
     tried = 0
     for seed in range(SEEDS):

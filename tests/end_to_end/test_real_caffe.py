@@ -120,6 +120,7 @@ def test_single_layers(transposed: bool, shared: Path, tmp_path: Path) -> None:
             case.check(output, results[f"{case.name}/{output}"])
 
 
+@pytest.mark.rotating(turns=4)
 @MODES
 def test_whole_networks(transposed: bool, shared: Path, tmp_path: Path) -> None:
     every = cases(shared / "vectors" / "caffe_models", transposed=transposed)
@@ -130,6 +131,7 @@ def test_whole_networks(transposed: bool, shared: Path, tmp_path: Path) -> None:
             case.check(output, values)
 
 
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("folder", ["caffe", "caffe_models"])
 def test_verify_compares_with_what_caffe_gave(folder: str, shared: Path) -> None:
     for case in cases(shared / "vectors" / folder, transposed=True):

@@ -45,6 +45,7 @@ def test_a_given_input_is_written(target: str, image: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize(
     "target", ["nvdla-int8:image", "nvdla-fp16", "cldnn:oiyx,goiyx,b_fs_yx_fsv16", "bpu:16", "dv700"]
 )

@@ -254,6 +254,7 @@ def test_integers_of_eight_bytes_that_have_one_octet_in_the_file(millions: int, 
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize(("type", "field"), [(tensors.INT64, b"\x38\x00"), (tensors.FLOAT, b"\x25\x00\x00\x00\x00")])
 def test_numbers_with_a_field_each(type: int, field: bytes) -> None:
     count = 4 << 20

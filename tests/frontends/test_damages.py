@@ -413,6 +413,7 @@ def test_a_damaged_model_is_converted_or_refused(form: str, kind: str, tmp_path:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("form", WHOLE)
 def test_flipped_bits_and_files_that_are_cut_short(form: str, tmp_path: Path) -> None:
     def damaged() -> Damaged:

@@ -21,6 +21,7 @@ def program(library: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_arbitrary_commands(threads: str, program: Path) -> None:
     environment = {**os.environ, "DMP_DV_THREADS": threads, "DMP_DV_STRICT": "0"}

@@ -31,6 +31,7 @@ def read_digit(program: Path, digits: Path) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_the_example_reads_its_digit(library: Path, digits: Path) -> None:
     sources = [str(EXAMPLES / "firmware" / "main.cpp"), str(digits / "digits_gen.cpp"), str(library)]
     program = build(library.with_name("firmware"), *SANITIZERS, f"-I{digits}", *sources, with_device=False)

@@ -17,6 +17,7 @@ OPTIONS = (f"-I{HOST / 'src'}", "-Wl,--allow-multiple-definition")  # loops.cpp 
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_every_loop_that_this_cpu_runs_gives_the_same_bits(library: Path) -> None:
     """Under the sanitizers."""
     check(build(library.with_name("loops"), *SANITIZERS, *OPTIONS, str(SOURCE), str(library), with_device=False))

@@ -54,6 +54,7 @@ def layouts(draw: st.DrawFn) -> Layout:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @settings(max_examples=250)
 @given(st.data())
 def test_packing_puts_each_element_at_its_offset_and_unpacking_inverts_it(data: st.DataObject) -> None:

@@ -66,6 +66,7 @@ def test_plans_are_the_smallest() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_many_plans_are_the_smallest() -> None:
     assert_smallest(random.Random(1), 400)
 
@@ -97,6 +98,7 @@ def test_the_search_finds_the_smallest_plan_and_proves_it() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @settings(max_examples=60)
 @given(st.integers(0, 1 << 32), st.sampled_from([1, 4, 16]))
 def test_no_live_bytes_are_overwritten(seed: int, alignment: int) -> None:

@@ -66,6 +66,7 @@ def test_schedules_are_the_best_of_all_orders() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_many_schedules_are_the_best_of_all_orders() -> None:
     rng = random.Random(1)
     for _ in range(400):

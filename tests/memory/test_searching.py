@@ -95,6 +95,7 @@ def test_plans_are_the_smallest(make: Callable[[random.Random], list[Life]]) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("make", MAKERS)
 def test_a_thousand_plans_are_the_smallest(make: Callable[[random.Random], list[Life]]) -> None:
     rng = random.Random(1)

@@ -188,6 +188,7 @@ def test_what_convolutions_of_one_command_read_is_known(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
 def test_slices_of_channels_are_calibrated(transposed: bool, tmp_path: Path) -> None:
     """Each has its own palette, and a bias for what its own channels read."""
@@ -404,6 +405,7 @@ def test_samples_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_the_command_line_calibrates_and_tells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = ROOT / "examples" / "digits_caffe"
     ini = tmp_path / "net.ini"

@@ -105,6 +105,7 @@ BUDGETS = [44.0, 46.0, 48.0, 52.0, 60.0]  # all palettes leave 43.1 dB, none 67.
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_the_outputs_keep_what_is_said(tmp_path: Path) -> None:
     for sqnr in BUDGETS:
         _, found = kept(sqnr)

@@ -379,6 +379,7 @@ def chain(count: int, *between: Op) -> Graph:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize(
     ("rewrite", "before", "left"),
     [(hoist_activations, chain(LONG, RELU), 2), (hoist_scales, chain(LONG, scale(positive=True), UNIT), LONG // 2 + 2)],

@@ -102,6 +102,7 @@ def test_equal_gaps_have_many_optima_and_one_is_found(clusters: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("scale", [1e-6, 0.02, 100])
 @pytest.mark.parametrize("size", [1000, 20_000])
 def test_k_means_with_restarts_is_never_better(size: int, scale: float) -> None:

@@ -66,6 +66,7 @@ def test_exactly_255_values_are_kept_and_256_are_not() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 def test_each_number_has_the_nearest_center(distribution: str) -> None:
     palette = fit(histogram(drawn(distribution)))

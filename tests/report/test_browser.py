@@ -25,7 +25,11 @@ pytest.importorskip("fast_sugiyama", reason="fast-sugiyama is not installed")
 BROWSER = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.rotating(turns=4, case="browser"),
+    pytest.mark.skipif(BROWSER is None, reason="there is no Chromium"),
+]
 
 
 class Opened:

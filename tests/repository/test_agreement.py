@@ -43,6 +43,7 @@ def numbers(pattern: str, text: str) -> tuple[str, ...]:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_all_commands_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ini = zoo.build(SSD, tmp_path, size=96)
     config = Config.read(ini)

@@ -38,6 +38,7 @@ def test_seeds_are_read_or_refused(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("name", HARNESSES)
 def test_damaged_inputs_are_read_or_refused(name: str) -> None:
     harness, seeds, words = HARNESSES[name], seeds_of(name), HARNESSES[name].words()
@@ -60,6 +61,7 @@ def test_inputs_with_repeated_parts_are_read_or_refused(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("name", HARNESSES)
 def test_parts_are_repeated_up_to_a_megabyte(name: str) -> None:
     harness, random = HARNESSES[name], Random(1)

@@ -35,6 +35,7 @@ def converted(folder: Path, work: Path) -> list[str]:
     return ["verify", str(ini), "--inputs", str(work / "inputs.npz")]
 
 
+@pytest.mark.rotating(turns=4)
 def test_vectors_of_caffe_are_verified_without_a_false_alarm(
     shared: Path, tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -59,6 +59,7 @@ def read(case: Case, folder: Path) -> Graph:
         return load_caffe(folder / "net.prototxt", folder / "net.caffemodel")
 
 
+@pytest.mark.rotating(turns=4)
 def test_every_setting_of_caffe_on_the_device(tmp_path: Path) -> None:
     """test_layers.py shows that the graphs give what is worked out by hand."""
     graphs = []

@@ -271,6 +271,7 @@ def _of_inputs(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @needs_compiler
 @pytest.mark.parametrize("fault", [_of_weights, _of_inputs, _of_averages], ids=["weights", "inputs", "registers"])
 def test_numbers_that_are_rounded_wrongly_are_found(

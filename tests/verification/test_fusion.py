@@ -227,6 +227,7 @@ def scales(channels: int) -> Graph:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("channels", [7, 8, 9, 17, 24])
 @pytest.mark.parametrize("transposed", [True, False], ids=["transposed", "plain"])
 def test_factors_that_the_cpu_packs_give_the_bits_of_products(transposed: bool, channels: int, tmp_path: Path) -> None:

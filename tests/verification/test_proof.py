@@ -162,6 +162,7 @@ def test_other_files_are_no_matter_where_the_caller_overrides_an_option(digits: 
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @needs_compiler
 def test_files_that_were_calibrated_are_verified_with_the_same_samples(
     digits: Path, capsys: pytest.CaptureFixture[str]
@@ -179,6 +180,7 @@ def test_files_that_were_calibrated_are_verified_with_the_same_samples(
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @needs_compiler
 def test_verify_of_the_disk_finds_a_damage_of_every_kind(digits: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = Config.read(digits)

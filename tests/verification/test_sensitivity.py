@@ -66,6 +66,7 @@ def test_the_worst_palette_is_found_wherever_it_is(bad: str, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_each_layer_shows_the_outputs_that_fp16_for_it_gives(digits: Config) -> None:
     result = verify(digits, sensitivity=True)
     found = {each.layer: each for each in result.sensitivity}
@@ -84,6 +85,7 @@ def test_each_layer_shows_the_outputs_that_fp16_for_it_gives(digits: Config) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_what_calibration_brings_is_what_the_same_images_bring(digits: Config, tmp_path: Path) -> None:
     result = verify(digits, sensitivity=True)
     images = random_samples(shapes_of(load(digits)), preparation_of(digits), samples=8, seed=1)

@@ -148,6 +148,7 @@ def outputs(result: Verification) -> dict[str, float]:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("transposed", [True, False])
 def test_a_network_with_unpoolings_is_verified(network: Config, transposed: bool) -> None:
@@ -181,6 +182,7 @@ def nothing(_: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("definition", "change"), [(segnet(swapped=True), nothing), (segnet(), last_of_equals)])
 def test_values_at_the_wrong_places_are_found(

@@ -107,6 +107,7 @@ def test_the_first_layer_that_is_wrong_is_named(digits: Config) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_errors_are_split_into_their_causes(digits: Config) -> None:
     result = verify(replace(digits, quantization=True), attribute=True)
     by_name = {layer.comparison.name: {c.cause: c.sqnr for c in layer.causes} for layer in result.layers}
@@ -299,6 +300,7 @@ def test_palettes_are_shown_beside_fp16(digits: Config, capsys: pytest.CaptureFi
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_what_one_palette_does_counts_as_palettes(digits: Config) -> None:
     """An override, not the key, says what the network has."""
     override = Override("ip6", palette=True, where=Origin("net.ini"))

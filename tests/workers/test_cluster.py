@@ -129,6 +129,7 @@ def test_a_sweep_is_the_same(address: str, capsys: pytest.CaptureFixture[str], m
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_a_verification_is_the_same(address: str, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     found = []

@@ -91,6 +91,7 @@ def test_conversions(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_sweeps(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The device is a file of the client's as well."""
     network(here / "net", "digits_keras")

@@ -134,6 +134,7 @@ def rows() -> Iterator[tuple[str, Limit]]:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 def test_the_last_value_converts_and_the_first_beyond_it_does_not(tmp_path: Path) -> None:
     keras = networks.imported()
     keras.backend.clear_session()

@@ -89,6 +89,7 @@ def test_of_a_quantized_network_only_the_rounding_is_left_out(name: str, tmp_pat
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("name", ["QOperator", "QDQ", "dynamic"])
 def test_a_quantized_network_on_the_device(name: str, tmp_path: Path) -> None:

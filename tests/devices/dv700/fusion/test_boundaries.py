@@ -152,6 +152,7 @@ def test_a_long_chain_ends_somewhere() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.rotating(turns=4)
 @pytest.mark.parametrize("fusion", Fusion)
 def test_all_neighbors_share_a_command_or_have_a_reason(fusion: Fusion) -> None:
     seen = 0
