@@ -145,7 +145,8 @@ def damaged(folder: Path, seed: int, count: int) -> tuple[int, int]:
     """How many of the damaged sequences end, and how many are refused."""
     sources = [path for path in SOURCES if path.name != "player.cpp"]
     fuzz = Path(__file__).with_name("fuzz_registers.cpp")
-    program = program_of("fuzzed twin of NVDLA", [*sources, fuzz], INCLUDE, {"register_table.h": header()})
+    include = [*INCLUDE, fuzz.parent]
+    program = program_of("fuzzed twin of NVDLA", [*sources, fuzz], include, {"register_table.h": header()})
     jobs = []
     for number, one in enumerate(seeds()):
         jobs.append(folder / f"{number}.job")
