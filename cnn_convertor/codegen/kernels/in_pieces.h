@@ -67,15 +67,18 @@ class Piece {
   void Average(const Tensor &x, const Tensor &y, float factor) {
     const Elements from(x, 0), sums(reinterpret_cast<uint8_t *>(sums_.data()), false);
     if (pixel_ == 0) std::fill(sums_.begin(), sums_.end(), 0.0f);
-    const std::size_t step = Step(x, 0), end = step * pixels_;
-    std::size_t c = 0;
-    for (; c + 8 <= together_; c += 8) {
+    const std::size_t step = Step(x, 0), end = step * pixels_, whole = together_ / 8 * 8;
+    for (std::size_t c = 0; c < whole; c += 8) {
       Eight total = sums.Get(c);
-      for (std::size_t i = c; i < end; i += step) total = Apply(Sum{}, total, from.Get(i));
+      if (step == 8) {  // a constant distance is faster
+        for (std::size_t i = 0; i < end; i += 8) total = Apply(Sum{}, total, from.Get(i));
+      } else {
+        for (std::size_t i = c; i < end; i += step) total = Apply(Sum{}, total, from.Get(i));
+      }
       sums.Set(c, total);
     }
-    for (std::size_t i = c; i < end; i += step)
-      for (std::size_t j = c; j < together_; ++j) sums_[j] += from.GetOne(i + j - c);
+    for (std::size_t i = 0; i < end && whole < together_; i += step)
+      for (std::size_t c = whole; c < together_; ++c) sums_[c] += from.GetOne(i + c);
     const std::size_t all = Pixels(map_);
     if (pixel_ + pixels_ == all) Transform(sums, Elements(y, 0), Step(y, 0), Averaged{factor, static_cast<float>(all)});
   }

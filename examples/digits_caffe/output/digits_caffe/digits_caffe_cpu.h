@@ -130,6 +130,8 @@ class Tensor {
         is_half(format == kHalf || format == kAtoms),
         has_atoms(format == kAtoms || format == kFloatAtoms),
         shift_(has_atoms ? 4 : format == kFloatPlain || depth <= 8 || rows * columns == 1 ? 31 : 3),
+        most_(shift_ == 31 ? depth : 1 << shift_),
+        least_(has_atoms ? most_ : 0),
         row_(format >= kFloatPlain || kRowByRow ? columns : 1),
         column_(format >= kFloatPlain || kRowByRow ? 1 : rows) {}
 
@@ -192,9 +194,9 @@ class Tensor {
   int First(int c) const { return (c >> shift_) << shift_; }
 
   // How many channels of a pixel lie one after the other, beginning with one that begins a chunk.
-  int Together(int first) const { return shift_ == 31 ? channels : std::min(1 << shift_, channels - first); }
+  int Together(int first) const { return std::min(most_, channels - first); }
   // How many elements from one pixel to the next in such a chunk.
-  int Step(int first) const { return has_atoms ? 1 << shift_ : Together(first); }
+  int Step(int first) const { return std::max(least_, Together(first)); }
 
   // Calls f(y, x) for every pixel, each thread its own copy of f. elements: that are read or written for a pixel.
   template <class F>
@@ -228,7 +230,8 @@ class Tensor {
  private:
   int Rest() const { return Step(First(channels - 1)) - Together(First(channels - 1)); }
 
-  int shift_;  // 3: chunks of 8 channels; 4: atoms; 31: all in one
+  int shift_;         // 3: chunks of 8 channels; 4: atoms; 31: all in one
+  int most_, least_;  // elements of a pixel in a chunk
   std::size_t row_, column_;  // pixels from one row, or column, to the next
 };
 

@@ -126,6 +126,8 @@ class Tensor {
         is_half(format == kHalf || format == kAtoms),
         has_atoms(format == kAtoms || format == kFloatAtoms),
         shift_(has_atoms ? 4 : format == kFloatPlain || depth <= 8 || rows * columns == 1 ? 31 : 3),
+        most_(shift_ == 31 ? depth : 1 << shift_),
+        least_(has_atoms ? most_ : 0),
         row_(format >= kFloatPlain || kRowByRow ? columns : 1),
         column_(format >= kFloatPlain || kRowByRow ? 1 : rows) {}
 
@@ -188,9 +190,9 @@ class Tensor {
   int First(int c) const { return (c >> shift_) << shift_; }
 
   // How many channels of a pixel lie one after the other, beginning with one that begins a chunk.
-  int Together(int first) const { return shift_ == 31 ? channels : std::min(1 << shift_, channels - first); }
+  int Together(int first) const { return std::min(most_, channels - first); }
   // How many elements from one pixel to the next in such a chunk.
-  int Step(int first) const { return has_atoms ? 1 << shift_ : Together(first); }
+  int Step(int first) const { return std::max(least_, Together(first)); }
 
   // Calls f(y, x) for every pixel, each thread its own copy of f. elements: that are read or written for a pixel.
   template <class F>
@@ -224,7 +226,8 @@ class Tensor {
  private:
   int Rest() const { return Step(First(channels - 1)) - Together(First(channels - 1)); }
 
-  int shift_;  // 3: chunks of 8 channels; 4: atoms; 31: all in one
+  int shift_;         // 3: chunks of 8 channels; 4: atoms; 31: all in one
+  int most_, least_;  // elements of a pixel in a chunk
   std::size_t row_, column_;  // pixels from one row, or column, to the next
 };
 
@@ -1057,15 +1060,18 @@ class Piece {
   void Average(const Tensor &x, const Tensor &y, float factor) {
     const Elements from(x, 0), sums(reinterpret_cast<uint8_t *>(sums_.data()), false);
     if (pixel_ == 0) std::fill(sums_.begin(), sums_.end(), 0.0f);
-    const std::size_t step = Step(x, 0), end = step * pixels_;
-    std::size_t c = 0;
-    for (; c + 8 <= together_; c += 8) {
+    const std::size_t step = Step(x, 0), end = step * pixels_, whole = together_ / 8 * 8;
+    for (std::size_t c = 0; c < whole; c += 8) {
       Eight total = sums.Get(c);
-      for (std::size_t i = c; i < end; i += step) total = Apply(Sum{}, total, from.Get(i));
+      if (step == 8) {  // a constant distance is faster
+        for (std::size_t i = 0; i < end; i += 8) total = Apply(Sum{}, total, from.Get(i));
+      } else {
+        for (std::size_t i = c; i < end; i += step) total = Apply(Sum{}, total, from.Get(i));
+      }
       sums.Set(c, total);
     }
-    for (std::size_t i = c; i < end; i += step)
-      for (std::size_t j = c; j < together_; ++j) sums_[j] += from.GetOne(i + j - c);
+    for (std::size_t i = 0; i < end && whole < together_; i += step)
+      for (std::size_t c = whole; c < together_; ++c) sums_[c] += from.GetOne(i + c);
     const std::size_t all = Pixels(map_);
     if (pixel_ + pixels_ == all) Transform(sums, Elements(y, 0), Step(y, 0), Averaged{factor, static_cast<float>(all)});
   }
