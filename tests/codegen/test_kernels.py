@@ -141,6 +141,7 @@ def test_no_compiler_fuses_products_with_sums(compiler: str, tmp_path: Path) -> 
         "kernels": kernels.bundle,
         "layers": [],
         "threads": 1,
+        "bare": False,
     }
     (tmp_path / "net_cpu.h").write_text(render_text("network_cpu.h.j2", "a test", values), encoding="utf-8")
     calls = [f"{function}<{struct}>" if struct else function for function, struct in kernels.calls]

@@ -170,14 +170,16 @@ class Nvdla(NamedTuple):
     ) -> EmulatedNetwork:
         from cnn_convertor.devices.nvdla import emulating
 
-        return emulating.install(graph, program, files, folder, configuration=self.hardware.configuration)
+        twin = emulating.Twin(self.hardware.configuration, _own(program).unrounded)
+        return emulating.install(graph, program, files, folder, twin=twin)
 
     def installed(
         self, graph: Graph, program: Program, folder: Path, *, sources: Sequence[Path] = ()
     ) -> EmulatedNetwork:
         from cnn_convertor.devices.nvdla import emulating
 
-        return emulating.installed(graph, program, folder, configuration=self.hardware.configuration)
+        twin = emulating.Twin(self.hardware.configuration, _own(program).unrounded)
+        return emulating.installed(graph, program, folder, twin=twin)
 
     def install_data(
         self,

@@ -110,6 +110,7 @@ def _sources(
         "ranges": program.cache_line > 0,
         "flattens": LayerType.FLATTEN in types,
         "joins": LayerType.COPY_CONCAT in types,
+        "bare": False,
     }
     header = {
         "description": description(program),

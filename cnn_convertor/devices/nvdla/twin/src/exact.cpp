@@ -12,7 +12,7 @@ namespace {
 
 using Vector = double __attribute__((vector_size(32)));
 
-constexpr std::size_t kKernels = 8, kPositions = 4, kVector = 4;  // of a tile of sums, and of a vector
+constexpr std::size_t kTileKernels = 8, kPositions = 4, kDoubles = 4;  // of a tile of sums, and of a vector
 
 float half_value(uint32_t bits) { return static_cast<float>(Fp16::value(bits & 0xffff)); }
 
@@ -75,16 +75,16 @@ Padded padded_exactly(const Convolution &c, const std::vector<float> &input) {
   return result;
 }
 
-// Sums of kPositions positions for kKernels kernels. panel: their weights, in the order row, column, channel, kernel.
+// Sums of kPositions positions for kTileKernels kernels. panel: their weights, in the order row, column, channel, kernel.
 void tile(const Convolution &c, const Padded &input, const double *const (&at)[kPositions], const double *panel,
-          Vector (&sums)[kPositions][kKernels / kVector]) {
+          Vector (&sums)[kPositions][kTileKernels / kDoubles]) {
   for (std::size_t row = 0; row < c.rows; ++row)
     for (std::size_t column = 0; column < c.columns; ++column) {
       const std::size_t offset = row * c.dilation_y * input.width + column * c.dilation_x * c.channels;
-      for (std::size_t i = 0; i < c.channels; ++i, panel += kKernels) {
+      for (std::size_t i = 0; i < c.channels; ++i, panel += kTileKernels) {
         Vector low, high;
         std::memcpy(&low, panel, sizeof low);
-        std::memcpy(&high, panel + kVector, sizeof high);
+        std::memcpy(&high, panel + kDoubles, sizeof high);
         for (std::size_t p = 0; p < kPositions; ++p) {
           sums[p][0] += at[p][offset + i] * low;
           sums[p][1] += at[p][offset + i] * high;
@@ -94,21 +94,21 @@ void tile(const Convolution &c, const Padded &input, const double *const (&at)[k
 }
 
 void convolve_kernels(const Convolution &c, const Padded &input, const std::vector<float> &weights, std::size_t first, Map &output) {
-  const std::size_t count = std::min(kKernels, c.kernels - first), elements = c.kernel_elements();
-  std::vector<double> panel(elements * kKernels);
+  const std::size_t count = std::min(kTileKernels, c.kernels - first), elements = c.kernel_elements();
+  std::vector<double> panel(elements * kTileKernels);
   for (std::size_t kernel = 0; kernel < count; ++kernel)
-    for (std::size_t i = 0; i < elements; ++i) panel[i * kKernels + kernel] = weights[(first + kernel) * elements + i];
+    for (std::size_t i = 0; i < elements; ++i) panel[i * kTileKernels + kernel] = weights[(first + kernel) * elements + i];
   for (std::size_t y = 0; y < c.out_height; ++y)
     for (std::size_t x = 0; x < c.out_width; x += kPositions) {
       const std::size_t positions = std::min(kPositions, c.out_width - x);
       const double *at[kPositions];
       for (std::size_t p = 0; p < kPositions; ++p)
         at[p] = input.values.data() + y * c.stride_y * input.width + (x + std::min(p, positions - 1)) * c.stride_x * c.channels;
-      Vector sums[kPositions][kKernels / kVector] = {};
+      Vector sums[kPositions][kTileKernels / kDoubles] = {};
       tile(c, input, at, panel.data(), sums);
       for (std::size_t p = 0; p < positions; ++p)
         for (std::size_t kernel = 0; kernel < count; ++kernel) {
-          const auto sum = static_cast<float>(sums[p][kernel / kVector][kernel % kVector]);
+          const auto sum = static_cast<float>(sums[p][kernel / kDoubles][kernel % kDoubles]);
           output.line(y)[(x + p) * output.lanes + first + kernel] = static_cast<int32_t>(bits_of_float(sum));
         }
     }
@@ -180,11 +180,11 @@ void run_unit(const Parts &parts, const SdpPlan &plan, bool is_y, const Unit &un
 
 // --- PDP ---
 
-struct Span {
+struct Inside {
   std::size_t first, end;
 };
 
-Span window(std::size_t out, std::size_t stride, std::size_t kernel, std::size_t pad, std::size_t size) {
+Inside inside(std::size_t out, std::size_t stride, std::size_t kernel, std::size_t pad, std::size_t size) {
   const std::size_t start = out * stride, end = std::min(start + kernel, size + pad);
   return {std::max(start, pad) - pad, end - pad};
 }
@@ -220,8 +220,8 @@ std::vector<float> Fetch::exact_weights() const {
 Map convolve_exactly(const Parts &parts, const Convolution &c, const std::vector<float> &input, const std::vector<float> &weights) {
   Map output(c.out_height, c.out_width, c.kernels, parts.configuration.atom_bytes);
   const Padded around = padded_exactly(c, input);
-  const std::size_t tasks = (c.kernels + kKernels - 1) / kKernels;
-  parallel(parts.threads, tasks, [&](std::size_t task) { convolve_kernels(c, around, weights, task * kKernels, output); });
+  const std::size_t tasks = (c.kernels + kTileKernels - 1) / kTileKernels;
+  parallel(parts.threads, tasks, [&](std::size_t task) { convolve_kernels(c, around, weights, task * kTileKernels, output); });
   return output;
 }
 
@@ -259,9 +259,9 @@ void run_pdp_exactly(const Parts &parts, const PdpPlan &plan, const Map *flying)
       averages ? reciprocal(plan.reciprocals[0], plan.kernel_width) * reciprocal(plan.reciprocals[1], plan.kernel_height) : 1;
   parallel(parts.threads, plan.out_height, [&](std::size_t y) {
     std::vector<float> line(plan.out_width * lanes);
-    const Span rows = window(y, plan.stride_y, plan.kernel_height, plan.pad_top, plan.height);
+    const Inside rows = inside(y, plan.stride_y, plan.kernel_height, plan.pad_top, plan.height);
     for (std::size_t x = 0; x < plan.out_width; ++x) {
-      const Span columns = window(x, plan.stride_x, plan.kernel_width, plan.pad_left, plan.width);
+      const Inside columns = inside(x, plan.stride_x, plan.kernel_width, plan.pad_left, plan.width);
       for (std::size_t i = 0; i < plan.channels; ++i) {
         double result = averages ? 0 : input[rows.first][columns.first * lanes + i];
         for (std::size_t row = rows.first; row < rows.end; ++row)
