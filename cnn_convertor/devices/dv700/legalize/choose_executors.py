@@ -228,7 +228,7 @@ def _times(graph: Graph, node: Node, device: Device) -> _Times | None:
 
 def _device_usec(graph: Graph, node: Node, device: Device) -> Interval:
     """Of a node's command, with the weights that a scale alone has there."""
-    made = (node,)
+    made: tuple[Node, ...] = (node,)
     if isinstance(node.op, ops.Scale):
         made = tuple(single_operators(graph, node, device.limits) or made)
     return device.estimate(graph, made).work_usec
