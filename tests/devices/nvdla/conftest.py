@@ -9,6 +9,8 @@ import pytest
 
 from cnn_convertor.devices.nvdla import playing
 
+UNLIMITED = -1  # as the system writes it
+
 
 @pytest.fixture(scope="session")
 def compiler(_compiled: None) -> None:
@@ -20,6 +22,6 @@ def compiler(_compiled: None) -> None:
 
 @pytest.fixture(autouse=True)
 def _room_for_sanitizers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They reserve more addresses than a process of the twin may have."""
+    """They reserve more addresses than a process of the twin may have; ThreadSanitizer takes no limit at all."""
     if "-fsanitize" in os.environ.get("CXX", ""):
-        monkeypatch.setattr(playing, "LIMITS", playing.ProcessLimits(memory=1 << 62))
+        monkeypatch.setattr(playing, "LIMITS", playing.ProcessLimits(memory=UNLIMITED))
