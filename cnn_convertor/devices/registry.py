@@ -13,6 +13,7 @@ from cnn_convertor.devices.dv700 import device_file
 from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.nvdla.hardware import NvdlaHardware, read_configuration
 from cnn_convertor.devices.settings import DeviceSettings
+from cnn_convertor.errors import UsageError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,6 +88,8 @@ def write_probe(folder: Path, hardware: Hardware) -> int:
     """Write a program that tests such a board to a folder, and give the number of its commands. Raises UsageError."""
     from cnn_convertor.devices.dv700.probe import probe_files  # here, as other commands do without
 
+    if not isinstance(hardware, Profile):
+        raise UsageError.of("DV934", f"there is no probe for {hardware.name}", hint=f"--device {DEFAULT_DEVICE}")
     return probe_files.write_probe(folder, hardware).commands
 
 

@@ -155,7 +155,10 @@ class Nvdla(NamedTuple):
 
     @property
     def kit_files(self) -> Mapping[str, str]:
-        return {}
+        problem = f"there is no kit for {self.hardware.name}"
+        raise UsageError.of(
+            "DV934", problem, hint="build the generated sources into an application; `verify` judges them on the PC"
+        )
 
     # --- the twin ---
 
