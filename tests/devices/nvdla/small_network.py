@@ -70,8 +70,8 @@ struct Cnet_memory {
 struct Cnet_hooks {
   void *context;
   void (*to_device)(void *context, const void *data, std::size_t bytes);
-  void (*to_cpu)(void *context, const void *data, std::size_t bytes);
-  void (*wait)(void *context);
+  void (*to_cpu)(void *context, void *data, std::size_t bytes);
+  bool (*wait)(void *context);
 };
 
 class Cnet {
@@ -79,12 +79,11 @@ class Cnet {
   static const std::size_t kWeightBytes = $weight_bytes, kIoBytes = $io_bytes;
 
   Cnet(volatile uint32_t *registers, Cnet_memory weights, Cnet_memory io, Cnet_hooks hooks)
-      : registers_(registers), weights_(weights), io_(io) {
-    (void)hooks;
-  }
+      : registers_(registers), weights_(weights), io_(io), hooks_(hooks) {}
   bool LoadWeights(const void *bytes, std::size_t size) {
     if (size != kWeightBytes) return Fail("the weights have another size");
     std::memcpy(weights_.data, bytes, size);
+    hooks_.to_device(hooks_.context, weights_.data, size);
     return true;
   }
   bool Run();
@@ -101,6 +100,7 @@ class Cnet {
 
   volatile uint32_t *registers_;
   Cnet_memory weights_, io_;
+  Cnet_hooks hooks_;
   const char *error_ = "";
   int turn_ = 0;
 };
@@ -135,9 +135,11 @@ float FromHalf(uint16_t half) {
 
 bool Cnet::RunLayer(int index) {
   if (index == 0) {
+    hooks_.to_device(hooks_.context, io_.data, kIoBytes);
 $accesses
     return true;
   }
+  hooks_.to_cpu(hooks_.context, io_.data + $middle, 320 * $half);
   for (int y = 0; y < 4; ++y)
     for (int x = 0; x < 5; ++x)
       for (int c = 0; c < 12; ++c) {
@@ -150,6 +152,7 @@ $accesses
         value *= 2;
         std::memcpy(io_.data + $output + 4 * ((y * 5 + x) * 12 + c), &value, sizeof(value));
       }
+  hooks_.to_device(hooks_.context, io_.data + $output, 4 * 240);
   return true;
 }
 

@@ -38,6 +38,28 @@ Buffer allocated(std::size_t bytes) {
   return buffer;
 }
 
+// The same memory as both sides see it.
+struct Sides {
+  explicit Sides(std::size_t size) : bytes(size), of_cpu(allocated(size)), of_device(allocated(size)) {}
+  bool has(const void *data) const { return data >= of_cpu.get() && data < of_cpu.get() + bytes; }
+  std::size_t bytes;
+  Buffer of_cpu, of_device;
+};
+
+std::vector<float> values_of(const uint8_t *from, std::size_t count, int element_bytes) {
+  std::vector<float> values(count);
+  if (element_bytes == 4) {
+    std::memcpy(values.data(), from, 4 * count);
+    return values;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    uint16_t half;
+    if (element_bytes == 2) std::memcpy(&half, from + 2 * i, sizeof half);
+    values[i] = element_bytes == 2 ? dv::widen(half) : static_cast<float>(from[i]);
+  }
+  return values;
+}
+
 struct Moved {
   uint64_t commands = 0, input = 0, operand = 0, output = 0, weights = 0;
 };
@@ -48,24 +70,31 @@ std::string to_json(const Moved &moved) {
          ", \"weights\": " + std::to_string(moved.weights) + "}";
 }
 
-// A network on the twin, and its memory.
+// A network on the twin. The processor and the device have memory of their own, as if neither saw what the other's caches hold: only the
+// network's hooks copy between them, so that it must call them for all that changes sides.
 class Running {
  public:
   Running(Make make, const Description &description)
       : description_(description),
-        weights_(allocated(description.weight_bytes)),
-        io_(allocated(description.io_bytes)),
+        weights_(description.weight_bytes),
+        io_(description.io_bytes),
         device_(description.configuration, threads(), description.exact) {
     const std::size_t scale = description.exact ? 2 : 1;
     io_address_ = kWeightsAddress + whole_pages(description.weight_bytes / scale);
-    std::memset(weights_.get(), 0, description.weight_bytes);
-    device_.add_memory(kWeightsAddress, weights_.get(), description.weight_bytes / scale);
-    device_.add_unwritten_memory(io_address_, io_.get(), description.io_bytes / scale);
+    std::memset(weights_.of_device.get(), 0, description.weight_bytes);
+    device_.add_memory(kWeightsAddress, weights_.of_device.get(), description.weight_bytes / scale);
+    device_.add_unwritten_memory(io_address_, io_.of_device.get(), description.io_bytes / scale);
+    std::memcpy(io_.of_cpu.get(), io_.of_device.get(), description.io_bytes);
     device = &device_;
-    network_.reset(make({registers, weights_.get(), io_.get(), kWeightsAddress, io_address_}));
+    network_.reset(make({registers, weights_.of_cpu.get(), io_.of_cpu.get(), kWeightsAddress, io_address_, this, to_device, to_cpu}));
   }
 
-  uint8_t *io() const { return io_.get(); }
+  uint8_t *io() const { return io_.of_cpu.get(); }
+
+  // Puts the output of a layer from elsewhere in place of its own, for both sides.
+  void replace(const LayerMap &layer, const std::vector<char> &contents) {
+    for (uint8_t *memory : {io_.of_cpu.get(), io_.of_device.get()}) std::memcpy(memory + layer.offset, contents.data(), contents.size());
+  }
 
   void load_weights(const std::string &path) {
     std::ifstream file(path, std::ios::binary);
@@ -84,28 +113,19 @@ class Running {
 
   void run_layer(int index) { check("RunLayer", network_->run_layer(index)); }
 
-  // A layer's output. Fails for one that is not whole.
+  // A layer's output, which the device has, too, if the CPU wrote it. Fails for one that is not whole.
   std::vector<float> output(const LayerMap &layer) const {
     const auto element_bytes = static_cast<std::size_t>(layer.element_bytes);
     const std::size_t bytes = layer.count * element_bytes;
-    const std::size_t at = nvdla::unwritten(io() + layer.offset, bytes, element_bytes);
+    const uint8_t *const from = io_.of_device.get() + layer.offset;
+    const std::size_t at = nvdla::unwritten(from, bytes, element_bytes);
     if (at < bytes) dv::fail("the layer " + dv::json_text(layer.name) + " does not write its output from byte " + std::to_string(at) + " on");
-    return read(layer.offset, layer.count, layer.element_bytes);
+    return values_of(from, layer.count, layer.element_bytes);
   }
 
+  // What the application finds.
   std::vector<float> read(std::size_t offset, std::size_t count, int element_bytes) const {
-    const uint8_t *from = io() + offset;
-    std::vector<float> values(count);
-    if (element_bytes == 4) {
-      std::memcpy(values.data(), from, 4 * count);
-      return values;
-    }
-    for (std::size_t i = 0; i < count; ++i) {
-      uint16_t half;
-      if (element_bytes == 2) std::memcpy(&half, from + 2 * i, sizeof half);
-      values[i] = element_bytes == 2 ? dv::widen(half) : static_cast<float>(from[i]);
-    }
-    return values;
+    return values_of(io() + offset, count, element_bytes);
   }
 
   // What the operations have moved since the last call.
@@ -120,6 +140,22 @@ class Running {
   }
 
  private:
+  static const Sides &sides_of(void *running, const void *data) {
+    const Running &own = *static_cast<Running *>(running);
+    if (!own.io_.has(data) && !own.weights_.has(data)) dv::fail("a hook is called for memory that is not the network's");
+    return own.io_.has(data) ? own.io_ : own.weights_;
+  }
+
+  static void to_device(void *running, const void *data, std::size_t bytes) {
+    const Sides &sides = sides_of(running, data);
+    std::memcpy(sides.of_device.get() + (static_cast<const uint8_t *>(data) - sides.of_cpu.get()), data, bytes);
+  }
+
+  static void to_cpu(void *running, void *data, std::size_t bytes) {
+    const Sides &sides = sides_of(running, data);
+    std::memcpy(data, sides.of_device.get() + (static_cast<const uint8_t *>(data) - sides.of_cpu.get()), bytes);
+  }
+
   static int threads() {
     const char *const wanted = std::getenv("DMP_DV_THREADS");
     return wanted ? std::max(std::atoi(wanted), 1) : 1;
@@ -143,7 +179,7 @@ class Running {
   }
 
   const Description &description_;
-  Buffer weights_, io_;
+  Sides weights_, io_;
   uint64_t io_address_ = 0;
   nvdla::Device device_;
   std::unique_ptr<Network> network_;
@@ -172,8 +208,9 @@ Layers run_layers(Running &running, const Description &description, dv::Given &g
       layers.maps[done] = running.output(layer);
       std::ifstream *const file = given.at(sample, done);
       const std::size_t bytes = layer.count * static_cast<std::size_t>(layer.element_bytes);
-      if (file && !file->read(reinterpret_cast<char *>(running.io() + layer.offset), static_cast<std::streamsize>(bytes)))
-        dv::fail("cannot read " + given_path);
+      std::vector<char> contents(file ? bytes : 0);
+      if (file && !file->read(contents.data(), static_cast<std::streamsize>(bytes))) dv::fail("cannot read " + given_path);
+      if (file) running.replace(layer, contents);
     }
   }
   return layers;

@@ -29,11 +29,14 @@ struct Description {
   std::vector<int> outputs;
 };
 
-// Where a network finds the device and its memory.
+// Where a network finds the device and its memory, and its hooks, which are given the context.
 struct Places {
   volatile uint32_t *registers;
   uint8_t *weights, *io;
   uint64_t weights_address, io_address;  // as the device sees them
+  void *context;
+  void (*to_device)(void *context, const void *data, std::size_t bytes);
+  void (*to_cpu)(void *context, void *data, std::size_t bytes);
 };
 
 class Network {

@@ -40,7 +40,7 @@ std::vector<float> numbers(const float (&all)[count]) {
 class Generated final : public nvdla_host::Network {
  public:
   explicit Generated(const nvdla_host::Places &at)
-      : network_(at.registers, {at.weights, at.weights_address}, {at.io, at.io_address}, {}) {}
+      : network_(at.registers, {at.weights, at.weights_address}, {at.io, at.io_address}, {at.context, at.to_device, at.to_cpu, nullptr}) {}
   bool load_weights(const void *bytes, std::size_t size) override { return network_.LoadWeights(bytes, size); }
   bool run() override { return network_.Run(); }
   int layer_count() const override { return network_.layer_count(); }
