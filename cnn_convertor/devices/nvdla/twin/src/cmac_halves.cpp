@@ -227,14 +227,9 @@ void settle_halves(const Parts &parts, const Convolution &c, const PaddedInput &
 
 namespace {
 
-constexpr std::size_t kTogether = 16;  // kernels
+constexpr std::size_t kTogether = 16, kPositions = 4;  // kernels, and positions side by side
 using Four = double __attribute__((vector_size(32)));
 using Powers = int8_t __attribute__((vector_size(kTogether)));
-
-struct Sums {
-  Four of[kTogether / 4];
-  Four &operator[](std::size_t i) { return of[i]; }
-};
 
 template <class Vector, class Number>
 Vector loaded(const Number *from) {
@@ -243,23 +238,92 @@ Vector loaded(const Number *from) {
   return vector;
 }
 
-// Adds the products of elements of one step for some kernels. Returns the high bits of each kernel's largest exponent.
-Powers add_products(const double *window, const int8_t *raised, const double *factors, const int8_t *high_bits, std::size_t first,
-                    std::size_t end, Sums &sums) {
-  Powers most;
-  std::memset(&most, kNothing, sizeof most);
-  Four s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
-  for (std::size_t e = first; e < end; ++e) {
-    const double *of = factors + e * kTogether;
-    s0 += window[e] * loaded<Four>(of);
-    s1 += window[e] * loaded<Four>(of + 4);
-    s2 += window[e] * loaded<Four>(of + 8);
-    s3 += window[e] * loaded<Four>(of + 12);
-    const Powers own = loaded<Powers>(high_bits + e * kTogether) + raised[e];
-    most = own > most ? own : most;
+// Numbers of an input or of kernels, and the high bits of their exponents.
+struct Decoded {
+  std::vector<double> values;
+  std::vector<int8_t> powers;
+
+  explicit Decoded(std::size_t count) : values(count), powers(count, kNothing) {}
+
+  void put(std::size_t at, int16_t half) {
+    values[at] = Fp16::value(static_cast<uint16_t>(half));
+    if (half & 0x7fff) powers[at] = half >> 12 & 7;
   }
-  sums = {{s0, s1, s2, s3}};
-  return most;
+};
+
+// Sums of the products of 8 kernels at some positions. sums: of each position, kTogether.
+void add_products(const StepOf &step, const double *const *positions, const double *factors, double *sums) {
+  Four s[kPositions][2];
+  for (std::size_t p = 0; p < kPositions; ++p)
+    for (std::size_t v = 0; v < 2; ++v) s[p][v] = loaded<Four>(sums + p * kTogether + 4 * v);
+  for (const Run &run : step.runs) {
+    const double *x0 = positions[0] + run.input, *x1 = positions[1] + run.input, *x2 = positions[2] + run.input, *x3 = positions[3] + run.input;
+    for (std::size_t i = 0; i < run.count; ++i, factors += kTogether) {
+      const Four f0 = loaded<Four>(factors), f1 = loaded<Four>(factors + 4);
+      s[0][0] += x0[i] * f0;
+      s[0][1] += x0[i] * f1;
+      s[1][0] += x1[i] * f0;
+      s[1][1] += x1[i] * f1;
+      s[2][0] += x2[i] * f0;
+      s[2][1] += x2[i] * f1;
+      s[3][0] += x3[i] * f0;
+      s[3][1] += x3[i] * f1;
+    }
+  }
+  for (std::size_t p = 0; p < kPositions; ++p)
+    for (std::size_t v = 0; v < 2; ++v) std::memcpy(sums + p * kTogether + 4 * v, &s[p][v], sizeof(Four));
+}
+
+// Of each kernel: the largest exponent of a step's products, how many are below it and so are cut, and how many by more than 16 bits.
+struct Cuts {
+  Powers most, cut, far;
+};
+
+Cuts cuts_of(const StepOf &step, const int8_t *position, const int8_t *kernels) {
+  Powers sums[kLanes], most, cut = {}, far = {};
+  std::memset(&most, kNothing, sizeof most);
+  std::size_t lanes = 0;
+  for (const Run &run : step.runs)
+    for (std::size_t i = 0; i < run.count; ++i, ++lanes) {
+      sums[lanes] = loaded<Powers>(kernels + lanes * kTogether) + position[run.input + i];
+      most = sums[lanes] > most ? sums[lanes] : most;
+    }
+  const Powers near = most - 4;
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    const Powers counts = sums[lane] >= 0;  // -1 where neither number is zero
+    cut -= counts & (sums[lane] < most);
+    far -= counts & (sums[lane] < near);
+  }
+  return {most, cut, far};
+}
+
+// How far the results of the multipliers are from exact sums, of each kernel.
+struct Errors {
+  double down[kTogether] = {}, up[kTogether] = {}, largest[kTogether] = {};
+
+  void add(const Cuts &cuts) {
+    for (std::size_t k = 0; k < kTogether; ++k) {
+      if (cuts.most[k] < 0) continue;
+      const double unit = power_of_two(4 * cuts.most[k] - 50);
+      // A product that is cut loses less than two units. By more than 16 bits, it may also gain less than one.
+      down[k] += 2 * unit * cuts.cut[k];
+      up[k] += unit * cuts.far[k];
+      largest[k] += unit * kLanes * (1 << 28);  // of the sum at any time
+    }
+  }
+};
+
+// Kernels in groups of kTogether, in the order of the steps' elements.
+Decoded grouped(const Convolution &c, const std::vector<StepOf> &steps, const std::vector<int16_t> &weights) {
+  const std::size_t elements = c.kernel_elements();
+  Decoded result(rounded_up(c.kernels, kTogether) * elements);
+  for (std::size_t k = 0; k < c.kernels; ++k) {
+    std::size_t at = k / kTogether * elements * kTogether + k % kTogether;
+    for (const StepOf &step : steps)
+      for (const Run &run : step.runs)
+        for (std::size_t i = 0; i < run.count; ++i, at += kTogether) result.put(at, weights[k * elements + run.weight + i]);
+  }
+  return result;
 }
 
 }  // namespace
@@ -268,65 +332,43 @@ bool bound_halves(const Parts &parts, const Convolution &c, const PaddedInput &i
                   Map &low, Map &high) {
   if (any_nan(weights) || any_nan(input.values)) return false;
   const std::vector<StepOf> steps = steps_of(c, input.width, parts.configuration.atomic_c);
-  // In the order of the steps' elements: values, and high bits of exponents, of each kernel of a group.
-  const std::size_t elements = c.kernel_elements(), groups = rounded_up(c.kernels, kTogether) / kTogether;
-  std::vector<double> factors(groups * elements * kTogether);
-  std::vector<int8_t> powers(factors.size(), kNothing);
-  std::vector<std::size_t> inputs, ends;  // of each element; of each step
-  std::vector<std::size_t> places;
-  for (const StepOf &step : steps) {
-    for (const Run &run : step.runs)
-      for (std::size_t i = 0; i < run.count; ++i) {
-        inputs.push_back(run.input + i);
-        places.push_back(run.weight + i);
-      }
-    ends.push_back(inputs.size());
-  }
-  const auto power = [](int16_t half) { return static_cast<int8_t>(half & 0x7fff ? half >> 12 & 7 : kNothing); };
-  for (std::size_t k = 0; k < c.kernels; ++k)
-    for (std::size_t e = 0; e < elements; ++e) {
-      const int16_t half = weights[k * elements + places[e]];
-      const std::size_t at = (k / kTogether * elements + e) * kTogether + k % kTogether;
-      factors[at] = Fp16::value(static_cast<uint16_t>(half));
-      powers[at] = power(half);
+  const Decoded kernels = grouped(c, steps, weights);
+  Decoded source(input.values.size());
+  for (std::size_t i = 0; i < input.values.size(); ++i) source.put(i, input.values[i]);
+  const std::size_t size = c.kernel_elements() * kTogether, groups = kernels.values.size() / size;
+  const auto bound = [&](std::size_t y, std::size_t first, std::size_t group) {
+    const double *positions[kPositions], *factors = kernels.values.data() + group * size;
+    const int8_t *windows[kPositions], *powers = kernels.powers.data() + group * size;
+    for (std::size_t p = 0; p < kPositions; ++p) {
+      const std::size_t x = std::min(first + p, c.out_width - 1);
+      const std::size_t at = y * c.stride_y * input.width + x * c.stride_x * c.channels;
+      positions[p] = source.values.data() + at;
+      windows[p] = source.powers.data() + at;
     }
+    double sums[kPositions * kTogether] = {};
+    Errors errors[kPositions];
+    for (const StepOf &step : steps) {
+      add_products(step, positions, factors, sums);
+      add_products(step, positions, factors + kTogether / 2, sums + kTogether / 2);
+      for (std::size_t p = 0; p < kPositions; ++p) errors[p].add(cuts_of(step, windows[p], powers));
+      for (const Run &run : step.runs) {
+        factors += run.count * kTogether;
+        powers += run.count * kTogether;
+      }
+    }
+    for (std::size_t p = 0; p < std::min(kPositions, c.out_width - first); ++p)
+      for (std::size_t k = 0; k < std::min(kTogether, c.kernels - group * kTogether); ++k) {
+        // The accumulator rounds to 40 bits at each step, and fp32 at the end. Double precision adds less.
+        const double sum = sums[p * kTogether + k], steps_taken = static_cast<double>(steps.size() + 2);
+        const double rounding = steps_taken * errors[p].largest[k] * power_of_two(-38) + std::abs(sum) * power_of_two(-22);
+        const std::size_t at = (first + p) * low.lanes + group * kTogether + k;
+        low.line(y)[at] = static_cast<int32_t>(Fp32::rounded(sum - errors[p].down[k] - rounding));
+        high.line(y)[at] = static_cast<int32_t>(Fp32::rounded(sum + errors[p].up[k] + rounding));
+      }
+  };
   parallel(parts.threads, c.out_height, [&](std::size_t y) {
-    std::vector<double> window(elements);
-    std::vector<int8_t> raised(elements);
-    for (std::size_t x = 0; x < c.out_width; ++x) {
-      const int16_t *from = input.values.data() + y * c.stride_y * input.width + x * c.stride_x * c.channels;
-      for (std::size_t e = 0; e < elements; ++e) {
-        window[e] = Fp16::value(static_cast<uint16_t>(from[inputs[e]]));
-        raised[e] = power(from[inputs[e]]);
-      }
-      for (std::size_t group = 0; group < groups; ++group) {
-        const double *factor = factors.data() + group * elements * kTogether;
-        const int8_t *high_bits = powers.data() + group * elements * kTogether;
-        Sums sums = {};
-        double errors[kTogether] = {}, largest[kTogether] = {};
-        std::size_t first = 0;
-        for (const std::size_t end : ends) {
-          const Powers most = add_products(window.data(), raised.data(), factor, high_bits, first, end, sums);
-          for (std::size_t k = 0; k < kTogether; ++k) {
-            if (most[k] < 0) continue;
-            const double unit = static_cast<double>(end - first) * power_of_two(4 * most[k] - 50);
-            errors[k] += unit;
-            largest[k] += unit * (1 << 28);  // of the sum at any time
-          }
-          first = end;
-        }
-        int32_t *to_low = low.line(y) + x * low.lanes + group * kTogether;
-        int32_t *to_high = high.line(y) + x * high.lanes + group * kTogether;
-        for (std::size_t k = 0; k < std::min(kTogether, c.kernels - group * kTogether); ++k) {
-          // Each product is cut by less than two units, or raised by less than one. The accumulator rounds to 40 bits at each
-          // step, and fp32 at the end. Double precision adds less.
-          const double sum = sums[k / 4][k % 4], steps_taken = static_cast<double>(ends.size() + 2);
-          const double rounding = steps_taken * largest[k] * power_of_two(-38) + std::abs(sum) * power_of_two(-22);
-          to_low[k] = static_cast<int32_t>(Fp32::rounded(sum - 2 * errors[k] - rounding));
-          to_high[k] = static_cast<int32_t>(Fp32::rounded(sum + errors[k] + rounding));
-        }
-      }
-    }
+    for (std::size_t group = 0; group < groups; ++group)
+      for (std::size_t x = 0; x < c.out_width; x += kPositions) bound(y, x, group);
   });
   return true;
 }
