@@ -199,7 +199,7 @@ class _Reader:
         while (offset := self.number()) < size:
             block = np.frombuffer(self.bytes(), np.uint8)
             contents[offset : offset + len(block)] = block
-        return memoryview(contents)
+        return contents.data
 
     def text(self) -> str:
         return self.bytes().decode()
@@ -211,7 +211,7 @@ def _played(memory: Mapping[int, bytes | Bytes], contents: bytes) -> Played:
     done = reader.number()
     reads = np.frombuffer(reader.bytes(), "<u4").tolist()
     operations = tuple(_operation(reader) for _ in range(reader.number()))
-    results = {address: memoryview(before) for address, before in memory.items()}
+    results = {address: np.frombuffer(before, np.uint8).data for address, before in memory.items()}
     for address in list(memory)[: reader.number()]:  # the device has no others after one that it refuses
         results[address] = reader.memory(len(memory[address]))
     return Played(results, tuple(reads), operations, refusal, done)

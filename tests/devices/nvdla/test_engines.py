@@ -60,7 +60,7 @@ def played(
     result = play(program.configuration, {**memory, output.address: bytes(size)}, program.accesses, threads)
     assert result.refusal == ""
     shape = (output.height, output.width, output.channels)
-    contents = result.memory[output.address]
+    contents = bytes(result.memory[output.address])
     return reference.from_memory(contents, shape, program.configuration.atom_bytes, ELEMENTS[output.precision])
 
 
@@ -500,11 +500,11 @@ def test_images(compiler: None, configuration: Configuration, precision: str, nu
         return
     expected = []
     for y, x, k in np.ndindex(c.height, c.width, c.kernels):
-        sums = reference.Cacc()
+        accumulator = reference.Cacc()
         for row in range(0, c.rows, rows):
             lanes = slice(row, row + rows)
-            sums.add(windows[y, x, lanes].reshape(-1).tolist(), kernels[k, lanes].reshape(-1).tolist())
-        expected.append(sums.value())
+            accumulator.add(windows[y, x, lanes].reshape(-1).tolist(), kernels[k, lanes].reshape(-1).tolist())
+        expected.append(accumulator.value())
     assert_halves(computed, expected)
 
 
@@ -544,7 +544,7 @@ def test_copies(compiler: None, seed: int) -> None:
         expected = reference.copied(expected, source, moves, size)
     program.write("BDMA", "CFG_LAUNCH0", 1)
     result = play(NV_FULL, {SOURCE: source.tobytes(), OUTPUT: before.tobytes()}, program.accesses)
-    assert (result.refusal, result.memory[OUTPUT]) == ("", expected.tobytes())
+    assert (result.refusal, bytes(result.memory[OUTPUT])) == ("", expected.tobytes())
 
 
 @seeds
@@ -582,4 +582,4 @@ def test_planes(compiler: None, precision: str, splits: bool, seed: int) -> None
     contents = reference.to_memory(values, 32, ELEMENTS[precision]), reference.planes_to_memory(values)
     before, due = contents if splits else contents[::-1]
     result = play(NV_FULL, {SOURCE: before, OUTPUT: b"\xa5" * len(due)}, program.accesses)
-    assert (result.refusal, result.memory[OUTPUT]) == ("", due)
+    assert (result.refusal, bytes(result.memory[OUTPUT])) == ("", due)

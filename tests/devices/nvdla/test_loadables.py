@@ -292,7 +292,7 @@ def test_a_task_gets_the_memories_that_it_names(
     written = Pooling(sizes={4: 1 << 28})
     task = [("H", 0), ("I", 1), ("h", -1), ("H*", [0, 1, 2, 3, 3, 5, 6]), ("H*", []), ("H*", [])]
     network = read_loadable(replace(written, lists={"tasks": [task]}).write(tmp_path))
-    passed = []
+    passed: list[int] = []
 
     def play(configuration: Configuration, memory: dict[int, Bytes], accesses: list[Access]) -> Played:
         passed.extend(memory)

@@ -111,14 +111,15 @@ def halves(out: int = 2, offset: int | None = None, size: int = 1) -> Program:
         bounds = [
             f"S_LUT_{table}_{end}" for table in ("LE", "LO") for end in ("START", "END", "SLOPE_SCALE", "SLOPE_SHIFT")
         ]
-        settings = {"S_LUT_CFG": 0, "S_LUT_INFO": {"LUT_LE_INDEX_OFFSET": offset}, **dict.fromkeys(bounds, 0)}
+        settings: dict[str, int | Mapping[str, int]] = {"S_LUT_CFG": 0, **dict.fromkeys(bounds, 0)}
+        settings["S_LUT_INFO"] = {"LUT_LE_INDEX_OFFSET": offset}
         programs.write_tables(program, "SDP", ([0] * 65, [0] * 257), settings)
         sdp["D_DP_EW_CFG"] = {"EW_ALU_BYPASS": 1, "EW_MUL_BYPASS": 1}
     else:
         sdp["D_DATA_FORMAT"] = {"PROC_PRECISION": 2, "OUT_PRECISION": out}
         sdp["D_DP_BS_CFG"] = {"BS_ALU_ALGO": 2, "BS_MUL_BYPASS": 1}
         sdp["D_DP_BS_ALU_CFG"] = {"BS_ALU_SRC": 1}
-    rdma = {
+    rdma: dict[str, int | Mapping[str, int]] = {
         "D_FEATURE_MODE_CFG": {
             "IN_PRECISION": programs.PRECISIONS[precision],
             "PROC_PRECISION": programs.PRECISIONS[precision],
@@ -489,7 +490,7 @@ def test_there_is_a_register_at_the_address(
 def test_memory_does_not_overlap(compiler: None) -> None:
     played = play(NV_SMALL, {0: bytes(16), 8: b"given"}, ())
     assert played.refusal == "memory: 0x8 overlaps other memory"
-    assert played.memory[8] == b"given"
+    assert bytes(played.memory[8]) == b"given"
 
 
 def test_weights_of_uneven_bytes_displace_those_of_the_next_convolution(compiler: None) -> None:
