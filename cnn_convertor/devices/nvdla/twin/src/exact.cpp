@@ -12,7 +12,7 @@ namespace {
 
 using Vector = double __attribute__((vector_size(32)));
 
-constexpr std::size_t kTileKernels = 8, kPositions = 4, kDoubles = 4;  // of a tile of sums, and of a vector
+constexpr std::size_t kTileKernels = 8, kTilePositions = 4, kDoubles = 4;  // of a tile of sums, and of a vector
 
 float half_value(uint32_t bits) { return static_cast<float>(Fp16::value(bits & 0xffff)); }
 
@@ -75,9 +75,9 @@ Padded padded_exactly(const Convolution &c, const std::vector<float> &input) {
   return result;
 }
 
-// Sums of kPositions positions for kTileKernels kernels. panel: their weights, in the order row, column, channel, kernel.
-void tile(const Convolution &c, const Padded &input, const double *const (&at)[kPositions], const double *panel,
-          Vector (&sums)[kPositions][kTileKernels / kDoubles]) {
+// Sums of kTilePositions positions for kTileKernels kernels. panel: their weights, in the order row, column, channel, kernel.
+void tile(const Convolution &c, const Padded &input, const double *const (&at)[kTilePositions], const double *panel,
+          Vector (&sums)[kTilePositions][kTileKernels / kDoubles]) {
   for (std::size_t row = 0; row < c.rows; ++row)
     for (std::size_t column = 0; column < c.columns; ++column) {
       const std::size_t offset = row * c.dilation_y * input.width + column * c.dilation_x * c.channels;
@@ -85,7 +85,7 @@ void tile(const Convolution &c, const Padded &input, const double *const (&at)[k
         Vector low, high;
         std::memcpy(&low, panel, sizeof low);
         std::memcpy(&high, panel + kDoubles, sizeof high);
-        for (std::size_t p = 0; p < kPositions; ++p) {
+        for (std::size_t p = 0; p < kTilePositions; ++p) {
           sums[p][0] += at[p][offset + i] * low;
           sums[p][1] += at[p][offset + i] * high;
         }
@@ -99,12 +99,12 @@ void convolve_kernels(const Convolution &c, const Padded &input, const std::vect
   for (std::size_t kernel = 0; kernel < count; ++kernel)
     for (std::size_t i = 0; i < elements; ++i) panel[i * kTileKernels + kernel] = weights[(first + kernel) * elements + i];
   for (std::size_t y = 0; y < c.out_height; ++y)
-    for (std::size_t x = 0; x < c.out_width; x += kPositions) {
-      const std::size_t positions = std::min(kPositions, c.out_width - x);
-      const double *at[kPositions];
-      for (std::size_t p = 0; p < kPositions; ++p)
+    for (std::size_t x = 0; x < c.out_width; x += kTilePositions) {
+      const std::size_t positions = std::min(kTilePositions, c.out_width - x);
+      const double *at[kTilePositions];
+      for (std::size_t p = 0; p < kTilePositions; ++p)
         at[p] = input.values.data() + y * c.stride_y * input.width + (x + std::min(p, positions - 1)) * c.stride_x * c.channels;
-      Vector sums[kPositions][kTileKernels / kDoubles] = {};
+      Vector sums[kTilePositions][kTileKernels / kDoubles] = {};
       tile(c, input, at, panel.data(), sums);
       for (std::size_t p = 0; p < positions; ++p)
         for (std::size_t kernel = 0; kernel < count; ++kernel) {
