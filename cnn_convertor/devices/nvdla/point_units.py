@@ -175,7 +175,7 @@ def element_functions(function: ElementFunction) -> tuple[PointFunction, ...] | 
         case ops.Absolute():
             return (PointFunction(Action.SCALE_NEGATIVE, -1.0),)
         case ops.Clip(low=low, high=high):
-            ends = ((Action.MAXIMUM, low), (Action.MINIMUM, high))
+            ends = ((Action.MAXIMUM, float(low)), (Action.MINIMUM, float(high)))
             return tuple(PointFunction(action, end) for action, end in ends if np.isfinite(end))
         case ops.HardSigmoid(slope=slope, shift=shift) if slope != 0:
             line = PointFunction(Action.ADD, shift / slope), PointFunction(Action.MULTIPLY, slope)

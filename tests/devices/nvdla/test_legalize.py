@@ -12,7 +12,7 @@ from cnn_convertor.devices.nvdla.rules import broken_rules
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
+from cnn_convertor.ir.ops import Order, Padding, Pair, Shape, Window
 from cnn_convertor.passes import PASSES
 from cnn_convertor.passes.contract import run_passes
 from reference import random_networks
@@ -144,3 +144,16 @@ def test_a_convolution_whose_kernels_are_too_large_is_a_sum() -> None:
     steps = chains_of(rewritten, NV_FULL, fuses=True)
     assert not broken_rules(rewritten, steps, NV_FULL, ())
     assert [len(step.nodes) for step in steps] == [1, 2]
+
+
+def test_an_output_that_shows_an_input_or_a_part_of_a_map_is_a_copy() -> None:
+    nodes = (
+        Node("x", ops.Input(Shape(4, 6, 16))),
+        Node("same", ops.Identity(), ("x",)),
+        Node("rows", ops.Reshape(Shape(24, 1, 16), Order.HWC), ("x",)),
+        Node("conv", conv(48, 16, 1, 1), ("x",)),
+        Node("part", ops.ChannelSlice(16, 32), ("conv",)),
+    )
+    rewritten = assert_same(Graph(nodes, ("same", "rows", "conv", "part")))
+    written = {step.writes for step in chains_of(rewritten, NV_FULL, fuses=True)}
+    assert written == set(rewritten.outputs)

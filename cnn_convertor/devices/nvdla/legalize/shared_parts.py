@@ -1,4 +1,4 @@
-"""Copies of maps that would lie in two places: parts of several concatenations, and inputs and views as parts."""
+"""Copies of maps that would lie in two places: parts of several concatenations, inputs and views as parts, inputs and slices as outputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from cnn_convertor.ir.graph import Graph, Node
 
 
 def copies_for_shared_parts(graph: Graph) -> Graph:
-    """Each part of a concatenation in place is a map of its own that no other one holds and no application reads or writes."""
+    """Each part of a concatenation in place is a map of its own that no other one holds and no application reads or writes.
+
+    Each output is the whole of what a node writes.
+    """
     taken: set[str] = set()
     nodes: list[Node] = []
     for node in graph.nodes:
@@ -29,7 +32,16 @@ def copies_for_shared_parts(graph: Graph) -> Graph:
             taken.add(copy.name)
             inputs.append(copy.name)
         nodes.append(replace(node, inputs=tuple(inputs)))
-    return Graph(tuple(nodes), graph.outputs)
+    outputs = []
+    for output in graph.outputs:
+        home = owner(graph, output)
+        if isinstance(home.op, ops.Input) or graph.shape(home.name).size > graph.shape(output).size:
+            copy = Node(graph.fresh(f"{output}/output"), COPY, (output,), graph[output].origins)
+            nodes.append(copy)
+            outputs.append(copy.name)
+        else:
+            outputs.append(output)
+    return Graph(tuple(nodes), tuple(outputs))
 
 
 COPY = ops.Unary(ops.Clip(-65504.0, 65504.0))  # what FP16 holds at all passes through
