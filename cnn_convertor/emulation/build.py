@@ -70,10 +70,11 @@ def build(folder: Path, name: str, *, wanted: str = "", sources: Sequence[Path] 
     compiler = find_compiler()
     library = host.library(compiler)
     generated = [folder / f"{name}_gen.h", folder / f"{name}_gen.cpp"]
-    files = [*generated, *folder.glob(f"{name}_cpu.h"), host.runner, *_sorted(host.include[0]), *sources]
+    files = generated + list(folder.glob(f"{name}_cpu.h")) + [host.runner] + _sorted(host.include[0]) + list(sources)
     defines = (f'-DNETWORK_HEADER="{name}_gen.h"', f"-DNETWORK_CLASS=C{name}", *host.defines)
     flags = network_flags()
-    options = [*flags, *defines, *(f"-I{each}" for each in host.include), f"-I{folder}"]
+    include = [f"-I{each}" for each in host.include]
+    options = [*flags, *defines, *include, f"-I{folder}"]
     parts = [([*options, "-E", "-P", str(source)], source) for source in sources]
     expanded = _compile(compiler, parts, own=sources)
     key = _key(compiler, (*flags, *defines, wanted, library.stem, *expanded), files)
@@ -83,7 +84,7 @@ def build(folder: Path, name: str, *, wanted: str = "", sources: Sequence[Path] 
         program = scratch / "program"
         joined = _joined(scratch / "network.cpp", [generated[1].name, host.runner.name], wanted)
         inputs = [joined, *sources, library]
-        part = [*options, *map(str, inputs), "-o", str(program)], generated[1]
+        part = options + list(map(str, inputs)) + ["-o", str(program)], generated[1]
         _compile(compiler, [part], scratch=scratch, own=sources)
         return program
 
@@ -146,10 +147,11 @@ def _linked(
         _compile(compiler, parts, scratch=scratch)
         result = scratch / "result"
         objects = [arguments[-1] for arguments, _ in parts]
-        _compile(compiler, [([*flags, *link, *objects, "-o", str(result)], sources[0].parent)], scratch=scratch)
+        arguments = flags + list(link) + objects + ["-o", str(result)]
+        _compile(compiler, [(arguments, sources[0].parent)], scratch=scratch)
         return result
 
-    key = _key(compiler, [*flags, *link, *made, *made.values()], files)
+    key = _key(compiler, flags + list(link) + list(made) + list(made.values()), files)
     return _cached(f"{name.replace(' ', '-')}-{key}{'.o' if link else ''}", make)
 
 
@@ -180,7 +182,7 @@ def device_library(compiler: Compiler) -> Path:
     """
     sources = [path.name for path in _sorted(SOURCES) if path.suffix == ".cpp" and path.name != RUNNER]
     rest = [name for name in sources if name not in LOOPS]
-    key = _key(compiler, (*LOOP_FLAGS, *LIBRARY_FLAGS, *LOOPS), [*_sorted(SOURCES), *_sorted(INCLUDE)])
+    key = _key(compiler, LOOP_FLAGS + LIBRARY_FLAGS + LOOPS, _sorted(SOURCES) + _sorted(INCLUDE))
 
     def make(scratch: Path) -> Path:
         def part(name: str, flags: Sequence[str], parts: Sequence[str]) -> tuple[list[str], Path]:

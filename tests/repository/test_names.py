@@ -23,6 +23,7 @@ def test_no_two_classes_share_a_name() -> None:
 MIRRORS = (
     {"frontends/caffe", "frontends/keras", "frontends/onnx", "ir/ops", "verification/formulas"},
     {"export", "layouts"},
+    {"devices/dv700", "devices/nvdla"},
 )
 
 

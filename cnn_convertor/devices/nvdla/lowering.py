@@ -35,10 +35,10 @@ from cnn_convertor.devices.nvdla.network_program import (
     Stored,
 )
 from cnn_convertor.devices.nvdla.operations import HardwareOperation
-from cnn_convertor.devices.nvdla.packing import StoredArrays, StoredKernels, StoredOperands, aligned
 from cnn_convertor.devices.nvdla.placement import ChainSchedule, element_type, layout_of_map
 from cnn_convertor.devices.nvdla.point_units import MapOperand, Operand, PointUnits, assigned
 from cnn_convertor.devices.nvdla.pooling import pool_plan
+from cnn_convertor.devices.nvdla.weight_packing import StoredArrays, StoredKernels, StoredOperands, aligned
 from cnn_convertor.devices.program import CustomCall, LayerType, StoredArray, Tensor
 from cnn_convertor.devices.words import describe, words_of
 from cnn_convertor.ir import ops

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from cnn_convertor.devices.nvdla.named_functions import ExactFunction
 from cnn_convertor.devices.nvdla.operations import HardwareOperation
-from cnn_convertor.devices.nvdla.packing import StoredArrays, StoredKernels
+from cnn_convertor.devices.nvdla.weight_packing import StoredArrays, StoredKernels
 from cnn_convertor.devices.program import ElementType, LayerOf, ProgramOf, StoredArray, Tensor
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir.constant import Constant

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.half import nearest
-from cnn_convertor.devices.nvdla import packing
+from cnn_convertor.devices.nvdla import weight_packing
 from cnn_convertor.devices.nvdla.configurations import Configuration
 from cnn_convertor.devices.nvdla.network_program import NvdlaLayer, NvdlaProgram
-from cnn_convertor.devices.nvdla.packing import StoredArrays, StoredKernels
+from cnn_convertor.devices.nvdla.weight_packing import StoredArrays, StoredKernels
 from cnn_convertor.devices.program import ElementType, StoredArray
 from cnn_convertor.devices.target import Observer, PackedStream
 from cnn_convertor.ir.constant import Constant
@@ -30,7 +30,7 @@ def packed(
             observe(stored[array], values)
 
     written = 0
-    for piece in packing.packed([*stored], configuration, unrounded=program.unrounded, observe=told):
+    for piece in weight_packing.packed([*stored], configuration, unrounded=program.unrounded, observe=told):
         written += piece.size
         yield piece
     for array in program.arrays:
@@ -83,5 +83,5 @@ def streams_of(program: NvdlaProgram, configuration: Configuration) -> Iterator[
             layout = f"nvdla_{kind}_fp16"
             yield (
                 PackedStream(stream.layer, kind, layout, array.offset, nbytes, shapes, {}),
-                packing.packed([replace(array, offset=0)], configuration),
+                weight_packing.packed([replace(array, offset=0)], configuration),
             )

@@ -12,7 +12,7 @@ from cnn_convertor.devices.nvdla.configurations import NV_FULL
 from cnn_convertor.devices.nvdla.convolving import ConvolutionSize, MisfitError
 from cnn_convertor.devices.nvdla.cubes import Place, channels_of, packed_cube
 from cnn_convertor.devices.nvdla.grouped import blocks_of
-from cnn_convertor.devices.nvdla.packing import StoredKernels, aligned, packed
+from cnn_convertor.devices.nvdla.weight_packing import StoredKernels, aligned, packed
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import Padding, Pair, Shape, Window
 from cnn_convertor.layouts.nvdla import features

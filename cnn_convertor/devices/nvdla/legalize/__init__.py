@@ -2,12 +2,12 @@
 
 from cnn_convertor.devices.nvdla.configurations import Configuration
 from cnn_convertor.devices.nvdla.legalize.assign_cpu import on_cpu
-from cnn_convertor.devices.nvdla.legalize.channels import channel_gathers, ragged_concatenations
+from cnn_convertor.devices.nvdla.legalize.channel_convolutions import channel_gathers, ragged_concatenations
 from cnn_convertor.devices.nvdla.legalize.deconvolutions import deconvolutions, upsampling
 from cnn_convertor.devices.nvdla.legalize.dense import dense_to_convolutions
 from cnn_convertor.devices.nvdla.legalize.fold_pixels import fold_pixels
-from cnn_convertor.devices.nvdla.legalize.functions import hard_swish
 from cnn_convertor.devices.nvdla.legalize.groups import grouped_deconvolutions, groups
+from cnn_convertor.devices.nvdla.legalize.hard_swish import hard_swish
 from cnn_convertor.devices.nvdla.legalize.into_parts import into_parts
 from cnn_convertor.devices.nvdla.legalize.pools import bare_pools, small_pools
 from cnn_convertor.devices.nvdla.legalize.shared_parts import copies_for_shared_parts

@@ -14,7 +14,7 @@ from cnn_convertor.devices.nvdla import packing
 from cnn_convertor.devices.nvdla.configurations import NV_FULL
 from cnn_convertor.devices.nvdla.convolving import ConvolutionSize, bands_of
 from cnn_convertor.devices.nvdla.cubes import NOWHERE, Place, packed_cube
-from cnn_convertor.devices.nvdla.packing import StoredArrays, StoredKernels, StoredOperands, aligned, packed
+from cnn_convertor.devices.nvdla.weight_packing import StoredArrays, StoredKernels, StoredOperands, aligned, packed
 from cnn_convertor.errors import ConvertorWarning, Origin, UnsupportedError
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import Pair, Shape, Window
