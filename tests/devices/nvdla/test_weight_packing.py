@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.nvdla import packing
+from cnn_convertor.devices.nvdla import weight_packing
 from cnn_convertor.devices.nvdla.configurations import NV_FULL
 from cnn_convertor.devices.nvdla.convolving import ConvolutionSize, bands_of
 from cnn_convertor.devices.nvdla.cubes import NOWHERE, Place, packed_cube
@@ -47,7 +47,7 @@ def by_formula(kernels: NDArray[Any]) -> NDArray[Any]:
 
 
 @pytest.mark.parametrize("shape", [(20, 70, 3, 2), (16, 64, 1, 1), (3, 5, 2, 3), (33, 130, 1, 2)])
-@pytest.mark.parametrize("piece", [1, 5000, packing.PIECE])
+@pytest.mark.parametrize("piece", [1, 5000, weight_packing.PIECE])
 def test_kernels_lie_by_the_formula(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], piece: int) -> None:
     """Whatever the size of the pieces."""
     monkeypatch.setattr(packing, "PIECE", piece)
