@@ -50,7 +50,7 @@ def by_formula(kernels: NDArray[Any]) -> NDArray[Any]:
 @pytest.mark.parametrize("piece", [1, 5000, weight_packing.PIECE])
 def test_kernels_lie_by_the_formula(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], piece: int) -> None:
     """Whatever the size of the pieces."""
-    monkeypatch.setattr(packing, "PIECE", piece)
+    monkeypatch.setattr(weight_packing, "PIECE", piece)
     kernels = numbers(1, *shape)
     stored = StoredKernels(0, Constant.of(kernels), LAYER)
     found = contents(stored)
@@ -64,7 +64,7 @@ def test_kernels_lie_by_the_formula(monkeypatch: pytest.MonkeyPatch, shape: tupl
 
 
 def test_groups_are_stored_with_zeros_between(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "PIECE", 1)
+    monkeypatch.setattr(weight_packing, "PIECE", 1)
     own = numbers(2, 30, 2, 3, 3)
     dense = np.zeros((30, 6, 3, 3), np.float16)
     for kernel in range(30):
@@ -108,7 +108,7 @@ def test_arrays_start_at_their_offsets() -> None:
 
 
 def test_the_observer_sees_each_kernel_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "PIECE", 1)
+    monkeypatch.setattr(weight_packing, "PIECE", 1)
     kernels = numbers(8, 40, 3, 1, 1)
     seen: list[NDArray[np.float32]] = []
     contents(StoredKernels(0, Constant.of(kernels), LAYER), observe=lambda _, values: seen.append(values))
