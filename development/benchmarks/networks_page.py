@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Final
+from statistics import median
+from typing import Final, NamedTuple
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "networks.md"
 LEAST: Final = 40.0  # dB
@@ -88,13 +90,13 @@ has both, TorchScript first.
 
 The exports of TorchScript by the [model of the time](devices.md#what-a-network-costs), for `dv700` and with each
 [`runtime`](net-ini.md): milliseconds of the whole network, and the share of the device. `python -m
-development.benchmarks.exports.times --python libraries/bin/python [NAMES]` writes these rows; nothing runs for them.
+development.benchmarks.exports.times --python libraries/bin/python [NAMES]` writes these rows; nothing runs for them. With
+`--before`, it estimates with version 0.2.0, too, by the model that this has.
 
-Version 0.2.0 spent 27 % of the time of the median network on the device; all networks of this table together took 17.7 to 29.0 s there,
-and take 3.7 to 10.3 s now with `sdk`, 2.9 to 7.2 s with `generated`.
+(summary)
 
-| network | input | sdk, ms | on the device | generated, ms | on the device |
-|---|---|--:|--:|--:|--:|
+| network | input | 0.2.0, ms | on the device | sdk, ms | on the device | generated, ms | on the device |
+|---|---|--:|--:|--:|--:|--:|--:|
 """
     REFUSALS = """
 ## What became of the exports
@@ -118,6 +120,58 @@ not converted (DV301) are not listed.
 """
 
 
+_SUMMARY: Final = "(summary)"  # where `times_summary` stands
+
+
+class _Time(NamedTuple):
+    """A network's time in milliseconds, and the device's share of it in percent."""
+
+    low: float
+    high: float
+    share: float
+
+    @staticmethod
+    def of(time: str, share: str) -> _Time:
+        low, _, high = time.replace(",", "").partition(" to ")
+        return _Time(float(low), float(high or low), float(share.strip("%")))
+
+
+def times_summary(lines: Iterable[str]) -> str:
+    """What the rows of Table.TIMES say together, of the networks with a time in each column."""
+    before: list[_Time] = []
+    sdk: list[_Time] = []
+    generated: list[_Time] = []
+    count = 0
+    for line in lines:
+        count += 1
+        cells = [cell.strip() for cell in line.split("|")[3:9]]
+        if cells[1] and cells[3] and cells[5]:
+            before.append(_Time.of(cells[0], cells[1]))
+            sdk.append(_Time.of(cells[2], cells[3]))
+            generated.append(_Time.of(cells[4], cells[5]))
+    if not before:
+        return ""
+    text = (
+        f"Version 0.2.0 takes {_together(before)} for {len(before)} of these {count} networks together; in parentheses is the share of the "
+        f"device in the time of the median network. Now they take {_together(sdk)} with `sdk`, and {_together(generated)} with `generated`. "
+        f"With `sdk`, {_slower(before, sdk)} takes longer than before; with `generated`, {_slower(sdk, generated)} takes longer than with "
+        "`sdk`."
+    )
+    return textwrap.fill(text, 130, break_on_hyphens=False)
+
+
+def _slower(before: Sequence[_Time], after: Sequence[_Time]) -> str:
+    """How many networks take longer, at either end."""
+    count = sum(b.low > a.low or b.high > a.high for a, b in zip(before, after, strict=True))
+    return str(count or "none")
+
+
+def _together(times: Sequence[_Time]) -> str:
+    low = sum(time.low for time in times) / 1000
+    high = sum(time.high for time in times) / 1000
+    return f"{low:.1f} to {high:.1f} s ({median(time.share for time in times):.0f} %)"
+
+
 def rows_of(table: Table) -> dict[str, str]:
     """The first cell of each row that the page has in a table -> its line."""
     page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
@@ -131,7 +185,7 @@ def page_with(table: Table, rows: Mapping[str, str]) -> str:
     """The page with these rows, and no others, in a table. rows: first cell -> line."""
     tables = {each: rows if each is table else rows_of(each) for each in Table}
     parts = (each.value + "".join(f"{line}\n" for _, line in sorted(tables[each].items())) for each in Table)
-    return HEAD + "".join(parts)
+    return HEAD + "".join(parts).replace(_SUMMARY, times_summary(tables[Table.TIMES].values()))
 
 
 def replace_rows(table: Table, rows: Mapping[str, str]) -> None:

@@ -25,6 +25,7 @@ from development.benchmarks.exports.outcome import (
     network_rows,
     path_of,
 )
+from development.benchmarks.networks_page import times_summary
 from examples import zoo
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -217,15 +218,30 @@ def test_a_damaged_model_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_row_has_the_time_with_each_runtime(tmp_path: Path) -> None:
-    line = times.row("torchvision_alexnet", model(tmp_path))
+    line = times.row("torchvision_alexnet", model(tmp_path), ("2 to 3", "40%"))
     name, size, *cells = line.strip("| ").split(" | ")
     assert (name, size) == ("torchvision_alexnet", "224x224x3")
-    assert [cell[-1] for cell in cells[1::2]] == ["%", "%"]
+    assert [cell[-1] for cell in cells[1::2]] == ["%", "%", "%"]
     report = inspect(model(tmp_path))
-    assert cells[0] == f"{report.usec.low / 1000:.3g} to {report.usec.high / 1000:.3g}"
+    assert cells[2] == f"{report.usec.low / 1000:.3g} to {report.usec.high / 1000:.3g}"
+    assert times.with_version(ROOT, model(tmp_path)) == tuple(cells[2:4])  # as the default is
+
+
+def test_the_page_says_what_the_rows_say_together() -> None:
+    rows = [
+        "| a | 1x1x1 | 1,000 to 2,000 | 20% | 500 to 1,000 | 40% | 400 to 500 | 60% |",
+        "| b | 1x1x1 | 3,000 to 4,000 | 30% | 3,000 to 4,001 | 50% | 2,000 | 80% |",
+        "| c | 1x1x1 |  |  | 200 to 300 | 90% | 100 to 200 | 100% |",
+        "| d | 1x1x1 |  |  | DV302 |  | DV302 |  |",
+    ]
+    text = " ".join(times_summary(rows).split())
+    assert text.startswith("Version 0.2.0 takes 4.0 to 6.0 s (25 %) for 2 of these 4 networks together; ")
+    assert "Now they take 3.5 to 5.0 s (45 %) with `sdk`, and 2.4 to 2.5 s (70 %) with `generated`." in text
+    assert text.endswith("With `sdk`, 1 takes longer than before; with `generated`, none takes longer than with `sdk`.")
+    assert times_summary(rows[2:]) == ""
 
 
 def test_a_refused_network_has_no_time(tmp_path: Path) -> None:
     path = tmp_path / "a.onnx"
     path.write_bytes(b"no model")
-    assert times.row("torchvision_alexnet", path).count("DV") == 1
+    assert times.row("torchvision_alexnet", path) == "| torchvision_alexnet | 224x224x3 |  |  | DV201 |  | DV201 |  |"

@@ -90,7 +90,7 @@ LIBRARIES: Final = (
         "MIT",
         {
             "256": """
-                unet-resnet18 unet-resnet18-scse unet-timm-mobilenetv3_large_100 unetplusplus-resnet18 manet-resnet18 linknet-resnet18
+                unet-resnet18 unet-resnet18-scse unet-resnet18-instancenorm unet-timm-mobilenetv3_large_100 unetplusplus-resnet18 manet-resnet18 linknet-resnet18
                 fpn-resnet18 pan-resnet18 deeplabv3-resnet18 deeplabv3plus-mobilenet_v2 upernet-resnet18
                 segformer-mit_b0 unet-efficientnet-b0
             """,
@@ -150,7 +150,8 @@ LIBRARIES: Final = (
         "transformers",
         "Apache-2.0",
         {
-            "224": "mobilenet_v1 resnet regnet levit cvt mobilevit poolformer",
+            "192": "swin2sr",
+            "224": "mobilenet_v1 resnet regnet levit cvt mobilevit poolformer dinov2",
             "512": "segformer detr yolos upernet glpn",
         },
     ),

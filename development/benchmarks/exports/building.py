@@ -64,10 +64,13 @@ def _segmentation(network: str, _: Architecture) -> nn.Module:
     import segmentation_models_pytorch as smp
 
     decoder, encoder = network.split("-", 1)
-    attention = "scse" if encoder.endswith("-scse") else None
-    encoder = encoder.removesuffix("-scse")
+    options: dict[str, Any] = {}
+    if encoder.endswith("-scse"):
+        options["decoder_attention_type"] = "scse"
+    if encoder.endswith("-instancenorm"):
+        options["decoder_use_norm"] = {"type": "instancenorm", "affine": True}
+    encoder = encoder.removesuffix("-scse").removesuffix("-instancenorm")
     encoder = encoder.replace("timm-", "tu-")  # "tu" is the library's name for encoders of timm
-    options = {"decoder_attention_type": attention} if attention else {}
     model: nn.Module = smp.create_model(decoder, encoder_name=encoder, encoder_weights=None, classes=4, **options)
     return model
 
@@ -140,6 +143,18 @@ def _transformers(network: str, architecture: Architecture) -> nn.Module:
                 backbone_config=t.ConvNextConfig(
                     hidden_sizes=[96, 192, 384, 768], out_features=["stage1", "stage2", "stage3", "stage4"]
                 ),
+            )
+        ),
+        "dinov2": lambda: t.Dinov2ForImageClassification(
+            t.Dinov2Config(hidden_size=384, num_attention_heads=6, image_size=architecture.height)
+        ),
+        "swin2sr": lambda: t.Swin2SRForImageSuperResolution(
+            t.Swin2SRConfig(
+                image_size=architecture.height,
+                embed_dim=60,
+                depths=[6] * 4,
+                num_heads=[6] * 4,
+                upsampler="pixelshuffledirect",
             )
         ),
         "glpn": lambda: t.GLPNForDepthEstimation(t.GLPNConfig()),

@@ -49,10 +49,12 @@ def measure(model: Path) -> dict[str, Any]:
 
 
 def write_ini(model: Path, folder: Path, runtime: str = "sdk") -> Path:
-    """The ini file of a conversion with FP16 weights."""
+    """The ini file of a conversion with FP16 weights. runtime: empty: as a version has it that knows no others."""
     ini = folder / "net.ini"
     text = f"[INPUT]\nname = network\ndefinition = {model.resolve()}\n"
-    text += f"[OUTPUT]\noutput_folder = output\nquantization = 0\nruntime = {runtime}\n"
+    text += "[OUTPUT]\noutput_folder = output\nquantization = 0\n"
+    if runtime:
+        text += f"runtime = {runtime}\n"
     ini.write_text(text, encoding="utf-8")
     return ini
 

@@ -1,23 +1,25 @@
 """Writes the rows of docs/networks.md that say where the time of exported networks goes. Nothing runs on the emulated device.
 
-python -m development.benchmarks.exports.times --python libraries/bin/python [NAMES]
+python -m development.benchmarks.exports.times --python libraries/bin/python --before CHECKOUT [NAMES]
 """
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
 import tempfile
 import warnings
 from pathlib import Path
-from statistics import median
 from typing import Final
 
 import click
 
 from cnn_convertor.config import Config
 from cnn_convertor.conversion.inspection import find
+from cnn_convertor.devices.intervals import Interval, milliseconds
 from cnn_convertor.errors import ConvertorError, ConvertorWarning
-from cnn_convertor.report.values import Report
 from development.benchmarks.exports.__main__ import CHECKOUT, export
 from development.benchmarks.exports.architectures import ARCHITECTURES
 from development.benchmarks.exports.measuring import write_ini
@@ -25,12 +27,12 @@ from development.benchmarks.networks_page import Table, keep, rows_of
 
 EXPORTER: Final = "torchscript"
 RUNTIMES: Final = ("sdk", "generated")
-MEDIAN: Final = "(median)"  # the first row
+UNKNOWN: Final = ("", "")
 
 
-def row(network: str, model: Path) -> str:
-    """The line of a network: the time and the share of the device with each runtime, or the codes of a refusal."""
-    cells = [ARCHITECTURES[network].size]
+def row(network: str, model: Path, before: tuple[str, str] = UNKNOWN) -> str:
+    """The line of a network: the time and the share of the device, before and with each runtime, or the codes of a refusal."""
+    cells = [network, ARCHITECTURES[network].size, *before]
     for runtime in RUNTIMES:
         with tempfile.TemporaryDirectory() as folder:
             try:
@@ -38,26 +40,32 @@ def row(network: str, model: Path) -> str:
                 codes = {problem.code for problem in report.problems}
             except ConvertorError as error:
                 codes = {problem.code for problem in error.problems}
-        if codes:
-            return f"| {network} | {cells[0]} | {', '.join(sorted(codes))} |  |  |  |"
-        cells += [f"{report.usec.low / 1000:.3g} to {report.usec.high / 1000:.3g}", f"{share_on_device(report):.0%}"]
-    return f"| {network} | {' | '.join(cells)} |"
+        cells += [", ".join(sorted(codes)), ""] if codes else _cells(report.usec, report.device_usec)
+    return f"| {' | '.join(cells)} |"
 
 
-def share_on_device(report: Report) -> float:
-    """Of the shorter ends of all times."""
-    return report.device_usec.low / report.usec.low if report.usec.low else 1.0
+def with_version(checkout: Path, model: Path) -> tuple[str, str]:
+    """The two cells of a network by another version of the package, which runs with the SDK's runtime."""
+    with tempfile.TemporaryDirectory() as folder:
+        ini = write_ini(model, Path(folder), runtime="")
+        command = [sys.executable, "convertor.py", "inspect", "--json", str(ini)]
+        environment = {**os.environ, "PYTHONPATH": str(checkout)}
+        done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return UNKNOWN
+    work = json.loads(done.stdout)["work"]
+    return _cells(Interval(**work["usec"]), Interval(**work["device_usec"]))
 
 
-def median_row(lines: list[str]) -> str:
-    """The medians of the shares of the device in lines of networks."""
-    shares: dict[int, list[float]] = {4: [], 6: []}  # column -> values
-    for line in lines:
-        cells = line.split("|")
-        for column, values in shares.items():
-            if "%" in cells[column]:
-                values.append(float(cells[column].strip(" %")))
-    return f"| {MEDIAN} |  |  | {median(shares[4]):.0f}% |  | {median(shares[6]):.0f}% |"
+def known_before(network: str) -> tuple[str, str]:
+    """The two cells that the page has."""
+    cells = rows_of(Table.TIMES).get(network, "").split("|")
+    return (cells[3].strip(), cells[4].strip()) if len(cells) > 4 else UNKNOWN
+
+
+def _cells(usec: Interval, device: Interval) -> tuple[str, str]:
+    """share: of the shorter ends."""
+    return milliseconds(usec), f"{device.low / usec.low if usec.low else 1.0:.0%}"
 
 
 @click.command()
@@ -69,19 +77,21 @@ def median_row(lines: list[str]) -> str:
     default=CHECKOUT / "build" / "models",
     help="Folder of exported models.",
 )
-def main(names: tuple[str, ...], python: str, models: Path) -> None:
-    """Write the rows of the networks named, or of all. Models that the folder has are not exported again."""
+@click.option("--before", type=click.Path(exists=True, path_type=Path), help="A checkout of version 0.2.0.")
+def main(names: tuple[str, ...], python: str, models: Path, before: Path | None) -> None:
+    """Write the rows of the networks named, or of all. Models that the folder has are not exported again.
+
+    Without --before, the page keeps the times that it has of version 0.2.0.
+    """
     warnings.simplefilter("ignore", ConvertorWarning)
     models.mkdir(parents=True, exist_ok=True)
     for network in names or tuple(ARCHITECTURES):
         export(network, [EXPORTER], models, python)
         model = models / f"{network}.{EXPORTER}.onnx"
         if model.exists():
-            line = row(network, model)
+            line = row(network, model, with_version(before, model) if before else known_before(network))
             click.echo(line)
             keep(Table.TIMES, {network: line})
-    lines = [line for network, line in rows_of(Table.TIMES).items() if network != MEDIAN]
-    keep(Table.TIMES, {MEDIAN: median_row(lines)})
 
 
 if __name__ == "__main__":
