@@ -113,9 +113,11 @@ def _with_functions(rows: Sequence[TableAccess], runs: Sequence[NvdlaRun]) -> li
 
 
 def _externals(program: NvdlaProgram) -> list[int]:
-    """Where inputs and outputs lie in the I/O buffer, by their numbers as memories."""
-    offsets = dict.fromkeys(tensor.offset for _, tensor in program.inputs)
-    return [*offsets, *(program.layers[index].output.offset for index in program.outputs)]
+    """Where inputs and outputs lie in the I/O buffer, as the device addresses it, by their numbers as memories."""
+    outputs = dict.fromkeys(program.outputs)
+    tensors = [tensor for _, tensor in program.inputs]
+    tensors += [program.layers[index].output for index in outputs]
+    return [tensor.offset // 2 if program.unrounded else tensor.offset for tensor in tensors]
 
 
 def _address(memory: int, offset: int, externals: Sequence[int], bases: dict[int, int]) -> int:
