@@ -19,6 +19,7 @@ from cnn_convertor.devices.nvdla.lowering import lower
 from cnn_convertor.devices.nvdla.network_program import NvdlaProgram, unrounded_program
 from cnn_convertor.devices.nvdla.placement import ChainSchedule, schedule_chains
 from cnn_convertor.devices.nvdla.rules import broken_rules
+from cnn_convertor.devices.nvdla.sampled_ranges import SampledRange, has_tables, sampled_ranges, tables_apart
 from cnn_convertor.devices.nvdla.sources import rendering
 from cnn_convertor.devices.nvdla.storing import packed, rounded_by_numpy, streams_of
 from cnn_convertor.devices.nvdla.traffic import boundaries, map_traffic
@@ -39,10 +40,12 @@ from cnn_convertor.devices.target import (
 )
 from cnn_convertor.errors import Origin, Problem, UnsupportedError, UsageError, warn
 from cnn_convertor.files.replacing import Contents
+from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.layouts.packing import Bytes
-from cnn_convertor.passes.contract import Pass
+from cnn_convertor.passes.contract import Pass, each_node
 from cnn_convertor.progress import Progress
+from cnn_convertor.samples import Samples
 
 if TYPE_CHECKING:
     from cnn_convertor.emulation.network import EmulatedNetwork
@@ -51,10 +54,14 @@ if TYPE_CHECKING:
 
 
 class Nvdla(NamedTuple):
-    """A configuration, and how much a chain of engines may do without memory between them."""
+    """A configuration, and how much a chain of engines may do without memory between them.
+
+    ranges: of what functions read on samples, as far as they are known: for these their tables are chosen.
+    """
 
     hardware: NvdlaHardware
     fusion: Fusion = Fusion.DOCUMENTED
+    ranges: tuple[SampledRange, ...] = ()
 
     @staticmethod
     def of(hardware: Hardware, settings: DeviceSettings) -> Nvdla:
@@ -78,7 +85,10 @@ class Nvdla(NamedTuple):
         return legalization(self.hardware.configuration)
 
     def partition(self, legal: Graph) -> Legalized:
-        steps = chains_of(legal, self.hardware.configuration, fuses=self.fusion is not Fusion.NONE)
+        fuses = self.fusion is not Fusion.NONE
+        if not fuses:
+            legal = each_node(tables_apart)(legal)
+        steps = chains_of(legal, self.hardware.configuration, fuses=fuses)
         return Legalized(legal, legal, steps)
 
     def broken_rules(self, legalized: Legalized, guessed: Container[Origin | None] = ()) -> tuple[Problem, ...]:
@@ -89,7 +99,11 @@ class Nvdla(NamedTuple):
 
     def lower(self, legalized: Legalized, schedule: PlannedMemory, *, name: str, original: Graph) -> Program:
         assert isinstance(schedule, ChainSchedule)
-        return lower(legalized.graph, schedule, name=name, original=original, configuration=self.hardware.configuration)
+        ranges = {each.node: each for each in self.ranges}
+        configuration = self.hardware.configuration
+        return lower(
+            legalized.graph, schedule, name=name, original=original, configuration=configuration, ranges=ranges
+        )
 
     @property
     def about(self) -> DeviceFacts:
@@ -110,7 +124,21 @@ class Nvdla(NamedTuple):
         if storage.weights.quantization is not Quantization.FP16 or storage.weights.overrides:
             problem = f"{self.hardware.name} has no palettes: all weights are FP16"
             warn(Problem("DV931", problem, hint="quantization = 0"))
-        return Quantized(plan(self), self)
+        if not storage.calibrates:
+            return Quantized(plan(self), self)
+        progress("calibrate", 0, 1)
+        target = self._replace(ranges=self._sampled(graph, plan(self.unfused), storage.samples()))
+        return Quantized(plan(target), target)
+
+    def _sampled(self, graph: Graph, program: Program, samples: Samples) -> tuple[SampledRange, ...]:
+        """What functions of a program without chains read on samples, without rounding."""
+        if not has_tables(_own(program)):
+            problem = "there is nothing to calibrate: no function of the network has a table"
+            warn(Problem("DV716", problem, Origin(program.name), "convert without --calibrate"))
+            return ()
+        with temporary_folder() as folder:
+            network = self.install_data(graph, unrounded_program(_own(program)), folder)
+            return sampled_ranges(network, samples.inputs)
 
     def with_byte_input(self, program: Program, values: NDArray[np.float32]) -> Program:
         where = Origin(program.name)

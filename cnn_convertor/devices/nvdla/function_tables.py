@@ -36,6 +36,7 @@ from cnn_convertor.ir import ops
 
 RANGE: Final = (-16.0, 16.0)  # of what a table is for where no samples say more
 RANGE_OF_SQUARES: Final = (0.0, 2.0**20)  # the same of CDP's sums
+LINES: Final = "lines"  # the form of a table that holds all values
 LEAST_SQNR: Final = 40.0  # dB: what is worse runs on the CPU,
 _NEGLIGIBLE: Final = 2.0**-14  # unless all errors are below the normal numbers of FP16
 _LE: Final = 0  # priorities
@@ -253,7 +254,7 @@ def _fitted(target: _Target) -> Iterator[tuple[str, Lut]]:
     """Forms with their tables, among them the best. Lines are exact but for the roundings of their slopes."""
     lines = _lines(target.function)
     if lines is not None:
-        yield "lines", lines
+        yield LINES, lines
         return
     single = _best(target, _forms_of_lo(target.low, target.high), _WITH_LE)
     both = [_Form(form.lo, le) for form in single for le in _forms_of_le(form.lo, target.low, target.high)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -23,8 +24,15 @@ from cnn_convertor.devices.nvdla.engine_descriptors import (
     sdp_surfaces,
     spreading_operation,
 )
-from cnn_convertor.devices.nvdla.firmware.descriptors import CdpSurfaces, Cube, Engine, Lut, PdpSurfaces, RubikSurfaces
-from cnn_convertor.devices.nvdla.function_tables import RANGE, RANGE_OF_SQUARES, response_table, table_of
+from cnn_convertor.devices.nvdla.firmware.descriptors import CdpSurfaces, Cube, Engine, PdpSurfaces, RubikSurfaces
+from cnn_convertor.devices.nvdla.function_tables import (
+    LINES,
+    RANGE,
+    RANGE_OF_SQUARES,
+    FittedTable,
+    response_table,
+    table_of,
+)
 from cnn_convertor.devices.nvdla.network_program import (
     FIRST_EXTERNAL,
     IO,
@@ -38,6 +46,7 @@ from cnn_convertor.devices.nvdla.operations import HardwareOperation
 from cnn_convertor.devices.nvdla.placement import ChainSchedule, element_type, layout_of_map
 from cnn_convertor.devices.nvdla.point_units import MapOperand, Operand, PointUnits, assigned
 from cnn_convertor.devices.nvdla.pooling import pool_plan
+from cnn_convertor.devices.nvdla.sampled_ranges import SampledRange
 from cnn_convertor.devices.nvdla.weight_packing import StoredArrays, StoredKernels, StoredOperands, aligned
 from cnn_convertor.devices.program import CustomCall, LayerType, StoredArray, Tensor
 from cnn_convertor.devices.words import describe, words_of
@@ -53,10 +62,16 @@ _ARRAY_ALIGNMENT: Final = 16  # bytes
 
 
 def lower(
-    graph: Graph, schedule: ChainSchedule, *, name: str, original: Graph, configuration: Configuration
+    graph: Graph,
+    schedule: ChainSchedule,
+    *,
+    name: str,
+    original: Graph,
+    configuration: Configuration,
+    ranges: Mapping[str, SampledRange],
 ) -> NvdlaProgram:
-    """The program of a legal graph. original: the user's graph, for the names of the outputs."""
-    lowering = _Lowering(graph, schedule, configuration)
+    """The program of a legal graph. original: the user's graph, for the names of the outputs. ranges: by node, where samples gave some."""
+    lowering = _Lowering(graph, schedule, configuration, ranges)
     layers = [lowering.layer(step) for step in schedule.steps]
     written = tuple(lowering.written_by[owner(graph, output).name] for output in graph.outputs)
     for index in written:
@@ -86,8 +101,11 @@ class _Operands(NamedTuple):
 class _Lowering:
     """The steps one after the other, and the places in the weight buffer that they take."""
 
-    def __init__(self, graph: Graph, schedule: ChainSchedule, configuration: Configuration) -> None:
+    def __init__(
+        self, graph: Graph, schedule: ChainSchedule, configuration: Configuration, ranges: Mapping[str, SampledRange]
+    ) -> None:
         self.graph = graph
+        self._ranges = ranges
         self.configuration = configuration
         self.written_by: dict[str, int] = {}
         self._places = schedule.places
@@ -160,13 +178,30 @@ class _Lowering:
             yield self._pool(step, step.pool, self._cube(step.flowing) if is_alone else flying_cube(shape), shape)
 
     def _response(self, step: Chain, op: ops.LocalResponseNorm) -> NvdlaRun:
-        fitted = response_table(op.size, op.alpha, op.beta, op.bias, *RANGE_OF_SQUARES)
-        assert fitted is not None, "a response without a table is the CPU's"
+
+        def table(low: float, high: float) -> FittedTable | None:
+            return response_table(op.size, op.alpha, op.beta, op.bias, low, high)
+
+        fitted = self._fitted(step, table, RANGE_OF_SQUARES)
         surfaces = CdpSurfaces(self._cube(step.flowing), self._cube(step.writes))
         operation = HardwareOperation(Engine.CDP, response_operation(op), surfaces, fitted.lut)
         shape = self.graph.shape(step.writes)
         function = ops.Power(-op.beta, op.alpha / op.size, op.bias)
-        return NvdlaRun(operation, shape, shape, step.origins, words_of(type(op)), function=function)
+        does = f"{words_of(type(op))}{_of_range(fitted)}"
+        return NvdlaRun(operation, shape, shape, step.origins, does, function=function)
+
+    def _fitted(
+        self, step: Chain, table: Callable[[float, float], FittedTable | None], usual: tuple[float, float]
+    ) -> FittedTable:
+        """The table of a step's function: for the range on samples, else for the usual one."""
+        fitted = None
+        for node in step.nodes:
+            if node.name in self._ranges:
+                _, low, high = self._ranges[node.name]
+                fitted = table(low, high)
+        fitted = fitted or table(*usual)
+        assert fitted is not None, "a function without a table is the CPU's"
+        return fitted
 
     def _spreading(self, step: Chain, node: Node) -> NvdlaRun:
         stride = spreading_of(node)
@@ -218,11 +253,15 @@ class _Lowering:
         output = (
             flying_cube(shape) if step.pool is not None else self._part(self._cube(step.writes), shape, rows, channel)
         )
-        lut = _table(units)
         surfaces = sdp_surfaces(source, cubes, output)
-        operation = HardwareOperation(Engine.SDP, sdp_operation(units), surfaces, lut)
+        operation = HardwareOperation(Engine.SDP, sdp_operation(units), surfaces)
+        does = _words(units)
         function = None if units.y.end is None else units.y.end.function
-        return NvdlaRun(operation, shape, shape, step.origins, _words(units), operands.stored, function=function)
+        if function is not None:
+            fitted = self._fitted(step, partial(table_of, function), RANGE)
+            operation = operation._replace(lut=fitted.lut)
+            does += _of_range(fitted)
+        return NvdlaRun(operation, shape, shape, step.origins, does, operands.stored, function=function)
 
     def _part(self, cube: Cube, shape: Shape, rows: Lines, channel: int) -> Cube:
         """What an operation reads or writes of a whole map. Numbers for each channel have one row."""
@@ -274,13 +313,9 @@ def _constant(operand: Operand, channels: int) -> Constant:
     return operand
 
 
-def _table(units: PointUnits) -> Lut | None:
-    if units.y.end is None:
-        return None
-    assert units.y.end.function is not None
-    fitted = table_of(units.y.end.function, *RANGE)
-    assert fitted is not None, "a function without a table is the CPU's"
-    return fitted.lut
+def _of_range(table: FittedTable) -> str:
+    """In words. A table of lines holds every value."""
+    return "" if table.form == LINES else f" for {table.low:g} to {table.high:g}"
 
 
 def _words(units: PointUnits) -> str:
