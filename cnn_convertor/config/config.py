@@ -62,6 +62,7 @@ class Config:
     report: bool = _DEFAULTS["report"]
     selftest: bool = _DEFAULTS["selftest"]
     python_module: str = _DEFAULTS["python_module"]
+    loadable: str = _DEFAULTS["loadable"]
     device: Hardware = _DEFAULTS["device"]
     fusion: str = _DEFAULTS["fusion"]
     softmax: str = _DEFAULTS["softmax"]

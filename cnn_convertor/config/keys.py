@@ -16,6 +16,7 @@ from cnn_convertor.config.kinds import (
     INPUT_TYPE,
     LAYER_NAMES,
     LEVEL,
+    LOADABLE,
     MODEL,
     MODULE_NAME,
     NETWORK_NAME,
@@ -153,6 +154,13 @@ KEYS = (
     Key("OUTPUT", "report", FLAG, "0", "write `name.html` and `name_report.json`: see docs/report.md"),
     Key("OUTPUT", "selftest", FLAG, "0", "write `name_selftest.cpp`, which tests the network on a board or PC"),
     Key("OUTPUT", "python_module", MODULE_NAME, "", "write the C++ source of a Python module of that name"),
+    Key(
+        "OUTPUT",
+        "loadable",
+        LOADABLE,
+        "0.12",
+        "write a compiled network for the runtime that some devices have, of this version of its interface: see docs/nvdla.md; none: do not",
+    ),
     Key("OPTIONAL", "device", DEVICE, DEFAULT_DEVICE, "the board: see docs/devices.md; `--device` wins"),
     Key("OPTIONAL", "fusion", FUSION, Fusion.DOCUMENTED.value, "which forms of commands to use: see docs/fusion.md"),
     Key(

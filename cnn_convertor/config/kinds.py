@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 # `--help` imports all of these; without numpy, which takes long.
-from cnn_convertor.devices.registry import NAMES, read_hardware
+from cnn_convertor.devices.registry import LOADABLES, NAMES, read_hardware
 from cnn_convertor.devices.settings import Fusion, Quantization, Runtime
 from cnn_convertor.errors import UsageError, near_file
 from cnn_convertor.escaping import CPP_KEYWORDS
@@ -182,6 +182,12 @@ def _softmax(text: str, _: Path) -> str:
     return text.lower()
 
 
+def _loadable(text: str, _: Path) -> str:
+    if text.lower() not in {"none", *LOADABLES}:
+        raise ValueError
+    return text.lower()
+
+
 class Threads(IntEnum):
     """In place of a number of threads. A number 0 would not survive its own check."""
 
@@ -247,6 +253,7 @@ FUSION = Kind("proven, documented, full or none", _fusion)
 DEVICE = Kind(f"{', '.join(NAMES)}, or a .toml or .json file", read_hardware)
 THREADS = Kind(f"auto, or a number of threads from 1 to {MOST_THREADS}", _threads)
 SOFTMAX = Kind("cpu or sdk", _softmax)
+LOADABLE = Kind(f"{', '.join(LOADABLES)} or none", _loadable)
 RUNTIME = Kind("sdk or generated", _runtime)
 STAGES = Kind("names of stages, each once, separated by commas", _layer_names)
 LEVEL = Kind("a whole number", _level)

@@ -115,6 +115,7 @@ class Request:
                 dot=config.generate_dot,
                 python_module=config.python_module,
                 graphviz_path=config.graphviz_path,
+                loadable=config.loadable,
                 mean=written.mean,
                 scale=written.scale,
                 channel_order=written.channel_order,

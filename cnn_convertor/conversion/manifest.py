@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cnn_convertor.devices.facts import Step
-from cnn_convertor.devices.registry import DEFAULT_DEVICE, read_hardware
+from cnn_convertor.devices.registry import COMPILED, DEFAULT_DEVICE, read_hardware
 from cnn_convertor.files import json_files
 from cnn_convertor.files.codec import as_text, to_values
 from cnn_convertor.files.hashing import opened
@@ -70,6 +70,7 @@ _LEFT_OUT: Final = {"compute_usec", "memory_usec", "command_usec"}
 _ENDS: Final = (
     *(".json", ".dot", ".html", "_report.json"),
     *("_gen.h", "_gen.cpp", "_cpu.h", "_frame.h", "_weights.bin", "_selftest.cpp", "_selftest.bin"),
+    *(form.suffixes[0] for form in COMPILED),
 )
 _MADE_BY: Final = b"// made by cnn-convertor "
 

@@ -56,7 +56,7 @@ class CompiledNetwork(Protocol):
 
 
 class CompiledFormat(NamedTuple):
-    """suffixes: of its files. devices: that run them. read: raises ModelError for anything else than such a file."""
+    """suffixes: of its files, the first of those that a conversion writes. devices: that run them. read: raises ModelError for anything else than such a file."""
 
     suffixes: tuple[str, ...]
     devices: tuple[str, ...]

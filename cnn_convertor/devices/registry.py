@@ -55,6 +55,7 @@ FAMILIES = (
     Family(nvdla.CONVERTING, NvdlaHardware, read_configuration, _nvdla),
 )
 DEFAULT_DEVICE = device_file.DEFAULT_DEVICE
+LOADABLES = nvdla.VERSIONS  # of files for the runtimes of devices
 COMPILED = (CompiledFormat(nvdla.SUFFIXES, nvdla.NAMES, _loadable),)
 NAMES = tuple(name for family in FAMILIES for name in family.names)
 

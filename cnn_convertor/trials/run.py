@@ -1,6 +1,7 @@
 """Runs converted networks on the emulated device."""
 
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,7 +17,7 @@ from cnn_convertor.devices.program import Program
 from cnn_convertor.devices.target import Load, Quantized
 from cnn_convertor.emulation.feature_maps import Maps, wrong_header
 from cnn_convertor.emulation.network import EmulatedNetwork, files_of
-from cnn_convertor.errors import ConvertorError, Origin, Problem, warn
+from cnn_convertor.errors import ConvertorError, ConvertorWarning, Origin, Problem, warn
 from cnn_convertor.files import codes
 from cnn_convertor.files.replacing import Contents, replace_all
 from cnn_convertor.files.temporary import temporary_folder
@@ -46,7 +47,9 @@ def _install(
 
 
 def _emitted(program: Program, request: Request) -> dict[str, Contents]:
-    return request.target.emit(program, replace(request.rendering, source=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvertorWarning)  # about files that a conversion does not write
+        return request.target.emit(program, replace(request.rendering, source=True))
 
 
 def _from_disk(graph: Graph, program: Program, request: Request, sources: Sequence[Path]) -> EmulatedNetwork:

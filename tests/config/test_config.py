@@ -480,6 +480,7 @@ DOCUMENTED = {
     "cpu_threads": "auto 1 64 Auto",
     "runtime": "sdk generated Generated",
     "python_module": "net_module",
+    "loadable": "0.12 0.11 none None",
     "device": "dv700 zia-c2 zia-c3 dv740 board.toml",
     "fusion": "proven documented full none conservative",
     "softmax": "cpu sdk",

@@ -1,6 +1,7 @@
 """NVDLA, open hardware in several configurations: their registers, a twin that computes what they compute, and their loadables."""
 
 SUFFIXES = (".nvdla", ".fbuf")  # of loadables
+VERSIONS = ("0.12", "0.11")  # of loadables that are written
 NAMES = (
     "nvdla-full",
     "nvdla-large",

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.codegen.options import RenderOptions
+from cnn_convertor.codegen.options import NONE, RenderOptions
 from cnn_convertor.devices.facts import DeviceFacts, ProgramFacts
+from cnn_convertor.devices.nvdla import SUFFIXES
 from cnn_convertor.devices.nvdla.chains import chains_of
 from cnn_convertor.devices.nvdla.describing import device_facts, program_facts
 from cnn_convertor.devices.nvdla.hardware import NvdlaHardware
 from cnn_convertor.devices.nvdla.legalize import legalization
+from cnn_convertor.devices.nvdla.loadable.network_loadable import network_loadable, why_no_loadable
 from cnn_convertor.devices.nvdla.lowering import lower
 from cnn_convertor.devices.nvdla.network_program import NvdlaProgram, unrounded_program
 from cnn_convertor.devices.nvdla.placement import ChainSchedule, schedule_chains
@@ -171,15 +173,35 @@ class Nvdla(NamedTuple):
     # --- files ---
 
     def emit(self, program: Program, options: RenderOptions, observe: Observer | None = None) -> dict[str, Contents]:
-        return rendering.emit(_own(program), options, self.hardware.configuration, observe)
+        if options.python_module:
+            raise self._lacks("Python module", "python_module", program)
+        if options.doxygen:
+            raise self._lacks("pages for Doxygen", "generate_doxy", program)
+        files = rendering.emit(_own(program), options, self.hardware.configuration, observe)
+        if options.loadable == NONE:
+            return files
+        obstacle = why_no_loadable(_own(program), self.hardware.configuration)
+        if obstacle is not None:
+            problem = f"no loadable is written: {obstacle.reason}"
+            warn(Problem("DV932", problem, obstacle.where, obstacle.hint))
+            return files
+        loadable = network_loadable(_own(program), self.hardware.configuration, options.loadable)
+        return {**files, f"{program.name}{SUFFIXES[0]}": loadable}
 
     def names_of(self, program: Program, options: RenderOptions) -> set[str]:
-        return rendering.names_of(_own(program), options, self.hardware.configuration)
+        names = rendering.names_of(_own(program), options, self.hardware.configuration)
+        if options.loadable != NONE and why_no_loadable(_own(program), self.hardware.configuration) is None:
+            names.add(f"{program.name}{SUFFIXES[0]}")
+        return names
 
     def selftest(
         self, graph: Graph, program: Program, *, model: str, low: float, high: float
     ) -> Mapping[str, Contents]:
-        raise UsageError.of("DV106", f"{self.hardware.name} has no self-test yet", hint="leave generate_selftest out")
+        raise self._lacks("self-test", "selftest", program)
+
+    def _lacks(self, what: str, key: str, program: Program) -> UsageError:
+        problem = f"[OUTPUT] {key}: a conversion for {self.hardware.name} writes no {what}"
+        return UsageError.of("DV934", problem, Origin(program.name), f"remove the line {key} = ... in the ini file")
 
     @property
     def kit_files(self) -> Mapping[str, str]:

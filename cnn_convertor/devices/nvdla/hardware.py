@@ -71,7 +71,10 @@ class NvdlaHardware(NamedTuple):
     def overridden(self, **sizes: int | None) -> NvdlaHardware:
         for name, size in sizes.items():
             if size is not None:
-                raise UsageError.of("DV106", f"{self.name} has no {name}", hint=f"leave {name} out")
+                option = f"--{name.replace('_', '-')}"
+                raise UsageError.of(
+                    "DV109", f"{self.name} has no size that {option} changes", hint=f"leave {option} out"
+                )
         return self
 
     def to_values(self) -> dict[str, Any]:

@@ -81,6 +81,12 @@ class NvdlaProgram(ProgramOf[NvdlaRun, Stored]):
         return program
 
 
+def external_maps(program: NvdlaProgram) -> tuple[Tensor, ...]:
+    """The maps that are memories of their own in a loadable, from FIRST_EXTERNAL on: inputs, then those of outputs, each once."""
+    inputs = (tensor for _, tensor in program.inputs)
+    return (*inputs, *(program.layers[index].output for index in dict.fromkeys(program.outputs)))
+
+
 def unrounded_program(program: NvdlaProgram) -> NvdlaProgram:
     """The program with every element in FP32, at twice its offset."""
     layers = tuple(map(_unrounded_layer, program.layers))

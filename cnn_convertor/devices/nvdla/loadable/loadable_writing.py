@@ -101,18 +101,25 @@ def loadable_bytes(
     return container_bytes(writer.container())
 
 
-def _places_of(tasks: Sequence[FirmwareTask | ProcessorTask]) -> set[tuple[int, int]]:
-    """All places that descriptors name: (memory, offset)."""
-    places = set[tuple[int, int]]()
+def cubes_of(tasks: Sequence[FirmwareTask | ProcessorTask]) -> Iterator[Any]:
+    """All cubes and maps in memory that descriptors name, but those of copies."""
     for task in tasks:
         for operation in task.operations:
             surfaces: Any = getattr(operation, "surfaces", operation)  # the processor's have their maps themselves
+            if not isinstance(surfaces, BdmaSurfaces):
+                for _, place in _maps_of(surfaces):
+                    yield place
+
+
+def places_of(tasks: Sequence[FirmwareTask | ProcessorTask]) -> set[tuple[int, int]]:
+    """All places that descriptors name: (memory, offset)."""
+    places = {(cube.address, cube.offset) for cube in cubes_of(tasks)}
+    for task in tasks:
+        for operation in task.operations:
+            surfaces = getattr(operation, "surfaces", None)
             if isinstance(surfaces, BdmaSurfaces):
                 for transfer in surfaces.transfers[: surfaces.num_transfers]:
                     places |= {(transfer.source_address, 0), (transfer.destination_address, 0)}
-                continue
-            for _, place in _maps_of(surfaces):
-                places.add((place.address, place.offset))
     return places
 
 
@@ -153,7 +160,7 @@ class _Writer:
                 self._add_blob(f"tb-{names}", contents, 0, _NO_VERSION)
                 names += 1
             self._add_memory(MemoryFlag.ALLOC, memory.size, pieces)
-        named = _places_of(self.tasks)
+        named = places_of(self.tasks)
         everywhere = {(index, 0) for index in range(1, len(self.given) + 1)}
         self.addresses.append(AddressEntry(0, 0, 0, _DUMMY))
         for index, offset in sorted(everywhere | named if self.release.older else everywhere):
@@ -167,6 +174,10 @@ class _Writer:
         """Make a memory an input or an output."""
         flag = MemoryFlag.OUTPUT if tensor.is_output else MemoryFlag.INPUT
         entry = self.memories[tensor.memory]
+        strides = (tensor.line_stride, tensor.surface_stride)
+        cubes = [cube for cube in cubes_of(self.tasks) if cube.address == tensor.memory]
+        if any((cube.line_stride, cube.surf_stride) != strides for cube in cubes):
+            self.bound.pop(tensor.memory, None)  # an operation sees the map in another form, with strides of its own
         assert not entry.flags & (MemoryFlag.INPUT | MemoryFlag.OUTPUT), "two tensors share a memory"
         number = len(self.tensors)
         before = sum(1 for each in self.memories if each.flags & flag)

@@ -12,7 +12,7 @@ from cnn_convertor.devices.nvdla.firmware.descriptors import Engine, Lut
 from cnn_convertor.devices.nvdla.firmware.dispatching import Interrupt, Turns, accesses
 from cnn_convertor.devices.nvdla.firmware.register_settings import Places, RegisterWrite
 from cnn_convertor.devices.nvdla.named_functions import naming
-from cnn_convertor.devices.nvdla.network_program import FIRST_EXTERNAL, IO, WEIGHTS, NvdlaProgram, NvdlaRun
+from cnn_convertor.devices.nvdla.network_program import FIRST_EXTERNAL, IO, WEIGHTS, NvdlaProgram, NvdlaRun, external_maps
 from cnn_convertor.devices.nvdla.operations import HardwareOperation, in_sequence
 from cnn_convertor.devices.nvdla.register_table import registers
 
@@ -57,7 +57,8 @@ _KINDS: Final = {1 << 28: Kind.WEIGHTS_LOW, 1: Kind.WEIGHTS_HIGH, 1 << 29: Kind.
 
 def access_table(program: NvdlaProgram, configuration: Configuration) -> AccessTable:
     """Each layer's accesses, if the layers run in order on a device whose groups are as after a reset."""
-    externals = _externals(program)
+    element = 2 if program.unrounded else 1  # bytes of one that the device addresses as one byte
+    externals = [tensor.offset // element for tensor in external_maps(program)]
     names = _names(configuration)
     turns: Turns = {}
     loaded: dict[Engine, Lut] = {}
@@ -110,14 +111,6 @@ def _with_functions(rows: Sequence[TableAccess], runs: Sequence[NvdlaRun]) -> li
             for address, value in naming(run.function, of_cdp=of_cdp):
                 named.append(TableAccess(Kind.WRITE, address, value, "the function"))
     return named
-
-
-def _externals(program: NvdlaProgram) -> list[int]:
-    """Where inputs and outputs lie in the I/O buffer, as the device addresses it, by their numbers as memories."""
-    outputs = dict.fromkeys(program.outputs)
-    tensors = [tensor for _, tensor in program.inputs]
-    tensors += [program.layers[index].output for index in outputs]
-    return [tensor.offset // 2 if program.unrounded else tensor.offset for tensor in tensors]
 
 
 def _address(memory: int, offset: int, externals: Sequence[int], bases: dict[int, int]) -> int:
