@@ -64,7 +64,8 @@ def _platform(device: DeviceFacts) -> str:
 def _estimated(report: Report) -> Iterator[tuple[str, str]]:
     """Rows about time and memory on the board."""
     if report.commands:
-        yield "driver", _platform(report.device)
+        if report.device.driver.value:
+            yield "driver", _platform(report.device)
         if whole := shares(report):
             yield "estimate", f"{milliseconds(report.usec)} ms in all: {whole}"
         yield "estimate", times(report)
@@ -72,7 +73,8 @@ def _estimated(report: Report) -> Iterator[tuple[str, str]]:
             overlap = f", less {milliseconds(other.overlap)} ms at the same time" if other.overlap.high else ""
             yield "estimate", f"with runtime = {other.runtime}, {milliseconds(other.usec)} ms between them{overlap}"
         text = f"the commands on {report.device.name} move {report.traffic / 1e6:,.2f} MB"
-        yield "estimate", f"{text}; {milliseconds(report.command_usec)} ms to start and end them"
+        starts = f"; {milliseconds(report.command_usec)} ms to start and end them" if report.command_usec.high else ""
+        yield "estimate", f"{text}{starts}"
         model, _, source = report.device.provenance.rpartition("; ")
         yield from (("estimate", line) for line in (model, source) if line)
     if (board := report.board) is not None:

@@ -24,7 +24,7 @@ from cnn_convertor.devices.nvdla.network_program import NvdlaLayer, NvdlaProgram
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.devices.words import describe
 
-_PROVENANCE: Final = "published formulas and the figures of the public performance spreadsheet, not measured"
+_PROVENANCE: Final = "by published formulas, nothing is measured; clock and bandwidth are assumed, as the public performance spreadsheet does"
 _TYPES: Final = {LayerType.CONV: "NVDLA", LayerType.CONCAT: "in place", LayerType.CUSTOM: "CPU"}
 
 
