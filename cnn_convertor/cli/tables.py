@@ -228,7 +228,18 @@ def costs(result: Report) -> list[Item]:
     from cnn_convertor.report.summary import summary
 
     estimated = [value for label, value in summary(result) if label == "estimate"]
-    return ["", Grid.of("command", _COSTS, rows), *_costs_on_cpu(result), "", *estimated] if rows else []
+    if not rows:
+        return []
+    return ["", Grid.of("command", _COSTS, rows), *_ways(result), *_costs_on_cpu(result), "", *estimated]
+
+
+def _ways(result: Report) -> list[Item]:
+    """Why steps of the device run as they do, where the device has a choice."""
+    lines: list[Item] = []
+    for number, step in enumerate(result.steps):
+        if step.cost is not None and step.reason:
+            lines.append(f"  step {number}: {step.does}; {step.reason}")
+    return ["", *lines] if lines else []
 
 
 _CPU_COSTS = ("step", "function", "units", "bytes", "us")

@@ -126,6 +126,8 @@ class Nvdla(NamedTuple):
         if storage.weights.quantization is not Quantization.FP16 or storage.weights.overrides:
             problem = f"{self.hardware.name} has no palettes: all weights are FP16"
             warn(Problem("DV931", problem, hint="quantization = 0"))
+        if storage.byte_values is not None:
+            return Quantized(self.with_byte_input(plan(self), storage.byte_values), self)
         if not storage.calibrates:
             return Quantized(plan(self), self)
         progress("calibrate", 0, 1)
@@ -144,7 +146,8 @@ class Nvdla(NamedTuple):
 
     def with_byte_input(self, program: Program, values: NDArray[np.float32]) -> Program:
         where = Origin(program.name)
-        raise UnsupportedError.of("DV431", f"{self.hardware.name} converts no input of bytes", where)
+        problem = f"{self.hardware.name} converts no input of bytes: the application writes FP16"
+        raise UnsupportedError.of("DV431", problem, where, "set input = fp16 in [OUTPUT]")
 
     def pack(self, program: Program, observe: Observer | None = None) -> Iterator[NDArray[np.uint8]]:
         return packed(_own(program), self.hardware.configuration, observe)
@@ -205,10 +208,9 @@ class Nvdla(NamedTuple):
 
     @property
     def kit_files(self) -> Mapping[str, str]:
-        problem = f"there is no kit for {self.hardware.name}"
-        raise UsageError.of(
-            "DV934", problem, hint="build the generated sources into an application; `verify` judges them on the PC"
-        )
+        problem = f"there is no kit for a board with {self.hardware.name}"
+        hint = "build an application of the generated sources, as examples/nvdla does"
+        raise UsageError.of("DV934", problem, hint=hint)
 
     # --- the twin ---
 

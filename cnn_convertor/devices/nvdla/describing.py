@@ -67,7 +67,7 @@ def _step(program: NvdlaProgram, layer: NvdlaLayer, hardware: NvdlaHardware) -> 
         topo=None,
         evidence=None,
         cost=cost_of(layer, hardware) if layer.runs else None,
-        reason=layer.reason,
+        reason="; ".join(dict.fromkeys(run.reason for run in layer.runs if run.reason)) or layer.reason,
     )
 
 

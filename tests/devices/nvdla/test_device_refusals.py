@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from cnn_convertor import Config
+from cnn_convertor.board.kit import Inputs, write_kit
 from cnn_convertor.config.request import Request
 from cnn_convertor.devices.nvdla.accelerator import Nvdla
 from cnn_convertor.devices.nvdla.hardware import NvdlaHardware
-from cnn_convertor.errors import ConvertorError, ConvertorWarning, Origin, UsageError
+from cnn_convertor.errors import ConvertorError, ConvertorWarning, Origin, UnsupportedError, UsageError
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import Shape
@@ -51,7 +52,20 @@ def test_palettes_that_the_device_lacks() -> None:
     with pytest.warns(ConvertorWarning, match="no palettes") as warned:
         transform(Request.of(config(quantization=1)))
     ((problem,),) = [each.message.problems for each in warned if isinstance(each.message, ConvertorWarning)]
-    assert (problem.code, problem.hint) == ("DV931", "quantization = 0")
+    assert problem.code == "DV931" and problem.hint.startswith("quantization = 0")
+
+
+def test_an_input_of_bytes() -> None:
+    with pytest.raises(UnsupportedError) as refused:
+        transform(Request.of(config(input="u8")))
+    (problem,) = refused.value.problems
+    assert problem.code == "DV431" and problem.hint == "set input = fp16 in [OUTPUT]"
+
+
+def test_a_kit(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no kit") as refused:
+        write_kit(config(), tmp_path / "kit", Inputs())
+    assert refused.value.problems[0].code == "DV934" and not (tmp_path / "kit").exists()
 
 
 @pytest.mark.parametrize("size", ["ub_size", "max_kernel_size"])

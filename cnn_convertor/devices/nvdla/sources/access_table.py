@@ -12,7 +12,14 @@ from cnn_convertor.devices.nvdla.firmware.descriptors import Engine, Lut
 from cnn_convertor.devices.nvdla.firmware.dispatching import Interrupt, Turns, accesses
 from cnn_convertor.devices.nvdla.firmware.register_settings import Places, RegisterWrite
 from cnn_convertor.devices.nvdla.named_functions import naming
-from cnn_convertor.devices.nvdla.network_program import FIRST_EXTERNAL, IO, WEIGHTS, NvdlaProgram, NvdlaRun, external_maps
+from cnn_convertor.devices.nvdla.network_program import (
+    FIRST_EXTERNAL,
+    IO,
+    WEIGHTS,
+    NvdlaProgram,
+    NvdlaRun,
+    external_maps,
+)
 from cnn_convertor.devices.nvdla.operations import HardwareOperation, in_sequence
 from cnn_convertor.devices.nvdla.register_table import registers
 
