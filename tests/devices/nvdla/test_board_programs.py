@@ -18,5 +18,5 @@ def test_there_is_no_probe_and_no_kit(tmp_path: Path) -> None:
     assert not (tmp_path / "probe").exists()
     settings = DeviceSettings(Fusion.DOCUMENTED, False, "", Quantization.FP16, (), 1)
     target = registry.target_of(hardware, settings)
-    with pytest.raises(UsageError, match="DV934: there is no kit for nvdla-full"):
+    with pytest.raises(UsageError, match="DV934: there is no kit for a board with nvdla-full"):
         _ = target.kit_files

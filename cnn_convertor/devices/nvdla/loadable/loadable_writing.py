@@ -174,9 +174,9 @@ class _Writer:
         """Make a memory an input or an output."""
         flag = MemoryFlag.OUTPUT if tensor.is_output else MemoryFlag.INPUT
         entry = self.memories[tensor.memory]
-        strides = (tensor.line_stride, tensor.surface_stride)
+        whole = (tensor.line_stride, tensor.surface_stride)
         cubes = [cube for cube in cubes_of(self.tasks) if cube.address == tensor.memory]
-        if any((cube.line_stride, cube.surf_stride) != strides for cube in cubes):
+        if any((cube.line_stride, cube.surf_stride) != whole for cube in cubes):
             self.bound.pop(tensor.memory, None)  # an operation sees the map in another form, with strides of its own
         assert not entry.flags & (MemoryFlag.INPUT | MemoryFlag.OUTPUT), "two tensors share a memory"
         number = len(self.tensors)
