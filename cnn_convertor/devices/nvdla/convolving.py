@@ -176,7 +176,7 @@ def _ways(size: ConvolutionSize) -> list[tuple[_Rows, ...]]:
         part = _Rows(rows, Lines(line, _ratio(height - line, spacing), spacing), top, stride // common, 1)
         seen = min(part.lines.number, part.end(0, rows.number, taps))
         last = part.end(rows.number - 1, 1, taps) - taps  # where the last window begins
-        if part.end(0, 1, taps) < 1 or last >= seen:
+        if seen < 1 or part.end(0, 1, taps) < 1 or last >= seen:
             return found  # some window sees only padding
         parts.append(part._replace(lines=part.lines._replace(number=seen)))
     return [*found, tuple(parts)] if spacing > 1 else found

@@ -162,6 +162,14 @@ def test_skipped_lines_change_nothing(compiler: None, window: Window) -> None:
     assert ran.bytes_of("CDMA_WT") == plan.weight_bytes
 
 
+def test_kernels_that_see_no_line_at_all_sum_zeros(compiler: None) -> None:
+    window = Window(Pair(2, 2), Pair(1, 1), Pair(2, 1), Padding(1, 1, 0, 0))
+    size = ConvolutionSize(Shape(1, 3, 5), 4, window)
+    values, kernels = given(size)
+    plan = bands_of(size, NV_FULL, HALF)
+    assert not run_whole(size, plan, values, kernels, NV_FULL, HALF).output.any()
+
+
 def test_what_fits_in_no_way_is_refused() -> None:
     reason = "a group of 16 kernels takes 25 banks of the convolution buffer and 7 lines of its input 2; there are 16"
     with pytest.raises(MisfitError, match=reason):
