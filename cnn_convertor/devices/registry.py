@@ -39,9 +39,9 @@ def _dv700(hardware: Hardware, settings: DeviceSettings) -> Accelerator:
 
 
 def _nvdla(hardware: Hardware, settings: DeviceSettings) -> Accelerator:
-    from cnn_convertor.devices.nvdla.accelerator import Nvdla  # here, as `--help` needs no target
+    from cnn_convertor.devices.nvdla.accelerator import NvdlaAccelerator  # here, as `--help` needs no target
 
-    return Nvdla.of(hardware, settings)
+    return NvdlaAccelerator.of(hardware, settings)
 
 
 def _loadable(path: Path) -> CompiledNetwork:

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from cnn_convertor.workers.processes import Workers
 
 
-class Nvdla(NamedTuple):
+class NvdlaAccelerator(NamedTuple):
     """A configuration, and how much a chain of engines may do without memory between them.
 
     ranges: of what functions read on samples, as far as they are known: for these their tables are chosen.
@@ -66,20 +66,20 @@ class Nvdla(NamedTuple):
     ranges: tuple[SampledRange, ...] = ()
 
     @staticmethod
-    def of(hardware: Hardware, settings: DeviceSettings) -> Nvdla:
+    def of(hardware: Hardware, settings: DeviceSettings) -> NvdlaAccelerator:
         assert isinstance(hardware, NvdlaHardware)
-        return Nvdla(hardware, settings.fusion)
+        return NvdlaAccelerator(hardware, settings.fusion)
 
     @property
     def transposed(self) -> bool:
         return False
 
     @property
-    def unfused(self) -> Nvdla:
+    def unfused(self) -> NvdlaAccelerator:
         return self._replace(fusion=Fusion.NONE)
 
     @property
-    def mirrored(self) -> Nvdla:
+    def mirrored(self) -> NvdlaAccelerator:
         return self
 
     @property
@@ -225,7 +225,7 @@ class Nvdla(NamedTuple):
     ) -> EmulatedNetwork:
         from cnn_convertor.devices.nvdla import emulating
 
-        twin = emulating.Twin(self.hardware.configuration, _own(program).unrounded)
+        twin = emulating.NvdlaTwin(self.hardware.configuration, _own(program).unrounded)
         return emulating.install(graph, program, files, folder, twin=twin)
 
     def installed(
@@ -233,7 +233,7 @@ class Nvdla(NamedTuple):
     ) -> EmulatedNetwork:
         from cnn_convertor.devices.nvdla import emulating
 
-        twin = emulating.Twin(self.hardware.configuration, _own(program).unrounded)
+        twin = emulating.NvdlaTwin(self.hardware.configuration, _own(program).unrounded)
         return emulating.installed(graph, program, folder, twin=twin)
 
     def install_data(

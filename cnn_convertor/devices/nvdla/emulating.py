@@ -24,7 +24,7 @@ _PLAYER: Final = {"player.cpp", "job.cpp"}  # which play accesses of a file
 _SHARED: Final = ("header_maps.cpp", "running.cpp")  # with the runners of other devices
 
 
-class Twin(NamedTuple):
+class NvdlaTwin(NamedTuple):
     """The twin of a configuration: an `EmulatedDevice`. exact: it runs unrounded programs, without FP16."""
 
     configuration: Configuration
@@ -49,7 +49,7 @@ def _library(_: Compiler) -> Path:
     return library_of("twin of NVDLA for networks", [*twin, *runner], include, {"register_table.h": header()})
 
 
-def _wanted(program: Program, graph: Graph, twin: Twin) -> str:
+def _wanted(program: Program, graph: Graph, twin: NvdlaTwin) -> str:
     """Definitions for the runner: what the device is, what an application looks for in the header, and where maps lie."""
     inputs = [_named(name, 0, *tensor.shape) for name, tensor in program.inputs]
     outputs = []
@@ -97,7 +97,7 @@ def install(
     folder: Path,
     *,
     sources: Sequence[Path] = (),
-    twin: Twin,
+    twin: NvdlaTwin,
 ) -> EmulatedNetwork:
     """Write the files that a program was emitted as to a folder, and compile them.
 
@@ -108,7 +108,7 @@ def install(
 
 
 def installed(
-    graph: Graph, program: Program, folder: Path, *, sources: Sequence[Path] = (), twin: Twin
+    graph: Graph, program: Program, folder: Path, *, sources: Sequence[Path] = (), twin: NvdlaTwin
 ) -> EmulatedNetwork:
     """Compile the files that a folder has. They are not changed. Raises ConvertorError as `build` does."""
     weights = folder / f"{program.name}_weights.bin"

@@ -20,7 +20,14 @@ from cnn_convertor.devices.nvdla.firmware.descriptors import (
     SdpSurfaces,
     SdpUnit,
 )
-from cnn_convertor.devices.nvdla.point_units import Action, MapOperand, Operand, PointFunction, PointUnits, UnitSetting
+from cnn_convertor.devices.nvdla.point_units import (
+    MapOperand,
+    Operand,
+    PointAction,
+    PointFunction,
+    PointUnits,
+    UnitSetting,
+)
 from cnn_convertor.devices.nvdla.pooling import PoolPlan
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.ops import Pair
@@ -29,7 +36,7 @@ FP16: Final = 2
 _PLAIN: Final = Converter(scale=1, truncate=0, enable=1, offset=0)
 _NO_CONVERTER: Final = Converter(scale=0, truncate=0, enable=0, offset=0)
 _NO_CONVERTERS: Final = Converters(_NO_CONVERTER, _NO_CONVERTER)
-_ALU_TYPES: Final = {Action.MAXIMUM: 0, Action.MINIMUM: 1, Action.ADD: 2}
+_ALU_TYPES: Final = {PointAction.MAXIMUM: 0, PointAction.MINIMUM: 1, PointAction.ADD: 2}
 _MULTIPLY, _ADD, _BOTH = 1, 2, 3  # types of a unit
 NUMBER, CHANNEL, ELEMENT = 0, 1, 2  # modes of its operands
 _NO_END, _RELU, _TABLE, _PRELU = 0, 1, 2, 3
@@ -74,7 +81,7 @@ def _is_short(operand: Operand) -> bool:
 def _unit(setting: UnitSetting, *, is_y: bool) -> SdpUnit:
     alu, multiplier, end = setting
     kind = _MULTIPLY * (multiplier is not None) + _ADD * (alu is not None)
-    is_prelu = multiplier is not None and multiplier.action is Action.SCALE_NEGATIVE
+    is_prelu = multiplier is not None and multiplier.action is PointAction.SCALE_NEGATIVE
     finish = _PRELU if is_prelu else _NO_END
     if end is not None:
         assert not is_prelu, "the descriptor has one end"
@@ -82,7 +89,7 @@ def _unit(setting: UnitSetting, *, is_y: bool) -> SdpUnit:
     mode = mode_of(setting)
     return SdpUnit(
         enable=int(setting.is_used),
-        alu_type=_ALU_TYPES[alu.action] if alu is not None else _ALU_TYPES[Action.ADD],
+        alu_type=_ALU_TYPES[alu.action] if alu is not None else _ALU_TYPES[PointAction.ADD],
         type=kind,
         mode=mode,
         act=finish,

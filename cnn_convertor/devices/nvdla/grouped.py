@@ -30,7 +30,7 @@ ASSUMED_PACE: Final = Pace(
 )
 
 
-class Block(NamedTuple):
+class GroupsBlock(NamedTuple):
     """A dense convolution that computes some groups; it reads and writes channels of the whole maps.
 
     first_input, first_output: channels, the first ones of surfaces. size: with the channels and kernels of the block
@@ -51,10 +51,10 @@ class Block(NamedTuple):
 
 def blocks_of(
     size: ConvolutionSize, groups: int, configuration: Configuration, precision: Precision
-) -> tuple[Block, ...]:
+) -> tuple[GroupsBlock, ...]:
     """The blocks that take the least estimated time. Raises MisfitError where no size of blocks fits the device."""
     best = math.inf
-    chosen: tuple[Block, ...] = ()
+    chosen: tuple[GroupsBlock, ...] = ()
     reasons = []
     for groups_of_block in _choices(size, groups, lanes(configuration, precision)):
         try:
@@ -85,7 +85,7 @@ def _choices(size: ConvolutionSize, groups: int, of_surface: int) -> list[int]:
 
 def _blocks(
     size: ConvolutionSize, groups: int, groups_of_block: int, configuration: Configuration, precision: Precision
-) -> tuple[Block, ...]:
+) -> tuple[GroupsBlock, ...]:
     inputs, outputs = size.input.channels // groups, size.kernels // groups
     plans: dict[int, tuple[ConvolutionSize, Convolving]] = {}
     found = []
@@ -94,11 +94,11 @@ def _blocks(
         if count not in plans:
             part = size._replace(input=size.input._replace(channels=count * inputs), kernels=count * outputs)
             plans[count] = part, bands_of(part, configuration, precision)
-        found.append(Block(first * inputs, first * outputs, count, *plans[count]))
+        found.append(GroupsBlock(first * inputs, first * outputs, count, *plans[count]))
     return tuple(found)
 
 
-def _cycles(block: Block, configuration: Configuration, precision: Precision) -> float:
+def _cycles(block: GroupsBlock, configuration: Configuration, precision: Precision) -> float:
     """An estimate: the multipliers work while the memory is read."""
     computing = block.size.mac_cycles(configuration, precision)
     reading = block.convolving.moved_bytes / ASSUMED_PACE.bytes_per_cycle

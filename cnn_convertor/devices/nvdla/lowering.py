@@ -40,7 +40,7 @@ from cnn_convertor.devices.nvdla.network_program import (
     NvdlaLayer,
     NvdlaProgram,
     NvdlaRun,
-    Stored,
+    StoredStream,
 )
 from cnn_convertor.devices.nvdla.operations import HardwareOperation
 from cnn_convertor.devices.nvdla.placement import ChainSchedule, element_type, layout_of_map
@@ -95,7 +95,7 @@ class _Operands(NamedTuple):
     """
 
     units: dict[str, Cube]
-    stored: Stored | None
+    stored: StoredStream | None
 
 
 class _Lowering:
@@ -220,7 +220,7 @@ class _Lowering:
         planned = bands_of(size, self.configuration, FP16)
         kernels = StoredKernels(self._next_weight, op.weight, node.where)
         place = Place(WEIGHTS, kernels.offset)
-        weights: Stored | None = self._stored(kernels)
+        weights: StoredStream | None = self._stored(kernels)
         operands = self._operands(step)
         for band in planned.bands:
             operation, surfaces = conv_operation(
@@ -290,12 +290,12 @@ class _Lowering:
                     at = aligned(at + array.nbytes(self.configuration))
         return _Operands(cubes, self._stored(*arrays) if arrays else None)
 
-    def _stored(self, *arrays: StoredArrays) -> Stored:
+    def _stored(self, *arrays: StoredArrays) -> StoredStream:
         """A stream of the weight buffer: arrays one after the other from its next place on."""
         start = arrays[0].offset
         last = arrays[-1]
         self._next_weight = aligned(last.offset + last.nbytes(self.configuration))
-        return Stored(start, self._next_weight - start, arrays)
+        return StoredStream(start, self._next_weight - start, arrays)
 
     def _pool(self, step: Chain, node: Node, source: Cube, shape: Shape) -> NvdlaRun:
         op = node.op

@@ -23,7 +23,7 @@ FIRST_EXTERNAL: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredStream:
     """A stream of the weight buffer: kernels of a convolution, or operands of SDP for each channel.
 
     offset, nbytes: in the buffer, in bytes. unrounded: it holds FP32, and its arrays' own offsets are half of those.
@@ -61,7 +61,7 @@ class NvdlaRun(NamedTuple):
     output: Shape
     origins: tuple[Origin, ...]
     does: str
-    stored: Stored | None = None
+    stored: StoredStream | None = None
     reason: str = ""
     function: ExactFunction | None = None
 
@@ -70,7 +70,7 @@ NvdlaLayer: TypeAlias = LayerOf[NvdlaRun]
 
 
 @dataclass(frozen=True)
-class NvdlaProgram(ProgramOf[NvdlaRun, Stored]):
+class NvdlaProgram(ProgramOf[NvdlaRun, StoredStream]):
     """unrounded: its elements are FP32, at twice the offset that its operations name."""
 
     unrounded: bool = False

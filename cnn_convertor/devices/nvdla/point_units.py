@@ -18,7 +18,7 @@ from cnn_convertor.ir.graph import Graph, Node
 from cnn_convertor.ir.ops import BinaryOp, ElementFunction
 
 
-class Action(Enum):
+class PointAction(Enum):
     """What a slot does with a value."""
 
     ADD = "add"
@@ -43,7 +43,7 @@ Operand: TypeAlias = float | Constant | MapOperand  # a constant has a number fo
 class PointFunction(NamedTuple):
     """A function of each element. function: of a table."""
 
-    action: Action
+    action: PointAction
     operand: Operand | None = None
     function: ElementFunction | ops.Elu | None = None
 
@@ -73,8 +73,8 @@ class PointUnits(NamedTuple):
     y: UnitSetting = UnitSetting()
 
 
-_ALU: Final = {Action.ADD, Action.MAXIMUM, Action.MINIMUM}
-_MULTIPLIER: Final = {Action.MULTIPLY, Action.SCALE_NEGATIVE}
+_ALU: Final = {PointAction.ADD, PointAction.MAXIMUM, PointAction.MINIMUM}
+_MULTIPLIER: Final = {PointAction.MULTIPLY, PointAction.SCALE_NEGATIVE}
 _SLOTS: Final = (  # in the order of computing
     ("x1", "alu"),
     ("x1", "multiplier"),
@@ -112,7 +112,7 @@ def _fits(unit: str, slot: str, function: PointFunction) -> bool:
         case "multiplier":
             return function.action in _MULTIPLIER
         case _:
-            return function.action is (Action.TABLE if unit == "y" else Action.RELU)
+            return function.action is (PointAction.TABLE if unit == "y" else PointAction.RELU)
 
 
 def _reads_one_way(setting: UnitSetting) -> bool:
@@ -120,7 +120,7 @@ def _reads_one_way(setting: UnitSetting) -> bool:
 
     A unit that scales negative values has no other end: the firmware's descriptor names one.
     """
-    is_prelu = setting.multiplier is not None and setting.multiplier.action is Action.SCALE_NEGATIVE
+    is_prelu = setting.multiplier is not None and setting.multiplier.action is PointAction.SCALE_NEGATIVE
     if is_prelu and setting.end is not None:
         return False
     return len(setting.operands) < 2 or not any(isinstance(each, MapOperand) for each in setting.operands)
@@ -133,17 +133,17 @@ def functions_of(graph: Graph, node: Node, flowing: str) -> tuple[PointFunction,
     """What a node does with each element of one of its inputs; of a convolution, with each sum. None if SDP cannot."""
     match node.op:
         case ops.Conv2d(bias=bias, activation=activation):
-            first = () if bias is None else (PointFunction(Action.ADD, bias),)
+            first = () if bias is None else (PointFunction(PointAction.ADD, bias),)
             return _then(first, activation)
         case ops.Scale(factor=factor, shift=shift, activation=activation):
-            first = (PointFunction(Action.MULTIPLY, factor),)
-            return _then(first if shift is None else (*first, PointFunction(Action.ADD, shift)), activation)
+            first = (PointFunction(PointAction.MULTIPLY, factor),)
+            return _then(first if shift is None else (*first, PointFunction(PointAction.ADD, shift)), activation)
         case ops.Activation(function=activation):
             return activation_functions(activation)
         case ops.Unary(function=function):
             return element_functions(function)
         case ops.Add(activation=activation):
-            return _then((PointFunction(Action.ADD, _other(graph, node, flowing)),), activation)
+            return _then((PointFunction(PointAction.ADD, _other(graph, node, flowing)),), activation)
         case ops.Binary(operation=operation):
             return _binary(graph, node, operation, flowing)
         case _:
@@ -159,29 +159,29 @@ def _then(first: tuple[PointFunction, ...], activation: ops.Function | None) -> 
 def activation_functions(function: ops.Function) -> tuple[PointFunction, ...]:
     match function:
         case ops.Relu(slope=0.0):
-            return (PointFunction(Action.RELU),)
+            return (PointFunction(PointAction.RELU),)
         case ops.Relu(slope=slope):
-            return (PointFunction(Action.SCALE_NEGATIVE, slope),)
+            return (PointFunction(PointAction.SCALE_NEGATIVE, slope),)
         case ops.PRelu(slopes=slopes):
-            return (PointFunction(Action.SCALE_NEGATIVE, slopes),)
+            return (PointFunction(PointAction.SCALE_NEGATIVE, slopes),)
         case ops.Relu6():
-            return PointFunction(Action.RELU), PointFunction(Action.MINIMUM, 6.0)
+            return PointFunction(PointAction.RELU), PointFunction(PointAction.MINIMUM, 6.0)
         case _:
-            return (PointFunction(Action.TABLE, function=function),)
+            return (PointFunction(PointAction.TABLE, function=function),)
 
 
 def element_functions(function: ElementFunction) -> tuple[PointFunction, ...] | None:
     match function:
         case ops.Absolute():
-            return (PointFunction(Action.SCALE_NEGATIVE, -1.0),)
+            return (PointFunction(PointAction.SCALE_NEGATIVE, -1.0),)
         case ops.Clip(low=low, high=high):
-            ends = ((Action.MAXIMUM, float(low)), (Action.MINIMUM, float(high)))
+            ends = ((PointAction.MAXIMUM, float(low)), (PointAction.MINIMUM, float(high)))
             return tuple(PointFunction(action, end) for action, end in ends if np.isfinite(end))
         case ops.HardSigmoid(slope=slope, shift=shift) if slope != 0:
-            line = PointFunction(Action.ADD, shift / slope), PointFunction(Action.MULTIPLY, slope)
-            return *line, PointFunction(Action.RELU), PointFunction(Action.MINIMUM, 1.0)
+            line = PointFunction(PointAction.ADD, shift / slope), PointFunction(PointAction.MULTIPLY, slope)
+            return *line, PointFunction(PointAction.RELU), PointFunction(PointAction.MINIMUM, 1.0)
         case _:
-            return (PointFunction(Action.TABLE, function=function),)
+            return (PointFunction(PointAction.TABLE, function=function),)
 
 
 def _binary(graph: Graph, node: Node, operation: BinaryOp, flowing: str) -> tuple[PointFunction, ...] | None:
@@ -193,15 +193,15 @@ def _binary(graph: Graph, node: Node, operation: BinaryOp, flowing: str) -> tupl
         return None
     match operation:
         case BinaryOp.ADD:
-            return (PointFunction(Action.ADD, other),)
+            return (PointFunction(PointAction.ADD, other),)
         case BinaryOp.MULTIPLY:
-            return (PointFunction(Action.MULTIPLY, other),)
+            return (PointFunction(PointAction.MULTIPLY, other),)
         case BinaryOp.MAXIMUM:
-            return (PointFunction(Action.MAXIMUM, other),)
+            return (PointFunction(PointAction.MAXIMUM, other),)
         case BinaryOp.MINIMUM:
-            return (PointFunction(Action.MINIMUM, other),)
+            return (PointFunction(PointAction.MINIMUM, other),)
         case BinaryOp.SUBTRACT if flowing == y and x != y:
-            return PointFunction(Action.MULTIPLY, -1.0), PointFunction(Action.ADD, other)
+            return PointFunction(PointAction.MULTIPLY, -1.0), PointFunction(PointAction.ADD, other)
         case _:
             return None
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from cnn_convertor.devices.nvdla.firmware.descriptors import Engine
 from cnn_convertor.devices.nvdla.network_program import NvdlaLayer, NvdlaProgram, NvdlaRun
-from cnn_convertor.devices.nvdla.point_units import Action, activation_functions
+from cnn_convertor.devices.nvdla.point_units import PointAction, activation_functions
 from cnn_convertor.emulation.feature_maps import Maps, as_maps
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
@@ -36,7 +36,7 @@ def tables_apart(graph: Graph, node: Node) -> Iterable[Node] | None:
     if not isinstance(node.op, ops.Activated) or isinstance(node.op, ops.OnCpu) or node.op.activation is None:
         return None
     function = node.op.activation
-    if all(each.action is not Action.TABLE for each in activation_functions(function)):
+    if all(each.action is not PointAction.TABLE for each in activation_functions(function)):
         return None
     bare = replace(node, name=graph.fresh(f"{node.name}/linear"), op=replace(node.op, activation=None))
     return bare, replace(node, op=ops.Activation(function), inputs=(bare.name,))

@@ -46,7 +46,7 @@ def to_memory(values: Numbers, atom_bytes: int, element: str) -> bytes:
     return whole.reshape(height, width, surfaces, lanes).transpose(2, 0, 1, 3).tobytes()
 
 
-def from_memory(contents: bytes, shape: tuple[int, int, int], atom_bytes: int, element: str) -> Numbers:
+def from_memory(contents: bytes | memoryview, shape: tuple[int, int, int], atom_bytes: int, element: str) -> Numbers:
     height, width, channels = shape
     lanes = atom_bytes // np.dtype(element).itemsize
     surfaces = -(-channels // lanes)

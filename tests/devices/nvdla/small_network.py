@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn_convertor.devices.nvdla.configurations import NV_FULL
-from cnn_convertor.devices.nvdla.emulating import Twin, install
+from cnn_convertor.devices.nvdla.emulating import NvdlaTwin, install
 from cnn_convertor.devices.nvdla.playing import AccessKind
 from cnn_convertor.devices.program import PLAIN, ElementType, Layer, LayerOf, LayerType, Program, ProgramOf, Tensor
 from cnn_convertor.emulation.feature_maps import Maps
@@ -208,7 +208,7 @@ def small_network(folder: Path, changed: Mapping[str, str] | None = None, *, exa
         f"{NAME}_gen.cpp": SOURCE.substitute(numbers),
         f"{NAME}_weights.bin": [np.frombuffer(packed, np.uint8)],
     }
-    network = install(graph_of(kernels), program(exact=exact), files, folder, twin=Twin(NV_FULL, exact))
+    network = install(graph_of(kernels), program(exact=exact), files, folder, twin=NvdlaTwin(NV_FULL, exact))
     return Small(network, kernels)
 
 

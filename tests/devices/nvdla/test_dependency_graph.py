@@ -334,7 +334,7 @@ def _memory_after(tasks: Sequence[FirmwareTask], seed: int) -> dict[int, bytes]:
     played = play(NV_FULL, _memory(seed), given)
     assert not played.refusal
     assert len(played.operations) == sum(len(task.operations) for task in tasks)
-    return dict(played.memory)
+    return {address: bytes(contents) for address, contents in played.memory.items()}
 
 
 def given_back(task: FirmwareTask) -> list[HardwareOperation]:

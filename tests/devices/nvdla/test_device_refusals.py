@@ -10,7 +10,7 @@ import pytest
 from cnn_convertor import Config
 from cnn_convertor.board.kit import Inputs, write_kit
 from cnn_convertor.config.request import Request
-from cnn_convertor.devices.nvdla.accelerator import Nvdla
+from cnn_convertor.devices.nvdla.accelerator import NvdlaAccelerator
 from cnn_convertor.devices.nvdla.hardware import NvdlaHardware
 from cnn_convertor.errors import ConvertorError, ConvertorWarning, Origin, UnsupportedError, UsageError
 from cnn_convertor.ir import ops
@@ -30,7 +30,7 @@ def test_a_layer_that_neither_nvdla_nor_the_cpu_computes() -> None:
     custom = Node("own", ops.Custom("Own", (), Shape(2, 2, 8)), ("x",), (Origin("net", "own", "Own"),))
     graph = Graph((Node("x", ops.Input(Shape(2, 2, 8))), custom), ("own",))
     with pytest.raises(ConvertorError) as refused:
-        plan(graph, "net", Nvdla(NvdlaHardware("nvdla-full")))
+        plan(graph, "net", NvdlaAccelerator(NvdlaHardware("nvdla-full")))
     (problem,) = refused.value.problems
     assert problem.code == "DV930" and problem.where == Origin("net", "own", "Own")
     assert "end the network before it" in problem.hint

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.codegen.options import RenderOptions
-from cnn_convertor.devices.nvdla.accelerator import Nvdla
+from cnn_convertor.devices.nvdla.accelerator import NvdlaAccelerator
 from cnn_convertor.devices.nvdla.hardware import NvdlaHardware
 from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.errors import ConvertorError, Origin
@@ -19,7 +19,7 @@ from cnn_convertor.ir.ops import ONE, Axis, Shape, Window
 from cnn_convertor.pipeline import plan
 from reference.registry import some
 
-TARGET = Nvdla(NvdlaHardware("nvdla-full"))
+TARGET = NvdlaAccelerator(NvdlaHardware("nvdla-full"))
 CALL = re.compile(
     r"^ +(?:if \(hooks_\.to_device\) hooks_\.to_device\(hooks_.context, weights_|To(?:Device|Cpu)\().*$", re.MULTILINE
 )

@@ -13,7 +13,7 @@ import pytest
 from cnn_convertor import Config
 from cnn_convertor.codegen.options import RenderOptions
 from cnn_convertor.config.request import Request
-from cnn_convertor.devices.nvdla.accelerator import Nvdla
+from cnn_convertor.devices.nvdla.accelerator import NvdlaAccelerator
 from cnn_convertor.devices.nvdla.configurations import NV_FULL
 from cnn_convertor.devices.nvdla.hardware import NvdlaHardware
 from cnn_convertor.devices.nvdla.loadable import loadable_writing
@@ -34,7 +34,7 @@ from cnn_convertor.samples import samples_of
 from examples import zoo
 
 VERSIONS = ("0.12", "0.11")
-FULL = Nvdla(NvdlaHardware("nvdla-full"))
+FULL = NvdlaAccelerator(NvdlaHardware("nvdla-full"))
 STEP = 2.0**-10  # of FP16, relative
 
 

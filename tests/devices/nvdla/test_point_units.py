@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.devices.nvdla.engine_descriptors import CHANNEL, ELEMENT, NUMBER, mode_of, sdp_operation
-from cnn_convertor.devices.nvdla.point_units import Action, MapOperand, PointFunction, PointUnits, assigned
+from cnn_convertor.devices.nvdla.point_units import MapOperand, PointAction, PointFunction, PointUnits, assigned
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 
@@ -19,7 +19,7 @@ MAP, VECTOR = MapOperand("m", is_vector=False), MapOperand("v", is_vector=True)
 
 def f(action: str, operand: Any = None) -> PointFunction:
     function = ops.Sigmoid() if action == "table" else None
-    return PointFunction(Action(action), operand, function)
+    return PointFunction(PointAction(action), operand, function)
 
 
 def slots(units: PointUnits | None) -> list[str]:
@@ -98,11 +98,11 @@ def is_possible(functions: tuple[PointFunction, ...]) -> bool:
             unit, slot = place.split(".")
             units[unit].append(function)
             wanted = KINDS[function.action.value]
-            fits &= slot == wanted and (slot != "end" or (unit == "y") == (function.action is Action.TABLE))
+            fits &= slot == wanted and (slot != "end" or (unit == "y") == (function.action is PointAction.TABLE))
         for of_unit in units.values():
             operands = [function.operand for function in of_unit if function.operand is not None]
             fits &= len(operands) < 2 or MAP not in operands
-            slopes = any(function.action is Action.SCALE_NEGATIVE for function in of_unit)
+            slopes = any(function.action is PointAction.SCALE_NEGATIVE for function in of_unit)
             fits &= not (slopes and of_unit[-1].operand is None)  # the descriptor has one word for slopes and an end
         if fits:
             return True

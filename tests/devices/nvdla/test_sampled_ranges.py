@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.config.request import Request
-from cnn_convertor.devices.nvdla.accelerator import Nvdla
+from cnn_convertor.devices.nvdla.accelerator import NvdlaAccelerator
 from cnn_convertor.devices.nvdla.sampled_ranges import SampledRange
 from cnn_convertor.errors import ConvertorWarning
 from cnn_convertor.ir import ops
@@ -54,7 +54,7 @@ def test_ranges_are_those_on_samples_with_a_margin(tmp_path: Path) -> None:
     request = Request.of(config(Path("graph.keras"), device="nvdla-full"))
     samples = between(-0.25, 0.5)
     made = quantize(GRAPH, request, calibrating=samples)
-    assert isinstance(made.target, Nvdla)
+    assert isinstance(made.target, NvdlaAccelerator)
     assert made.target.ranges == (
         SampledRange("sigmoid", -0.75, 1.5),
         SampledRange("swish", -0.75, 1.5),

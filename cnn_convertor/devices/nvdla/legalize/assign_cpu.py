@@ -10,7 +10,7 @@ from cnn_convertor.devices.nvdla.configurations import Configuration
 from cnn_convertor.devices.nvdla.convolving import ConvolutionSize, misfits
 from cnn_convertor.devices.nvdla.function_tables import RANGE, RANGE_OF_SQUARES, response_table, table_of
 from cnn_convertor.devices.nvdla.legalize.fold_pixels import LARGEST
-from cnn_convertor.devices.nvdla.point_units import Action, assigned, functions_of
+from cnn_convertor.devices.nvdla.point_units import PointAction, assigned, functions_of
 from cnn_convertor.devices.nvdla.pooling import fits_pdp
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.graph import Graph, Node
@@ -61,7 +61,7 @@ def _has_point_functions(graph: Graph, node: Node) -> bool:
         functions = functions_of(graph, node, flowing)
         if functions is None or assigned(functions) is None:
             continue
-        tables = [each.function for each in functions if each.action is Action.TABLE]
+        tables = [each.function for each in functions if each.action is PointAction.TABLE]
         if all(function is not None and table_of(function, *RANGE) is not None for function in tables):
             return True
     return False

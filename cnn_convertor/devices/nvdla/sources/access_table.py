@@ -24,7 +24,7 @@ from cnn_convertor.devices.nvdla.operations import HardwareOperation, in_sequenc
 from cnn_convertor.devices.nvdla.register_table import registers
 
 
-class Kind(Enum):
+class TableKind(Enum):
     """What an access does with its value. The values are the names in C++."""
 
     WRITE = "kWrite"
@@ -40,7 +40,7 @@ class Kind(Enum):
 class TableAccess(NamedTuple):
     """address: of the register, in bytes. name: of it. block: the number of a pointer among those of the network."""
 
-    kind: Kind
+    kind: TableKind
     address: int
     value: int
     name: str
@@ -59,7 +59,12 @@ class AccessTable(NamedTuple):
 _END_OF_TABLES: Final = ".S_LUT_LO_SLOPE_SCALE"  # the last register of tables that all of them have
 _MASK: Final = "GLB.S_INTR_MASK"  # the class writes it once, as its application waits
 _MOVED: Final = {WEIGHTS: 1 << 32 | 1 << 28, IO: 2 << 32 | 1 << 29}
-_KINDS: Final = {1 << 28: Kind.WEIGHTS_LOW, 1: Kind.WEIGHTS_HIGH, 1 << 29: Kind.IO_LOW, 2: Kind.IO_HIGH}
+_KINDS: Final = {
+    1 << 28: TableKind.WEIGHTS_LOW,
+    1: TableKind.WEIGHTS_HIGH,
+    1 << 29: TableKind.IO_LOW,
+    2: TableKind.IO_HIGH,
+}
 
 
 def access_table(program: NvdlaProgram, configuration: Configuration) -> AccessTable:
@@ -116,7 +121,7 @@ def _with_functions(rows: Sequence[TableAccess], runs: Sequence[NvdlaRun]) -> li
             assert run.function is not None
             of_cdp = run.operation.engine is Engine.CDP
             for address, value in naming(run.function, of_cdp=of_cdp):
-                named.append(TableAccess(Kind.WRITE, address, value, "the function"))
+                named.append(TableAccess(TableKind.WRITE, address, value, "the function"))
     return named
 
 
@@ -142,15 +147,15 @@ def _access(
 ) -> TableAccess:
     """An access of which the second differs in the places of memories alone."""
     if isinstance(one, Interrupt):
-        return TableAccess(Kind.WAIT, 0, one.status, "interrupts")
+        return TableAccess(TableKind.WAIT, 0, one.status, "interrupts")
     assert isinstance(other, RegisterWrite)
     name = names[one.address]
     if one.value != other.value:
         return TableAccess(_KINDS[other.value - one.value], one.address, one.value, name)
     if name.endswith(".S_POINTER"):
         block = pointers.setdefault(one.address, len(pointers))
-        return TableAccess(Kind.POINTER, one.address, one.value, name, block)
-    kind = Kind.CLEAR if name == "GLB.S_INTR_STATUS" else Kind.WRITE
+        return TableAccess(TableKind.POINTER, one.address, one.value, name, block)
+    kind = TableKind.CLEAR if name == "GLB.S_INTR_STATUS" else TableKind.WRITE
     return TableAccess(kind, one.address, one.value, name)
 
 

@@ -18,7 +18,7 @@ from cnn_convertor.devices.nvdla.firmware.descriptors import Engine
 from cnn_convertor.devices.nvdla.network_program import NvdlaLayer, NvdlaProgram
 from cnn_convertor.devices.nvdla.placement import ALIGNMENT
 from cnn_convertor.devices.nvdla.register_table import registers
-from cnn_convertor.devices.nvdla.sources.access_table import Kind, TableAccess, access_table
+from cnn_convertor.devices.nvdla.sources.access_table import TableAccess, TableKind, access_table
 from cnn_convertor.devices.nvdla.storing import packed
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.devices.target import Observer
@@ -137,9 +137,9 @@ def _title(layer: NvdlaLayer) -> str:
 def _row(access: TableAccess) -> str:
     """An access as C++."""
     words = [access.kind.value]
-    if access.kind is Kind.POINTER:
+    if access.kind is TableKind.POINTER:
         words.append(f"{access.block}u << 20")
-    if access.kind is not Kind.WAIT:
+    if access.kind is not TableKind.WAIT:
         words.append(f"{access.address:#x}")
     code = f"{{{' | '.join(words)}, {access.value:#x}}},"
     return f"{code:<{_COMMENT_COLUMN}}  // {access.name}"
