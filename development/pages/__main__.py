@@ -15,7 +15,7 @@ from typing import Final
 
 from cnn_convertor.files.codec import json_schema
 from cnn_convertor.report import Report
-from development.pages import devices, host_limits, layers, layouts, messages, pictures, usage
+from development.pages import devices, host_limits, layers, layouts, messages, nvdla, pictures, usage
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 # File in the checkout -> what gives its text.
@@ -27,6 +27,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "docs/layouts.md": layouts.page,
     "docs/messages.md": messages.manual,
     "docs/net-ini.md": usage.ini_page,
+    "docs/nvdla.md": nvdla.page,
     "docs/report.schema.json": partial(json_schema, Report, "Report of cnn-convertor"),
     **{f"docs/layouts/{name}": partial(str, text) for name, text in layouts.pictures().items()},
     **{f"docs/pictures/{name}": draw for name, draw in pictures.pictures().items()},

@@ -26,7 +26,7 @@ HEAD = f"""# Devices and costs
 
 `device` in the section `[OPTIONAL]` of the ini file, or the option `--device`, names the target board of a conversion. Rules,
 fusion, the audit and the emulated device take their limits from it. `--ub-size` and `--max-kernel-size` replace two of its figures.
-`{DEFAULT_DEVICE}` is the default.
+`{DEFAULT_DEVICE}` is the default. This page is about the boards with DMP's accelerator; `nvdla-full` has [its own](nvdla.md).
 
     cnn-convertor devices [NAME|FILE]... [--json]
 
