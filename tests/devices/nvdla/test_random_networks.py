@@ -91,10 +91,13 @@ def test_random_networks(first: int, fusion: Fusion, tmp_path: Path) -> None:
 
 
 def test_an_output_whose_parts_are_written_in_place_is_handed_over(tmp_path: Path) -> None:
-    convolutions = [Node("x", ops.Input(Shape(3, 4, 16)))]
-    for number in range(2):
-        convolutions.append(Node(f"part{number}", conv(16, 16, 1, 1), ("x",)))
-    graph = Graph((*convolutions, Node("both", ops.Concat(), ("part0", "part1"))), ("both",))
+    nodes = (
+        Node("x", ops.Input(Shape(3, 4, 16))),
+        Node("part0", conv(16, 16, 1, 1), ("x",)),
+        Node("part1", conv(16, 16, 1, 1), ("x",)),
+        Node("both", ops.Concat(), ("part0", "part1")),
+    )
+    graph = Graph(nodes, ("both",))
     given = samples(random_networks.inputs_for(graph))
     (output,) = installed(graph, tmp_path, Fusion.DOCUMENTED, 0).run(given).outputs
     expected = ir_reference.run(graph, {"x": given["x"][0].astype(np.float64)})
