@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cnn_convertor.codegen.options import RenderOptions
-from cnn_convertor.devices.nvdla.accelerator import Nvdla
+from cnn_convertor.devices.nvdla.accelerator import NvdlaAccelerator
 from cnn_convertor.devices.nvdla.chains import Chain, owner
 from cnn_convertor.devices.nvdla.hardware import NvdlaHardware
 from cnn_convertor.devices.settings import Fusion
@@ -61,7 +61,7 @@ def shuffled(graph: Graph, steps: tuple[Chain, ...], random: np.random.Generator
 
 
 def installed(graph: Graph, folder: Path, fusion: Fusion, seed: int) -> EmulatedNetwork:
-    target = Nvdla(NvdlaHardware("nvdla-full"), fusion)
+    target = NvdlaAccelerator(NvdlaHardware("nvdla-full"), fusion)
     legalized = legalize_graph(graph, target)
     assert not target.broken_rules(legalized)
     legalized = legalized._replace(steps=shuffled(legalized.graph, legalized.steps, np.random.default_rng(seed)))
@@ -85,8 +85,8 @@ def test_random_networks(first: int, fusion: Fusion, tmp_path: Path) -> None:
     given = samples(inputs)
     expected = ir_reference.run(graph, {name: values[0].astype(np.float64) for name, values in given.items()})
     outputs = installed(graph, tmp_path, fusion, first).run(given).outputs
-    for output, values in zip(graph.outputs, outputs, strict=True):
-        ratio = sqnr(values[0], expected[output], least_rms=LEAST_RMS)
+    for output, mine in zip(graph.outputs, outputs, strict=True):
+        ratio = sqnr(mine[0], expected[output], least_rms=LEAST_RMS)
         assert ratio >= AT_LEAST_DB, f"{output}: {ratio:.1f} dB\n{graphs[output.partition('/')[0]]}"
 
 
