@@ -200,7 +200,7 @@
     const parts = [
       element("h3", `${index}: ${step.layers.join(", ") || step.name}`),
       list([
-        ["does", step.does], ["runs on", step.place], ["type", step.type],
+        ["does", step.does], ["why", step.reason], ["runs on", step.place], ["type", step.type],
         ["reads", step.reads.map((read) => `${size(read.shape)} of ${read.step === null ? "the application" : `step ${read.step}`}`).join(", ")],
         ["writes", `${size(step.output.shape)} ${step.output.dtype} at ${number(step.output.offset)}, ${number(step.output.bytes)} bytes`],
         ["evidence", step.evidence],
@@ -212,7 +212,7 @@
     step.runs.forEach((run, i) => {
       parts.push(element("h4", `Run ${i}: ${run.does}`), list([
         ["layers", run.layers.join(", ")], ["shape", `${size(run.input)} to ${size(run.output)}`], ["tiles", run.tiles],
-        ["writes to", run.external ? "external memory" : "the unified buffer"],
+        ["writes to", run.external ? "external memory" : "the next run, within the device"],
         ["registers", run.registers.map((each) => `${each.name} ${each.value < 256 ? each.value : `0x${each.value.toString(16)}`}`).join(", ")],
       ]));
     });

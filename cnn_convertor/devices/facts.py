@@ -65,7 +65,7 @@ class CommandRun(NamedTuple):
     """One run of a command.
 
     layers: of the framework. does: in words. tiles: vertical strips of its input. external: whether it writes to external
-    memory; the unified buffer otherwise. registers: those that are not 0.
+    memory; it goes on to the next run otherwise. registers: those that are not 0.
     """
 
     layers: tuple[str, ...]
@@ -147,7 +147,7 @@ class Step(NamedTuple):
     """A layer of the SDK's runtime, in execution order.
 
     name, type: the SDK's. does: in words. place: device, cpu or none. layers: of the framework. topo, evidence, cost: of a
-    command. cpu_cost: of a layer on the CPU; null where nothing is known of it. reason: why the CPU does it. ends: why
+    command. cpu_cost: of a layer on the CPU; null where nothing is known of it. reason: why the CPU does it, or why the device does it in this way. ends: why
     neighbors that read its map have commands of their own, as far as a report looks for that.
     """
 

@@ -132,7 +132,7 @@ def _network_section(report: Report) -> PageSection:
         return PageSection("network", "Network", "Network", f"This report has no picture of the network: {reason}.")
     note = (
         f"Each step is drawn below its inputs, and is named after its layer with the most multiplications. {_LEGEND} "
-        "Select a step for its registers, runs and tiles, and for the reason why its command ends there. Drag to move; Ctrl "
+        "Select a step for its runs, and for the reason why its command ends there. Drag to move; Ctrl "
         "and the wheel, a pinch, + and - zoom; 0 fits."
     )
     return PageSection("network", "Network", "Network", note, picture)

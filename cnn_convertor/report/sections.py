@@ -97,9 +97,12 @@ def messages(report: Report) -> PageSection:
 
 def commands(report: Report) -> PageSection:
     columns = "step", "layers", "does", "runs", "cycles", "bytes", "us", "bound", "evidence", "time"
+    starts = (
+        f"Of the time of each command, {_each(report)} us are to start and end it. " if report.command_usec.high else ""
+    )
     note = (
-        f"Times: {report.device.provenance}. Of the time of each command, {_each(report)} us are to start and end it. Bars: "
-        "time for arithmetic above, for memory below, with the fastest clock and memory; the longer one bounds the command."
+        f"Times: {report.device.provenance}. {starts}Bars: time for arithmetic above, for memory below, "
+        "with the fastest clock and memory; the longer one bounds the command."
     )
     tables = tables_of(columns, list(_commands(report.steps))) + tables_of(
         _ON_CPU, list(_on_cpu(report.steps)), "On the CPU"

@@ -19,6 +19,7 @@ from cnn_convertor.devices.facts import (
 )
 from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.devices.nvdla.costs import cost_of
+from cnn_convertor.devices.nvdla.firmware.descriptors import MemoryKind
 from cnn_convertor.devices.nvdla.hardware import NvdlaHardware
 from cnn_convertor.devices.nvdla.network_program import NvdlaLayer, NvdlaProgram, NvdlaRun
 from cnn_convertor.devices.program import LayerType
@@ -80,7 +81,8 @@ def _does(layer: NvdlaLayer) -> str:
 def _run(run: NvdlaRun) -> CommandRun:
     layers = tuple(origin.layer for origin in run.origins)
     does = f"{run.operation.engine.name}: {run.does}"
-    return CommandRun(layers, does, plain(run.input), plain(run.output), 1, True, ())
+    in_memory = run.operation.surfaces.dst_data.type != MemoryKind.HW
+    return CommandRun(layers, does, plain(run.input), plain(run.output), 1, in_memory, ())
 
 
 def _between(program: NvdlaProgram) -> Between:

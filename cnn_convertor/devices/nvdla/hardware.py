@@ -18,7 +18,7 @@ _WORDS: Final = {
     "atom_bytes": ("channels of feature data that lie together", "bytes"),
     "cbuf_bytes": ("convolution buffer", "bytes"),
     "clock_mhz": ("clock of the accelerator", "MHz"),
-    "bandwidth": ("of memory", "GB/s"),
+    "bandwidth": ("bandwidth of memory", "GB/s"),
 }
 _SPREADSHEET: Final = "the public performance spreadsheet assumes it"
 _CLOCK_MHZ: Final = 1000
