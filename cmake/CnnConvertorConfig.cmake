@@ -1,4 +1,4 @@
-# Builds networks for the DV700 into an application:
+# Builds networks into an application:
 #
 #   execute_process(COMMAND cnn-convertor --cmake-dir OUTPUT_VARIABLE CnnConvertor_DIR OUTPUT_STRIP_TRAILING_WHITESPACE)
 #   find_package(CnnConvertor REQUIRED)
@@ -8,11 +8,12 @@
 # The library `digits` has the header NAME_gen.h. Its property WEIGHTS is the path of NAME_weights.bin. The network is converted
 # again when the ini file, the model or any other input changes, and only files with other contents are compiled again.
 #
-# CNN_CONVERTOR_RUNTIME: a target or library with the SDK's headers and runtime; empty: the emulated device, on the PC.
+# CNN_CONVERTOR_RUNTIME: a target or library with the SDK's headers and runtime; empty: the emulated device, on the PC;
+# NONE: nothing, for networks that need no library (device = nvdla-full).
 # CNN_CONVERTOR_COMMAND: the convertor, as a list; by default that of this checkout, or the one in PATH.
 cmake_minimum_required(VERSION 3.20)
 
-set(CNN_CONVERTOR_RUNTIME "" CACHE STRING "target with the SDK's headers and runtime; empty: the emulated device")
+set(CNN_CONVERTOR_RUNTIME "" CACHE STRING "target with the SDK's headers and runtime; empty: the emulated device; NONE: nothing")
 get_filename_component(_cnn_convertor_root ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
 if(EXISTS ${_cnn_convertor_root}/cnn_convertor/host)  # a checkout
   set(_cnn_convertor_package ${_cnn_convertor_root}/cnn_convertor)
@@ -68,7 +69,9 @@ function(cnn_convertor_add_network TARGET INI)
   if(Threads_FOUND)
     target_link_libraries(${TARGET} PUBLIC Threads::Threads)
   endif()
-  if(CNN_CONVERTOR_RUNTIME)
+  if(CNN_CONVERTOR_RUNTIME STREQUAL "NONE")
+    # its sources are all that it needs
+  elseif(CNN_CONVERTOR_RUNTIME)
     target_link_libraries(${TARGET} PUBLIC ${CNN_CONVERTOR_RUNTIME})
   else()
     if(NOT TARGET dmpdv)

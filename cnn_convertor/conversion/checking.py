@@ -20,6 +20,7 @@ from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.convert import convert
 from cnn_convertor.conversion.manifest import earlier_files, listed_digests, manifest
 from cnn_convertor.devices.program import Program
+from cnn_convertor.devices.registry import compiled_format
 from cnn_convertor.devices.target import Quantized
 from cnn_convertor.files.integrity import damage, digest_of
 from cnn_convertor.files.opening import bytes_of, open_file, text_of
@@ -143,8 +144,21 @@ def differences_of(committed: Path, fresh: Path, manifest: Path) -> Iterator[str
         yield "it is missing"
     elif fresh.suffix == ".bin":
         yield from _of_weights(committed, fresh, manifest)
+    elif compiled_format(fresh) is not None:
+        yield from _of_bytes(committed, fresh)
     else:
         yield from _of_text(committed, fresh)
+
+
+def _of_bytes(committed: Path, fresh: Path) -> Iterator[str]:
+    sizes = [path.stat().st_size for path in (committed, fresh)]
+    if sizes[0] != sizes[1]:
+        yield f"{sizes[0]:,} bytes committed, {sizes[1]:,} bytes converted now"
+        return
+    old, new = (_part(path, 0, sizes[0]) for path in (committed, fresh))
+    differs = old != new
+    count, first = int(np.count_nonzero(differs)), int(np.argmax(differs))
+    yield f"{count:,} of {new.size:,} bytes differ, the first at offset {first:,}"
 
 
 def _of_text(committed: Path, fresh: Path) -> Iterator[str]:
