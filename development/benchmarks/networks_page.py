@@ -43,6 +43,20 @@ by the maxima of the device, which are compared themselves ([verify](verify.md))
 | network | input | commands: none | documented | full | CPU layers | MACs | on the device | SQNR |
 |---|---|--:|--:|--:|--:|--:|--:|--:|
 """
+    NVDLA = """
+## Networks on NVDLA
+
+Networks of the zoo at their usual size, planned for `device = nvdla-full` with documented forms of fusion. `python -m
+development.benchmarks.nvdla` writes this table; nothing runs for it. *MACs* and *bytes* are the shares of the device in what it and
+the CPU multiply, and in the maps that they read and write. *Operations* are those of the hardware. *Maps* are what steps of the device
+read and write of feature maps, in MB, beside a lower bound: if every map that engines can hand on were handed on, however many functions
+follow each other, and all others were written once and read once by each operator that begins a chain. *Traffic* is that with weights,
+and with lines that bands of a convolution read twice. *I/O memory* is beside the bound that the planner proves. The *time* is an
+estimate by published formulas, of the device alone, at an assumed clock of 1 GHz and 10 GB/s.
+
+| network | input | MACs | bytes | CPU layers | operations | maps | at least | traffic | weights | I/O memory | at least | time |
+|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+"""
     LIGHT = """
 ## Networks of the onnx package
 

@@ -18,7 +18,7 @@ from cnn_convertor.devices.dv700.profile import Profile
 from cnn_convertor.devices.dv700.runs import Program
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.pipeline import load, plan
-from development.benchmarks import devices, fusion
+from development.benchmarks import devices, fusion, nvdla
 from development.benchmarks.networks_page import Table, rows_of
 from examples import zoo
 
@@ -108,3 +108,8 @@ def test_pages_have_the_same_count_of_cpu_layers() -> None:
         (row,) = (row for row in map(cells, fusion.written(page, name)) if row[1] == "documented")
         assert row[4] == cells(rows_of(Table.ZOO)[name])[5], name
     assert len(names) >= 5
+
+
+@pytest.mark.parametrize("name", ["onnx_lenet", "onnx_mobilenet_v2"])
+def test_networks_on_nvdla_have_the_figures_of_their_table(name: str) -> None:
+    assert nvdla.row(name) == rows_of(Table.NVDLA)[name]
