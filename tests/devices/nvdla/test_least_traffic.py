@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cnn_convertor.devices.nvdla.accelerator import Nvdla
+from cnn_convertor.devices.nvdla.accelerator import NvdlaAccelerator
 from cnn_convertor.devices.nvdla.hardware import NvdlaHardware
 from cnn_convertor.devices.settings import Fusion
 from cnn_convertor.ir import ops
@@ -17,7 +17,7 @@ from reference import random_networks
 from reference.ir_reference import conv
 from reference.registry import SAME
 
-FUSED = Nvdla(NvdlaHardware("nvdla-full"))
+FUSED = NvdlaAccelerator(NvdlaHardware("nvdla-full"))
 CONVOLUTION = replace(conv(16, 16, 3, 3, padding=SAME), activation=ops.Relu())
 MAP = 4 * 6 * 16 * 2  # bytes
 
