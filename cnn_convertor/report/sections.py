@@ -96,7 +96,9 @@ def messages(report: Report) -> PageSection:
 
 
 def commands(report: Report) -> PageSection:
-    columns = "step", "layers", "does", "runs", "cycles", "bytes", "us", "bound", "evidence", "time"
+    has_evidence = any(step.evidence for step in report.steps)  # or the device says why it does a step as it does
+    last = "evidence" if has_evidence else "why"
+    columns = "step", "layers", "does", "runs", "cycles", "bytes", "us", "bound", last, "time"
     starts = (
         f"Of the time of each command, {_each(report)} us are to start and end it. " if report.command_usec.high else ""
     )
@@ -123,7 +125,7 @@ def _commands(steps: Sequence[Step]) -> Iterator[TableRow]:
         if (cost := step.cost) is not None:
             bars = _bars(100 * cost.compute_usec.low / most, 100 * cost.memory_usec.low / most)
             does = _layers(step), step.does, len(step.runs), cost.cycles, cost.bytes, _time(cost.usec)
-            yield row_of(number, *does, cost.bound, step.evidence or "", bars, step=number)
+            yield row_of(number, *does, cost.bound, step.evidence or step.reason, bars, step=number)
 
 
 _ON_CPU: Final = ("step", "layers", "does", "function", "units", "bytes", "us", "why on the CPU")

@@ -54,6 +54,8 @@ def test_a_conversion_with_what_surrounds_it(ini: str, capsys: pytest.CaptureFix
     assert {path.name for path in Path("output/digits").iterdir()} == FILES
     manifest = json.loads(Path("output/digits/digits.json").read_text(encoding="utf-8"))
     assert set(manifest["files"]) == FILES - {"digits.json"} and manifest["device"] == "nvdla-full"
+    page = Path("output/digits/digits.html").read_text(encoding="utf-8")
+    assert "<td>all input and all weights fit</td>" in page and "unified buffer" not in page
     assert "net.ini" in Path("deps").read_text(encoding="utf-8")
     shutil.rmtree("output")
     said([ini, "--cache", "cache"], capsys)
