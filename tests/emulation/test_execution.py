@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from itertools import groupby
@@ -228,10 +229,13 @@ def test_what_the_device_refuses_is_said(tmp_path: Path) -> None:
 @needs_compiler
 def test_the_same_network_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = network(small_graph(), tmp_path / "a", compiled=True).executable
-    compiled = []
-    monkeypatch.setattr(building, "run_all", lambda commands, **_: [compiled.append(each) for each in commands])
+
+    def run_all(commands: Sequence[Sequence[str]], **_: object) -> list[object]:
+        assert not commands
+        return []
+
+    monkeypatch.setattr(building, "run_all", run_all)
     assert network(small_graph(), tmp_path / "b", compiled=True).executable == first
-    assert compiled == []
 
 
 CALLBACK = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from math import inf
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from cnn_convertor.devices.nvdla.function_tables import (
     response_table,
     table_of,
 )
+from cnn_convertor.devices.nvdla.named_functions import ExactFunction, NamedTable
 from cnn_convertor.devices.nvdla.network_program import (
     FIRST_EXTERNAL,
     IO,
@@ -188,7 +190,7 @@ class _Lowering:
         shape = self.graph.shape(step.writes)
         function = ops.Power(-op.beta, op.alpha / op.size, op.bias)
         does = f"{words_of(type(op))}{_of_range(fitted)}"
-        return NvdlaRun(operation, shape, shape, step.origins, does, function=function)
+        return NvdlaRun(operation, shape, shape, step.origins, does, table=_named(function, fitted))
 
     def _fitted(
         self, step: Chain, table: Callable[[float, float], FittedTable | None], usual: tuple[float, float]
@@ -257,11 +259,13 @@ class _Lowering:
         operation = HardwareOperation(Engine.SDP, sdp_operation(units), surfaces)
         does = _words(units)
         function = None if units.y.end is None else units.y.end.function
+        table = None
         if function is not None:
             fitted = self._fitted(step, partial(table_of, function), RANGE)
             operation = operation._replace(lut=fitted.lut)
+            table = _named(function, fitted)
             does += _of_range(fitted)
-        return NvdlaRun(operation, shape, shape, step.origins, does, operands.stored, function=function)
+        return NvdlaRun(operation, shape, shape, step.origins, does, operands.stored, table=table)
 
     def _part(self, cube: Cube, shape: Shape, rows: Lines, channel: int) -> Cube:
         """What an operation reads or writes of a whole map. Numbers for each channel have one row."""
@@ -311,6 +315,12 @@ def _constant(operand: Operand, channels: int) -> Constant:
         return Constant.of(np.full(channels, operand, np.float32))
     assert isinstance(operand, Constant)
     return operand
+
+
+def _named(function: ExactFunction, fitted: FittedTable) -> NamedTable:
+    """At a jump, values between two halves can lie on either side."""
+    error = inf if isinstance(function, ops.Threshold) else fitted.largest_error
+    return NamedTable(function, fitted.low, fitted.high, error)
 
 
 def _of_range(table: FittedTable) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
-from cnn_convertor.devices.nvdla.named_functions import ExactFunction
+from cnn_convertor.devices.nvdla.named_functions import NamedTable
 from cnn_convertor.devices.nvdla.operations import HardwareOperation
 from cnn_convertor.devices.nvdla.weight_packing import StoredArrays, StoredKernels
 from cnn_convertor.devices.program import ElementType, LayerOf, ProgramOf, StoredArray, Tensor
@@ -53,7 +53,7 @@ class StoredStream:
 class NvdlaRun(NamedTuple):
     """An operation of the hardware. does: in words. reason: why a convolution uses its buffer as it does.
 
-    function: that its table stands for; of CDP, of a sum of squares.
+    table: what its table stands for.
     """
 
     operation: HardwareOperation
@@ -63,7 +63,7 @@ class NvdlaRun(NamedTuple):
     does: str
     stored: StoredStream | None = None
     reason: str = ""
-    function: ExactFunction | None = None
+    table: NamedTable | None = None
 
 
 NvdlaLayer: TypeAlias = LayerOf[NvdlaRun]

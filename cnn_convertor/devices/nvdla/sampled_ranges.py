@@ -43,7 +43,7 @@ def tables_apart(graph: Graph, node: Node) -> Iterable[Node] | None:
 
 
 def has_tables(program: NvdlaProgram) -> bool:
-    return any(run.function is not None for layer in program.layers for run in layer.runs)
+    return any(run.table is not None for layer in program.layers for run in layer.runs)
 
 
 def sampled_ranges(network: EmulatedNetwork, inputs: Mapping[str, Maps]) -> tuple[SampledRange, ...]:
@@ -55,7 +55,7 @@ def sampled_ranges(network: EmulatedNetwork, inputs: Mapping[str, Maps]) -> tupl
     ranges: dict[str, SampledRange] = {}
     for layer in program.layers:
         for run in layer.runs:
-            if run.function is not None:
+            if run.table is not None:
                 ranges[layer.name] = _range_of(layer, run, _read(program, layer, layers, samples))
     return tuple(ranges.values())
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.nvdla.configurations import NV_FULL
-from cnn_convertor.devices.nvdla.named_functions import ExactFunction, naming
+from cnn_convertor.devices.nvdla.named_functions import ExactFunction, NamedTable, naming
 from cnn_convertor.devices.nvdla.playing import Access, AccessKind, play
 from cnn_convertor.ir.ops import functions as f
 from devices.nvdla import programs, reference
@@ -137,6 +137,7 @@ FORMULAS: dict[ExactFunction, Callable[[NDArray[np.float64]], NDArray[np.float64
     f.BoundedRelu(0.5, 1.0, 2.0): lambda x: np.where(x > 1, np.minimum(x, 2), 0.5 * (x - 1)),
 }
 TABLES = ([0] * 65, [0x3C00 + 4 * number for number in range(257)])  # LO: 1 to 2
+NOWHERE = (1.0, 0.0, 0.0)  # these tables hold none of the functions
 SETTINGS: dict[str, int | Mapping[str, int]] = {
     "S_LUT_CFG": {"LUT_LE_FUNCTION": 1, "LUT_UFLOW_PRIORITY": 1, "LUT_OFLOW_PRIORITY": 1, "LUT_HYBRID_PRIORITY": 1},
     "S_LUT_INFO": {"LUT_LO_INDEX_SELECT": -6 & 0xFF},
@@ -153,8 +154,8 @@ SDP_BOUNDS: dict[str, int | Mapping[str, int]] = {
 }
 
 
-def name(program: Program, function: ExactFunction, *, of_cdp: bool = False) -> None:
-    for address, value in naming(function, of_cdp=of_cdp):
+def name(program: Program, table: NamedTable, *, of_cdp: bool = False) -> None:
+    for address, value in naming(table, of_cdp=of_cdp):
         program.accesses.append(Access(AccessKind.WRITE, address, value))
 
 
@@ -169,7 +170,7 @@ def test_tables_give_named_functions(compiler: None) -> None:
     for number, function in enumerate(functions):
         programs.write_tables(program, "SDP", TABLES, SETTINGS | SDP_BOUNDS)
         if function is not None:
-            name(program, function)
+            name(program, NamedTable(function, *NOWHERE))
         outputs.append(Features(OUTPUT + number * size, 1, 2, 16, "fp16"))
         programs.process(program, outputs[-1], source=source, sdp=look_up, rdma={"D_BRDMA_CFG": {"BRDMA_DISABLE": 1}})
     whole = Features(OUTPUT, len(functions), 2, 16, "fp16")
@@ -177,6 +178,24 @@ def test_tables_give_named_functions(compiler: None) -> None:
     for function, result in zip(FORMULAS, results, strict=False):
         assert np.allclose(result, FORMULAS[function](x[0].astype(float)), rtol=1e-6, atol=1e-7), function
     assert np.allclose(results[-1], np.clip(1 + x[0] / 4, 1, 2), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("slope", "error", "refusal"), [(0.25, 0, ""), (0.26, 0.01, "the table gives"), (0.26, 0.03, "")]
+)
+def test_a_table_of_another_function_is_refused(compiler: None, slope: float, error: float, refusal: str) -> None:
+    """The table has 1 + x / 4."""
+    x = np.linspace(0, 4, 32, dtype=np.float32).reshape(1, 2, 16)
+    source, output = Features(SOURCE, 1, 2, 16, "fp16"), Features(OUTPUT, 1, 2, 16, "fp16")
+    program = Program(NV_FULL)
+    programs.write_tables(program, "SDP", TABLES, SETTINGS | SDP_BOUNDS)
+    name(program, NamedTable(f.Power(1.0, slope, 1.0), 0, 4, error))
+    look_up = {"D_DP_EW_CFG": {"EW_ALU_BYPASS": 1, "EW_MUL_BYPASS": 1}}
+    programs.process(program, output, source=source, sdp=look_up, rdma={"D_BRDMA_CFG": {"BRDMA_DISABLE": 1}})
+    program.wait("SDP")
+    memory = {SOURCE: in_memory(x).tobytes(), OUTPUT: bytes(2 * output.size(NV_FULL))}
+    said = play(NV_FULL, memory, program.accesses, exact=True).refusal
+    assert said.startswith(refusal) if refusal else not said
 
 
 def test_the_response_over_channels_is_a_power_of_the_sum_of_squares(compiler: None) -> None:
@@ -188,7 +207,7 @@ def test_the_response_over_channels_is_a_power_of_the_sum_of_squares(compiler: N
         for end in ("START", "END"):
             bounds |= {f"S_LUT_{table}_{end}_LOW": 0, f"S_LUT_{table}_{end}_HIGH": 0}
     programs.write_tables(program, "CDP", TABLES, SETTINGS | bounds)
-    name(program, f.Power(-0.75, 0.25, 2.0), of_cdp=True)
+    name(program, NamedTable(f.Power(-0.75, 0.25, 2.0), *NOWHERE), of_cdp=True)
     programs.respond(program, source, OUTPUT, {"D_LRN_CFG": 1})
     result = played(program, {SOURCE: in_memory(values)}, output, "CDP")
     squares = np.pad(values.astype(float) ** 2, ((0, 0), (0, 0), (2, 2)))

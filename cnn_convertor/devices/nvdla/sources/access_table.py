@@ -91,7 +91,7 @@ def access_table(program: NvdlaProgram, configuration: Configuration) -> AccessT
                 rows.append(_access(one, other, names, pointers))
         turns = plain.turns
         if program.unrounded:
-            rows = _with_functions(rows, [run for run in layer.runs if run.function is not None])
+            rows = _with_functions(rows, [run for run in layer.runs if run.table is not None])
         layers[index] = tuple(rows)
     return AccessTable(layers, tuple(pointers))
 
@@ -118,9 +118,9 @@ def _with_functions(rows: Sequence[TableAccess], runs: Sequence[NvdlaRun]) -> li
         named.append(row)
         if row.name.endswith(_END_OF_TABLES):
             run = next(left)
-            assert run.function is not None
+            assert run.table is not None
             of_cdp = run.operation.engine is Engine.CDP
-            for address, value in naming(run.function, of_cdp=of_cdp):
+            for address, value in naming(run.table, of_cdp=of_cdp):
                 named.append(TableAccess(TableKind.WRITE, address, value, "the function"))
     return named
 

@@ -50,9 +50,10 @@ struct Operation {
 // element_bytes: 2, 4, or 1, which could be anything.
 std::size_t unwritten(const uint8_t *data, std::size_t size, std::size_t element_bytes);
 
-// In exact mode, writes here name the function of a table: floats at +4, +8 and +12 are its parameters; then its number here,
-// with kOfCdp for the table of CDP. It holds until an entry of the table is written.
-constexpr uint32_t kExactFunction = 0xffff0, kOfCdp = 1u << 8;
+// In exact mode, writes here name the function of a table: floats at +4, +8 and +12 are its parameters, those at +16, +20 and +24 say
+// that entries hold it from one value to another, with this error at most; then its number here, with kOfCdp for the table of CDP.
+// It holds until an entry of the table is written. A table that has another value for an element is refused.
+constexpr uint32_t kExactFunction = 0xfffe0, kOfCdp = 1u << 8;
 
 class Device {
  public:

@@ -59,7 +59,7 @@ struct Device::State {
   const Configuration configuration;
   const int threads;
   const bool exact;
-  float parameters[3] = {};  // of the next function
+  float parameters[6] = {};  // of the next function and its table
   Memory memory;
   RegisterFile registers;
   const Parts parts;
@@ -177,10 +177,15 @@ void Device::State::check_table_free(int index) {
 
 // place: 0 for the number, or that of a parameter.
 void Device::State::name_function(uint32_t place, uint32_t value) {
-  if (place)
+  if (place) {
     std::memcpy(&parameters[place - 1], &value, sizeof value);
-  else
-    tables(value & kOfCdp ? kCDP : kSDP).exact = exact_function(value & ~kOfCdp, parameters);
+    return;
+  }
+  LutMemory &table = tables(value & kOfCdp ? kCDP : kSDP);
+  table.exact = exact_function(value & ~kOfCdp, parameters);
+  table.low = parameters[3];
+  table.high = parameters[4];
+  table.largest_error = parameters[5];
 }
 
 void Device::State::write_bdma(int index, uint32_t value) {
@@ -447,7 +452,7 @@ uint8_t *Device::memory(uint64_t address) { return state_->memory.at(address, 0)
 
 void Device::write(uint32_t address, uint32_t value) {
   const uint32_t place = (address - kExactFunction) / 4;
-  if (state_->exact && address % 4 == 0 && place < 4) return state_->name_function(place, value);
+  if (state_->exact && address % 4 == 0 && place < 7) return state_->name_function(place, value);
   state_->write(state_->registers.find(address), value);
   ++state_->accesses;
 }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
+#include <string>
 
 #include "floats.h"
 #include "weight_order.h"
@@ -12,6 +14,7 @@ namespace {
 
 using Vector = double __attribute__((vector_size(32)));
 
+constexpr double kOfTable = 2, kOfRounding = 0x1p-9, kLeastError = 0x1p-14;  // what a table may be off, the first of its largest error
 constexpr std::size_t kTileKernels = 8, kTilePositions = 4, kDoubles = 4;  // of a tile of sums, and of a vector
 
 float half_value(uint32_t bits) { return static_cast<float>(Fp16::value(bits & 0xffff)); }
@@ -116,20 +119,32 @@ void convolve_kernels(const Convolution &c, const Padded &input, const std::vect
 
 // --- tables ---
 
-// What the named function gives, or else the table, between its entries and beyond its ends.
-float looked_up(const Lut &lut, float x) {
-  if (lut.memory->exact) return static_cast<float>(lut.memory->exact(x));
+// What the table gives, between its entries and beyond its ends.
+double from_entries(const Lut &lut, float x) {
   const Place place = place_of_fp32(lut, bits_of_float(x));
   const auto entry = [&](int index) { return Fp16::value(lut.half(place.table, index)); };
   if (place.hit) {
     const double part = static_cast<double>(place.fraction) * power_of_two(-lut.fraction);
-    return static_cast<float>((1 - part) * entry(place.index) + part * entry(place.index + 1));
+    return (1 - part) * entry(place.index) + part * entry(place.index + 1);
   }
   const bool under = place.side == kUnder;
   double bound = float_of(static_cast<uint32_t>(under ? lut.start[place.table] : lut.end[place.table]));
   if (below_exponential(lut, place)) bound += power_of_two(lut.offset);
   const double slope = Fp16::value(static_cast<uint16_t>(lut.scale[place.table][place.side]));
-  return static_cast<float>(entry(under ? 0 : LutMemory::size(place.table) - 1) + (x - bound) * slope);
+  return entry(under ? 0 : LutMemory::size(place.table) - 1) + (x - bound) * slope;
+}
+
+// What the named function gives, or else the table. The two must agree, but for what rounding takes.
+float looked_up(const Lut &lut, float x) {
+  const LutMemory &table = *lut.memory;
+  if (!table.exact) return static_cast<float>(from_entries(lut, x));
+  const double value = table.exact(x);
+  if (x >= table.low && x <= table.high) {
+    const double held = from_entries(lut, x), allowed = kOfTable * table.largest_error + std::abs(value) * kOfRounding + kLeastError;
+    if (std::abs(held - value) > allowed)
+      throw Refusal("the table gives " + std::to_string(held) + " for " + std::to_string(x) + ", and its function " + std::to_string(value));
+  }
+  return static_cast<float>(value);
 }
 
 // --- SDP ---

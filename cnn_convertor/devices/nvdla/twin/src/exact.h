@@ -20,7 +20,7 @@ void run_pdp_exactly(const Parts &parts, const PdpPlan &plan, const Map *flying)
 void run_cdp_exactly(const Parts &parts, const CdpPlan &plan);
 
 // A function by its number, which named_functions.py gives. Raises Refusal.
-std::function<double(double)> exact_function(uint32_t number, const float (&parameters)[3]);
+std::function<double(double)> exact_function(uint32_t number, const float *parameters);
 
 }  // namespace nvdla
 

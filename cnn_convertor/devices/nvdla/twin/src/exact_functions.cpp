@@ -44,7 +44,7 @@ constexpr double (*kFunctions[])(double, Parameters) = {
 
 }  // namespace
 
-std::function<double(double)> exact_function(uint32_t number, const float (&parameters)[3]) {
+std::function<double(double)> exact_function(uint32_t number, const float *parameters) {
   if (number >= sizeof kFunctions / sizeof kFunctions[0]) throw Refusal("CSB: exact mode has no function " + text(number));
   const auto function = kFunctions[number];
   const float p0 = parameters[0], p1 = parameters[1], p2 = parameters[2];

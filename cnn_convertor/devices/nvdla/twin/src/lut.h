@@ -21,6 +21,7 @@ struct LutMemory {
   int16_t entries[2][kLoEntries] = {};
   bool written[2][kLoEntries] = {};
   std::function<double(double)> exact;  // in exact mode, in place of the entries if it is named
+  float low = 0, high = 0, largest_error = 0;  // from one value to another, entries hold that function
 
   static int size(int table) { return table == kLe ? kLeEntries : kLoEntries; }
 };
