@@ -329,7 +329,7 @@ def test_help_names_the_options_and_the_commands(capsys: pytest.CaptureFixture[s
 def test_devices_are_listed_with_their_sources(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["devices"]) == 0
     out = capsys.readouterr().out
-    assert re.findall(r"^(\S+): ", out, re.MULTILINE) == list(NAMES)
+    assert re.findall(r"^(\S+): ", out, re.MULTILINE) == [*NAMES, "nvdla-full"]
     assert re.search(r"^  unified buffer +524,288 bytes +kernel driver$", out, re.MULTILINE)
     assert re.search(r"^  memory bandwidth +3,200 MB/s +assumed: no public figure for any board$", out, re.MULTILINE)
     assert re.search(r"^  convolution clock +333 to 400 MHz +largest by the SDK's script", out, re.MULTILINE)

@@ -97,6 +97,12 @@ def test_meson_compiles_what_depends_on_a_change(application: Path, run: Run) ->
     assert built() == (True, 2), "the header says how large the weights are"
 
 
+def test_cmake_compiles_every_source_of_the_emulated_device() -> None:
+    host = ROOT / "cnn_convertor" / "host"
+    listed = re.findall(r"src/(\w+\.cpp)", (host / "CMakeLists.txt").read_text(encoding="utf-8"))
+    assert listed == sorted(path.name for path in (host / "src").glob("*.cpp") if path.name != "runner.cpp")
+
+
 @pytest.mark.slow
 def test_cmake_compiles_a_network_for_the_board(application: Path, run: Run) -> None:
     """With the toolchain file, and with the SDK's headers and runtime in the place of the emulated device."""

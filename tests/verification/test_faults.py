@@ -20,6 +20,7 @@ from cnn_convertor.config.request import Request
 from cnn_convertor.conversion.checking import what_runs
 from cnn_convertor.conversion.convert import convert
 from cnn_convertor.conversion.manifest import listed_digests
+from cnn_convertor.devices import half_check
 from cnn_convertor.devices.cpu_functions import CpuKernelCall, kernel_call
 from cnn_convertor.devices.dv700.encode import registers
 from cnn_convertor.devices.dv700.weights import encoding, streams
@@ -142,6 +143,7 @@ def truncated(values: NDArray[np.float32]) -> NDArray[np.float16]:
 
 
 def _of_weights(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(half_check, "to_half", truncated)
     patch.setattr(encoding, "to_half", truncated)
     patch.setattr(streams, "to_half", truncated)
 

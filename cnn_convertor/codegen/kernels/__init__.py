@@ -125,6 +125,8 @@ def format_name(tensor: Tensor) -> str:
     """The C++ name of how a map lies in memory."""
     if tensor.type is ElementType.BYTE:
         return "kBytes"
+    if tensor.type is ElementType.HALF and tensor.is_plain and tensor.shape.is_vector:
+        return "kHalf"  # a single pixel has the same place for each channel
     name = _FORMATS.get(str(tensor.layout), {}).get(tensor.type)
     assert name is not None, f"the functions know no maps in the order {tensor.layout}"
     return name
