@@ -84,15 +84,15 @@ class EmulatedNetwork(NamedTuple):
         cls,
         graph: Graph,
         program: Program,
-        weights: Path,
-        device: EmulatedDevice,
         folder: Path,
+        device: EmulatedDevice,
         *,
         sources: tuple[Path, ...] = (),
         data: Path | None = None,
         residuals: Path | None = None,
     ) -> EmulatedNetwork:
-        """The network with its executable."""
+        """The network of the files in a folder, with its executable. Raises ConvertorError as a compiler does."""
+        weights = folder / f"{program.name}_weights.bin"
         network = cls(graph, program, Path(), weights, device, folder, sources, data, residuals)
         executable = device.build(network)
         _BUILT[executable.name] = executable

@@ -297,7 +297,7 @@ class Toy(NamedTuple):
     def installed(
         self, graph: Graph, program: Program, folder: Path, *, sources: Sequence[Path] = ()
     ) -> EmulatedNetwork:
-        return EmulatedNetwork.of(graph, program, folder / f"{program.name}_weights.bin", ToyTwin(), folder)
+        return EmulatedNetwork.of(graph, program, folder, ToyTwin())
 
     def install_data(
         self,

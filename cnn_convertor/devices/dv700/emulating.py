@@ -95,8 +95,7 @@ def installed(
     graph: Graph, program: Program, folder: Path, *, sources: Sequence[Path] = (), device: Device
 ) -> EmulatedNetwork:
     """Compile the files that a folder has. They are not changed. Raises ConvertorError as `build` does."""
-    weights = folder / f"{program.name}_weights.bin"
-    return EmulatedNetwork.of(graph, program, weights, Twin(device), folder, sources=tuple(sources))
+    return EmulatedNetwork.of(graph, program, folder, Twin(device), sources=tuple(sources))
 
 
 def install_data(
@@ -128,6 +127,4 @@ def install_data(
         contents[_RESIDUALS] = encode_buffer(residuals)
     replace_all(folder, contents)
     rest = None if residuals is None else folder / _RESIDUALS
-    return EmulatedNetwork.of(
-        graph, program, folder / weights, Twin(device), folder, data=folder / data, residuals=rest
-    )
+    return EmulatedNetwork.of(graph, program, folder, Twin(device), data=folder / data, residuals=rest)

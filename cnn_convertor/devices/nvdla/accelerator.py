@@ -41,7 +41,7 @@ from cnn_convertor.devices.target import (
     Storage,
 )
 from cnn_convertor.errors import Origin, Problem, UnsupportedError, UsageError, warn
-from cnn_convertor.files.replacing import Contents
+from cnn_convertor.files.replacing import Contents, replace_all
 from cnn_convertor.files.temporary import temporary_folder
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.layouts.packing import Bytes
@@ -223,18 +223,17 @@ class NvdlaAccelerator(NamedTuple):
         *,
         sources: Sequence[Path] = (),
     ) -> EmulatedNetwork:
-        from cnn_convertor.devices.nvdla import emulating
-
-        twin = emulating.NvdlaTwin(self.hardware.configuration, _own(program).unrounded)
-        return emulating.install(graph, program, files, folder, twin=twin)
+        replace_all(folder, files)
+        return self.installed(graph, program, folder)
 
     def installed(
         self, graph: Graph, program: Program, folder: Path, *, sources: Sequence[Path] = ()
     ) -> EmulatedNetwork:
-        from cnn_convertor.devices.nvdla import emulating
+        from cnn_convertor.devices.nvdla.emulating import NvdlaTwin
+        from cnn_convertor.emulation.network import EmulatedNetwork
 
-        twin = emulating.NvdlaTwin(self.hardware.configuration, _own(program).unrounded)
-        return emulating.installed(graph, program, folder, twin=twin)
+        twin = NvdlaTwin(self.hardware.configuration, _own(program).unrounded)
+        return EmulatedNetwork.of(graph, program, folder, twin)
 
     def install_data(
         self,

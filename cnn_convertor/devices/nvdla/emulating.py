@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -15,7 +15,6 @@ from cnn_convertor.devices.program import LayerType, Program
 from cnn_convertor.emulation import build as building
 from cnn_convertor.emulation.build import Host, build, library_of
 from cnn_convertor.emulation.network import EmulatedNetwork
-from cnn_convertor.files.replacing import Contents, replace_all
 from cnn_convertor.ir.graph import Graph
 from cnn_convertor.workers.compiler import Compiler
 
@@ -88,28 +87,3 @@ def _completed(program: Program, index: int) -> int:
     if layer.type is not LayerType.CONCAT:
         return index
     return max((_completed(program, source) for source in layer.sources if source is not None), default=0)
-
-
-def install(
-    graph: Graph,
-    program: Program,
-    files: Mapping[str, Contents],
-    folder: Path,
-    *,
-    sources: Sequence[Path] = (),
-    twin: NvdlaTwin,
-) -> EmulatedNetwork:
-    """Write the files that a program was emitted as to a folder, and compile them.
-
-    sources: C++ files with the callbacks of custom layers. Raises ConvertorError as `build` does.
-    """
-    replace_all(folder, files)
-    return installed(graph, program, folder, sources=sources, twin=twin)
-
-
-def installed(
-    graph: Graph, program: Program, folder: Path, *, sources: Sequence[Path] = (), twin: NvdlaTwin
-) -> EmulatedNetwork:
-    """Compile the files that a folder has. They are not changed. Raises ConvertorError as `build` does."""
-    weights = folder / f"{program.name}_weights.bin"
-    return EmulatedNetwork.of(graph, program, weights, twin, folder, sources=tuple(sources))

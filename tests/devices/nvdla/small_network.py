@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from cnn_convertor.devices.nvdla.configurations import NV_FULL
-from cnn_convertor.devices.nvdla.emulating import NvdlaTwin, install
+from cnn_convertor.devices.nvdla.emulating import NvdlaTwin
 from cnn_convertor.devices.nvdla.playing import AccessKind
 from cnn_convertor.devices.program import PLAIN, ElementType, Layer, LayerOf, LayerType, Program, ProgramOf, Tensor
 from cnn_convertor.emulation.feature_maps import Maps
 from cnn_convertor.emulation.network import EmulatedNetwork
-from cnn_convertor.files.replacing import Contents
+from cnn_convertor.files.replacing import Contents, replace_all
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.graph import Graph, Node
@@ -208,7 +208,8 @@ def small_network(folder: Path, changed: Mapping[str, str] | None = None, *, exa
         f"{NAME}_gen.cpp": SOURCE.substitute(numbers),
         f"{NAME}_weights.bin": [np.frombuffer(packed, np.uint8)],
     }
-    network = install(graph_of(kernels), program(exact=exact), files, folder, twin=NvdlaTwin(NV_FULL, exact))
+    replace_all(folder, files)
+    network = EmulatedNetwork.of(graph_of(kernels), program(exact=exact), folder, NvdlaTwin(NV_FULL, exact))
     return Small(network, kernels)
 
 

@@ -55,7 +55,7 @@ def is_found(config: Config, change: Callable[[Path], None]) -> bool:
         return written
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cnn_convertor.devices.nvdla.emulating.replace_all", write)
+        patch.setattr("cnn_convertor.devices.nvdla.accelerator.replace_all", write)
         try:
             return not verify(config, samples=1, layers=True).passed
         except ConvertorError:
