@@ -58,6 +58,8 @@ def test_every_call_is_needed(tmp_path: Path, compiler: None) -> None:
     for removed in range(5):
         try:
             output = result(tmp_path / str(removed), graph, images, removed)
-        except ConvertorError:
+        except ConvertorError as error:
+            if any(problem.code == "DV702" for problem in error.problems):
+                raise  # it does not compile
             continue
         assert not np.array_equal(output, expected), removed

@@ -58,7 +58,9 @@ def is_found(config: Config, change: Callable[[Path], None]) -> bool:
         patch.setattr("cnn_convertor.devices.nvdla.accelerator.replace_all", write)
         try:
             return not verify(config, samples=1, layers=True).passed
-        except ConvertorError:
+        except ConvertorError as error:
+            if any(problem.code == "DV702" for problem in error.problems):
+                raise  # it does not compile
             return True
 
 
