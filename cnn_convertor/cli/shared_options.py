@@ -89,7 +89,7 @@ with_calibration = click.option(
     "--calibrate",
     metavar="PATH",
     type=FILE,
-    help="Fit palettes to sample inputs: a .npz or .npy file, an image, or a folder of them.",
+    help="Fit palettes, or tables of functions, to sample inputs: a .npz or .npy file, an image, or a folder of them.",
 )
 with_sources = click.option(
     "--source",

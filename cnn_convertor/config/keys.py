@@ -159,7 +159,7 @@ KEYS = (
         "loadable",
         LOADABLE,
         "0.12",
-        "write a compiled network for the runtime that some devices have, of this version of its interface: see docs/nvdla.md; none: do not",
+        "write a compiled network for the public runtime of NVDLA, with this version of its interface: see docs/nvdla.md; none: do not",
     ),
     Key("OPTIONAL", "device", DEVICE, DEFAULT_DEVICE, "the board: see docs/devices.md; `--device` wins"),
     Key("OPTIONAL", "fusion", FUSION, Fusion.DOCUMENTED.value, "which forms of commands to use: see docs/fusion.md"),

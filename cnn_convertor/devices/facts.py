@@ -116,7 +116,7 @@ class Between(NamedTuple):
 
     lists: of commands, each of which starts and is waited for. changes: from the CPU to the device and back, each pair once.
     bytes: for which the cache is maintained; the SDK's runtime does so for the whole I/O buffer both ways. overlap: how long
-    device and CPU work at the same time, which the time of the whole network has once.
+    device and CPU work at the same time; the time of the whole network counts it once.
     """
 
     runtime: str
@@ -144,11 +144,11 @@ class WeightBlob(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A layer of the SDK's runtime, in execution order.
+    """A layer of the generated network, in execution order.
 
-    name, type: the SDK's. does: in words. place: device, cpu or none. layers: of the framework. topo, evidence, cost: of a
-    command. cpu_cost: of a layer on the CPU; null where nothing is known of it. reason: why the CPU does it, or why the device does it in this way. ends: why
-    neighbors that read its map have commands of their own, as far as a report looks for that.
+    name, type: in the generated sources. does: in words. place: device, cpu or none. layers: of the framework. topo, evidence,
+    cost: of a command. cpu_cost: of a layer on the CPU; null where nothing is known of it. reason: why the CPU does it, or why the
+    device does it in this way. ends: why neighbors that read its map have commands of their own, as far as a report looks for that.
     """
 
     name: str

@@ -49,9 +49,9 @@ by the maxima of the device, which are compared themselves ([verify](verify.md))
 Networks of the zoo at their usual size, planned for `device = nvdla-full` with documented forms of fusion. `python -m
 development.benchmarks.nvdla` writes this table; nothing runs for it. *MACs* and *bytes* are the shares of the device in what it and
 the CPU multiply, and in the maps that they read and write. *Operations* are those of the hardware. *Maps* are what steps of the device
-read and write of feature maps, in MB, beside a lower bound: if every map that engines can hand on were handed on, however many functions
-follow each other, and all others were written once and read once by each operator that begins a chain. *Traffic* is that with weights,
-and with lines that bands of a convolution read twice. *I/O memory* is beside the bound that the planner proves. The *time* is an
+read and write of feature maps, in MB, beside a lower bound. The bound assumes that engines hand on every map that they can, over any
+number of functions, and that every other map is written once and read once by each operator that begins a chain. *Traffic* adds the
+weights and the lines that bands of a convolution read twice. *I/O memory* is beside the bound that the planner proves. The *time* is an
 estimate by published formulas, of the device alone, at an assumed clock of 1 GHz and 10 GB/s.
 
 | network | input | MACs | bytes | CPU layers | operations | maps | at least | traffic | weights | I/O memory | at least | time |
@@ -105,7 +105,7 @@ has both, TorchScript first.
 The exports of TorchScript by the [model of the time](devices.md#what-a-network-costs), for `dv700` and with each
 [`runtime`](net-ini.md): milliseconds of the whole network, and the share of the device. `python -m
 development.benchmarks.exports.times --python libraries/bin/python [NAMES]` writes these rows; nothing runs for them. With
-`--before`, it estimates with version 0.2.0, too, by the model that this has.
+`--before CHECKOUT`, it also estimates with version 0.2.0, by that version's own model.
 
 (summary)
 

@@ -32,7 +32,7 @@ def test_the_application_reads_ten_digits_on_the_twin(tmp_path: Path, compiler: 
 @pytest.mark.slow
 @pytest.mark.parametrize("processor", PROCESSORS)
 def test_the_application_compiles_for_a_board(processor: str, tmp_path: Path) -> None:
-    """A network without CPU layers calls nothing: no heap, no exceptions, no operating system."""
+    """A network without CPU layers calls only memcpy and memset: it needs no heap, exceptions or operating system."""
     prefix = f"{processor}-linux-gnu-"
     if shutil.which(f"{prefix}g++") is None:
         pytest.skip(f"{prefix}g++ is not installed")

@@ -41,7 +41,7 @@ class Memory {
   void declare_own_writes() { declares_writes_ = true; }
 
   void begin_execution();
-  // Until the next one, nobody says what the CPU writes: what it hands over counts as FP16, unless it is lost.
+  // Until the next one begins, the CPU declares no writes: memory that it hands over counts as FP16, unless it is lost.
   void end_execution() { has_ended_ = true; }
   // Bytes that the CPU wrote.
   void declare_written(uint64_t offset, uint64_t bytes, Content content = Content::kHalf);

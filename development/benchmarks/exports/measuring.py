@@ -49,7 +49,7 @@ def measure(model: Path) -> dict[str, Any]:
 
 
 def write_ini(model: Path, folder: Path, runtime: str = "sdk") -> Path:
-    """The ini file of a conversion with FP16 weights. runtime: empty: as a version has it that knows no others."""
+    """The ini file of a conversion with FP16 weights. runtime: empty leaves the key out, for versions that do not have it."""
     ini = folder / "net.ini"
     text = f"[INPUT]\nname = network\ndefinition = {model.resolve()}\n"
     text += "[OUTPUT]\noutput_folder = output\nquantization = 0\n"

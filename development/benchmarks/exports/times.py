@@ -1,6 +1,6 @@
 """Writes the rows of docs/networks.md that say where the time of exported networks goes. Nothing runs on the emulated device.
 
-python -m development.benchmarks.exports.times --python libraries/bin/python --before CHECKOUT [NAMES]
+python -m development.benchmarks.exports.times --python libraries/bin/python [--before CHECKOUT] [NAMES]
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def known_before(network: str) -> tuple[str, str]:
 
 
 def _cells(usec: Interval, device: Interval) -> tuple[str, str]:
-    """share: of the shorter ends."""
+    """The time, and the share of the device in its shorter end."""
     return milliseconds(usec), f"{device.low / usec.low if usec.low else 1.0:.0%}"
 
 
