@@ -49,7 +49,7 @@ class Host(NamedTuple):
     """What runs the generated networks of a device on this computer.
 
     library: what they link with. runner: the source with the main program, which includes the generated header. include: folders of
-    headers. defines: options of the compiler.
+    headers; the files of the first are part of the cache's key, those of the others come with the library. defines: options of the compiler.
     """
 
     library: Callable[[Compiler], Path]
@@ -112,21 +112,22 @@ def runner(kernels: str) -> Path:
     return _cached(f"runner-{_key(compiler, (*flags, *defines, library.stem, kernels), [])}", make)
 
 
-def program_of(name: str, sources: Sequence[Path], include: Sequence[Path], made: Mapping[str, str]) -> Path:
+def program_of(name: str, sources: Sequence[Path], include: Sequence[Path], headers: Mapping[str, str]) -> Path:
     """The program of some C++ files, compiled once for a computer.
 
-    include: folders of the files and their headers. made: file name -> text of other headers. Raises UsageError when there is no compiler.
+    include: the folders of the sources and of their headers. headers: file name -> text of generated headers.
+    Raises UsageError when there is no compiler.
     """
-    return _linked(name, sources, include, made, ())
+    return _linked(name, sources, include, headers, ())
 
 
-def library_of(name: str, sources: Sequence[Path], include: Sequence[Path], made: Mapping[str, str]) -> Path:
+def library_of(name: str, sources: Sequence[Path], include: Sequence[Path], headers: Mapping[str, str]) -> Path:
     """The same for files without a main program, as one object."""
-    return _linked(name, sources, include, made, _AS_OBJECT)
+    return _linked(name, sources, include, headers, _AS_OBJECT)
 
 
 def _linked(
-    name: str, sources: Sequence[Path], include: Sequence[Path], made: Mapping[str, str], link: Sequence[str]
+    name: str, sources: Sequence[Path], include: Sequence[Path], headers: Mapping[str, str], link: Sequence[str]
 ) -> Path:
     compiler = find_compiler()
     flags = list(EXACT_LOOP_FLAGS + vector_flags())
@@ -136,7 +137,7 @@ def _linked(
 
     def make(scratch: Path) -> Path:
         _LOG.info("compiling the %s, once for this computer", name)
-        for header, text in made.items():
+        for header, text in headers.items():
             (scratch / header).write_text(text, encoding="utf-8")
         options = flags + [f"-I{folder}" for folder in include] + [f"-I{scratch}"]
         parts = []
@@ -151,7 +152,7 @@ def _linked(
         _compile(compiler, [(arguments, sources[0].parent)], scratch=scratch)
         return result
 
-    key = _key(compiler, flags + list(link) + list(made) + list(made.values()), files)
+    key = _key(compiler, flags + list(link) + list(headers) + list(headers.values()), files)
     return _cached(f"{name.replace(' ', '-')}-{key}{'.o' if link else ''}", make)
 
 

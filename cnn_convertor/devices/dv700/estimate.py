@@ -144,8 +144,8 @@ def _layer_costs(program: Program, profile: Profile) -> tuple[Interval, ...]:
 
 def change_usec(profile: Profile, runtime: Runtime, io_bytes: int, map_bytes: int) -> Interval:
     """One change between device and CPU for a map: half of a command list with its changes before and after it."""
-    is_of_range = runtime is Runtime.GENERATED and profile.cache_line.value
-    return profile.list_usec.value / 2 + (map_bytes if is_of_range else io_bytes) / profile.cache_rate.value
+    by_ranges = runtime is Runtime.GENERATED and profile.cache_line.value
+    return profile.list_usec.value / 2 + (map_bytes if by_ranges else io_bytes) / profile.cache_rate.value
 
 
 def _continues(layers: Sequence[Layer], index: int) -> bool:

@@ -47,8 +47,8 @@ class ConvolutionSize(NamedTuple):
         """How many lines of the input some output sees."""
         window = self.window
         tops = np.arange(self.output.height) * window.stride.height - window.padding.top
-        seen = np.add.outer(tops, np.arange(window.kernel.height) * window.dilation.height)
-        return len(np.unique(seen[(seen >= 0) & (seen < self.input.height)]))
+        places = np.add.outer(tops, np.arange(window.kernel.height) * window.dilation.height)
+        return len(np.unique(places[(places >= 0) & (places < self.input.height)]))
 
     @property
     def pad_right(self) -> int:
@@ -165,8 +165,8 @@ def _ways(size: ConvolutionSize) -> list[tuple[_Rows, ...]]:
     stride = window.stride.height
     dilation = window.dilation.height
     whole = _Rows(Lines(0, size.output.height), Lines(0, height), -window.padding.top, stride, dilation)
-    seen = min(height, whole.end(0, size.output.height, taps))  # without those that no output sees
-    found: list[tuple[_Rows, ...]] = [(whole._replace(lines=Lines(0, seen)),)]
+    lines_read = min(height, whole.end(0, size.output.height, taps))  # without those that no output sees
+    together = (whole._replace(lines=Lines(0, lines_read)),)
     spacing = stride if taps == 1 else dilation
     common = math.gcd(spacing, stride)
     parts = []
@@ -174,12 +174,12 @@ def _ways(size: ConvolutionSize) -> list[tuple[_Rows, ...]]:
         top, line = divmod(first * stride - window.padding.top, spacing)
         rows = Lines(first, _ratio(size.output.height - first, spacing // common), spacing // common)
         part = _Rows(rows, Lines(line, _ratio(height - line, spacing), spacing), top, stride // common, 1)
-        seen = min(part.lines.number, part.end(0, rows.number, taps))
+        lines_read = min(part.lines.number, part.end(0, rows.number, taps))
         last = part.end(rows.number - 1, 1, taps) - taps  # where the last window begins
-        if seen < 1 or part.end(0, 1, taps) < 1 or last >= seen:
-            return found  # some window sees only padding
-        parts.append(part._replace(lines=part.lines._replace(number=seen)))
-    return [*found, tuple(parts)] if spacing > 1 else found
+        if lines_read < 1 or part.end(0, 1, taps) < 1 or last >= lines_read:
+            return [together]  # some window sees only padding
+        parts.append(part._replace(lines=part.lines._replace(number=lines_read)))
+    return [together, tuple(parts)] if spacing > 1 else [together]
 
 
 def bands_of(size: ConvolutionSize, configuration: Configuration, precision: Precision) -> Convolving:
@@ -295,7 +295,7 @@ class _Buffer:
         taps = self._size.window.kernel.height
         held = min(lines_held, _MOST_LINES)
         most_rows = _MOST_POSITIONS // self._size.output.width
-        found: list[Band] = []
+        bands: list[Band] = []
         for part in self._way:
             row = 0
             while row < part.rows.number:
@@ -309,7 +309,7 @@ class _Buffer:
                     return []
                 end = part.end(row, rows, taps)
                 last = min(end, part.lines.number)
-                found.append(
+                bands.append(
                     Band(
                         rows=part.rows.some(row, rows),
                         lines=part.lines.some(first, last - first),
@@ -320,7 +320,7 @@ class _Buffer:
                     )
                 )
                 row += rows
-        return found
+        return bands
 
     def convolving(self, plan: _Plan) -> Convolving:
         kernels = self._size.kernels

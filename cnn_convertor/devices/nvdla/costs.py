@@ -63,9 +63,9 @@ def _cubes(run: NvdlaRun) -> list[tuple[str, Cube]]:
         "x2_data": "operand",
         "y_data": "operand",
     }
-    found = []
+    cubes = []
     for field, kind in kinds.items():
         cube = getattr(surfaces, field, None)
         if cube is not None and cube.type != MemoryKind.HW and cube.size:
-            found.append((kind, cube))
-    return found
+            cubes.append((kind, cube))
+    return cubes

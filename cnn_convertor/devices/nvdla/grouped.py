@@ -76,11 +76,11 @@ def _choices(size: ConvolutionSize, groups: int, of_surface: int) -> list[int]:
     least = 1
     for channels in (size.input.channels // groups, size.kernels // groups):
         least = math.lcm(least, of_surface // math.gcd(of_surface, channels))
-    found = []
+    choices = []
     while least < groups:
-        found.append(least)
+        choices.append(least)
         least *= 2
-    return [*found, groups]
+    return [*choices, groups]
 
 
 def _blocks(
@@ -88,14 +88,14 @@ def _blocks(
 ) -> tuple[GroupsBlock, ...]:
     inputs, outputs = size.input.channels // groups, size.kernels // groups
     plans: dict[int, tuple[ConvolutionSize, Convolving]] = {}
-    found = []
+    blocks = []
     for first in range(0, groups, groups_of_block):
         count = min(groups_of_block, groups - first)
         if count not in plans:
             part = size._replace(input=size.input._replace(channels=count * inputs), kernels=count * outputs)
             plans[count] = part, bands_of(part, configuration, precision)
-        found.append(GroupsBlock(first * inputs, first * outputs, count, *plans[count]))
-    return tuple(found)
+        blocks.append(GroupsBlock(first * inputs, first * outputs, count, *plans[count]))
+    return tuple(blocks)
 
 
 def _cycles(block: GroupsBlock, configuration: Configuration, precision: Precision) -> float:

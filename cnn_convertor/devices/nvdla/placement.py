@@ -113,12 +113,12 @@ def schedule_chains(graph: Graph, steps: Sequence[Chain]) -> ChainSchedule:
     part = budget.part(2)
     order = schedule(tasks, sizes, inputs=inputs, kept=kept, budget=part).order
     budget.take_back(part)
-    given = ChainSchedule(tuple(steps), _placed(graph, homes, leaves, steps, budget))
+    in_order = ChainSchedule(tuple(steps), _placed(graph, homes, leaves, steps, budget))
     ordered = tuple(steps[index] for index in order)
-    if ordered == given.steps or given.places.plan.proven:
-        return given
+    if ordered == in_order.steps or in_order.places.plan.proven:
+        return in_order
     better = ChainSchedule(ordered, _placed(graph, homes, leaves, ordered, budget))
-    return better if better.places.plan.size < given.places.plan.size else given
+    return better if better.places.plan.size < in_order.places.plan.size else in_order
 
 
 def _leaves(graph: Graph) -> dict[str, tuple[str, ...]]:

@@ -66,24 +66,24 @@ def _handed_on(graph: Graph, reader: Node) -> str | None:
     """The largest map that a node can have without memory: from a convolution or a function, and for this node alone."""
     if _kind(graph, reader) is _Kind.FIRST:
         return None
-    found = []
+    maps = []
     for name in reader.inputs:
         writer = graph[name]
         is_function = isinstance(writer.op, ops.Conv2d) or _kind(graph, writer) is _Kind.FUNCTION
         if is_function and graph.is_private(name):
-            found.append(name)
-    return max(found, key=lambda name: map_bytes(graph, name), default=None)
+            maps.append(name)
+    return max(maps, key=lambda name: map_bytes(graph, name), default=None)
 
 
 def boundaries(graph: Graph, steps: Sequence[Chain]) -> tuple[Boundary, ...]:
     """Why a step of the device ends where another one reads its map."""
-    found = []
+    reasons = []
     device = {step.writes: step for step in steps if step.type is LayerType.CONV}
     for step in device.values():
         before = device.get(step.flowing)
         if before is not None:
-            found.append(Boundary(before.writes, step.nodes[0].name, _reason(graph, before, step)))
-    return tuple(found)
+            reasons.append(Boundary(before.writes, step.nodes[0].name, _reason(graph, before, step)))
+    return tuple(reasons)
 
 
 def _reason(graph: Graph, before: Chain, step: Chain) -> str:

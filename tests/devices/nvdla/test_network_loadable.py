@@ -45,8 +45,8 @@ def conv(kernels: int, channels: int, seed: int, size: int = 3) -> ops.Conv2d:
 
 
 def graph(*nodes: tuple[str, ops.Op, Sequence[str]], outputs: Sequence[str], shape: Shape = Shape(6, 5, 20)) -> Graph:
-    made = [Node("x", ops.Input(shape)), *(Node(name, op, tuple(inputs)) for name, op, inputs in nodes)]
-    return Graph(tuple(made), tuple(outputs))
+    all_nodes = [Node("x", ops.Input(shape)), *(Node(name, op, tuple(inputs)) for name, op, inputs in nodes)]
+    return Graph(tuple(all_nodes), tuple(outputs))
 
 
 def program_of(network: Graph) -> NvdlaProgram:

@@ -228,10 +228,10 @@ def _times(graph: Graph, node: Node, device: Device) -> _Times | None:
 
 def _device_usec(graph: Graph, node: Node, device: Device) -> Interval:
     """Of a node's command, with the weights that a scale alone has there."""
-    made: tuple[Node, ...] = (node,)
+    command: tuple[Node, ...] = (node,)
     if isinstance(node.op, ops.Scale):
-        made = tuple(single_operators(graph, node, device.limits) or made)
-    return device.estimate(graph, made).work_usec
+        command = tuple(single_operators(graph, node, device.limits) or command)
+    return device.estimate(graph, command).work_usec
 
 
 def _forms(graph: Graph, node: Node) -> tuple[Op, ...] | None:

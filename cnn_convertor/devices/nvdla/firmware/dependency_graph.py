@@ -25,7 +25,7 @@ def task_of(operations: Sequence[HardwareOperation], addresses: int) -> Firmware
     counts = Counter(edge.index for edge in edges.values())
     counts.update(operation.fused_with for operation in operations if operation.fused_with is not None)
     tables: dict[Lut, int] = {}
-    found = []
+    numbered = []
     for number, operation in enumerate(operations):
         consumers = tuple(edges.get((number, engine), _NOBODY) for engine in Engine)
         parent = _NOBODY
@@ -35,7 +35,7 @@ def task_of(operations: Sequence[HardwareOperation], addresses: int) -> Firmware
         op = operation.op
         if operation.lut is not None:
             op = replace(op, lut_index=tables.setdefault(operation.lut, len(tables)))
-        found.append(FirmwareOperation(number, common, op, operation.surfaces, operation.lut))
+        numbered.append(FirmwareOperation(number, common, op, operation.surfaces, operation.lut))
     heads = {operation.engine: number for number, operation in reversed(list(enumerate(operations)))}
     network = NetworkDescriptor(
         dependency_graph_index=addresses,
@@ -47,13 +47,13 @@ def task_of(operations: Sequence[HardwareOperation], addresses: int) -> Firmware
         stat_list_index=-1,
         op_head=tuple(heads.get(engine, -1) for engine in Engine),
         num_rois=1,
-        num_operations=len(found),
+        num_operations=len(numbered),
         num_luts=len(tables),
         num_addresses=addresses + 5,  # with one that nothing uses, at the end
         input_layer=0,
         dynamic_roi=0,
     )
-    return FirmwareTask(network, tuple(found))
+    return FirmwareTask(network, tuple(numbered))
 
 
 def _edges(operations: Sequence[HardwareOperation]) -> _Edges:

@@ -206,9 +206,9 @@ Inside inside(std::size_t out, std::size_t stride, std::size_t kernel, std::size
 
 // The factor of an average: a kernel's size, unless the registers have something else.
 double reciprocal(uint32_t bits, std::size_t kernel) {
-  const double given = Fp17::value(bits), exact = 1.0 / static_cast<double>(kernel);
-  const bool is_kernel = given > exact * (1 - 0x1p-10) && given < exact * (1 + 0x1p-10);
-  return is_kernel ? exact : given;
+  const double factor = Fp17::value(bits), exact = 1.0 / static_cast<double>(kernel);
+  const bool is_kernel = factor > exact * (1 - 0x1p-10) && factor < exact * (1 + 0x1p-10);
+  return is_kernel ? exact : factor;
 }
 
 }  // namespace
