@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.half import Loss, loss, to_half
+from cnn_convertor.devices.program import ElementType, StoredArray
 from cnn_convertor.errors import Origin, Problem, UnsupportedError, warn
 
 Half = NDArray[np.float16]
@@ -81,6 +82,14 @@ def halved(values: NDArray[np.float32], what: str, where: Origin | None) -> tupl
             )
         )
     return half, lost
+
+
+def encoded(array: StoredArray) -> NDArray[np.uint8]:
+    """The bytes of what a function of the CPU reads beside maps. Raises UnsupportedError for what FP16 does not hold."""
+    values = array.values.load().reshape(-1)
+    if array.type is ElementType.HALF:
+        return halved(values, "constant", array.where)[0].astype("<f2", copy=False).view(np.uint8)
+    return values.astype("<f4", copy=False).view(np.uint8)
 
 
 def warn_of_losses(checks: Sequence[HalfCheck]) -> None:

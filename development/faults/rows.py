@@ -37,7 +37,11 @@ ROOMS: Final[Mapping[str, tuple[str, ...]]] = {
     "operators and passes": ("cnn_convertor/ir/", "cnn_convertor/passes/"),
     "legal graphs": ("cnn_convertor/devices/dv700/legalize/", "cnn_convertor/devices/split_pools.py"),
     "packed weights, palettes": ("cnn_convertor/devices/dv700/weights/", "cnn_convertor/quantize/"),
-    "registers and FP16": ("cnn_convertor/devices/dv700/encode/", "cnn_convertor/devices/half.py"),
+    "registers and FP16": (
+        "cnn_convertor/devices/dv700/encode/",
+        "cnn_convertor/devices/half.py",
+        "cnn_convertor/devices/half_check.py",
+    ),
     "functions of the CPU": ("cnn_convertor/codegen/kernels/", "cnn_convertor/devices/cpu_functions.py"),
     "generated sources": ("cnn_convertor/codegen/", "cnn_convertor/devices/dv700/sources/", "templates/"),
     "commands and memory": ("cnn_convertor/devices/dv700/", "cnn_convertor/memory/", "cnn_convertor/layouts/"),
@@ -135,7 +139,6 @@ _ROWS: Final[Mapping[str, tuple[tuple[str, str, str, str], ...]]] = {
         ("streams.py", "windows", "[(y, x) for x in columns for y in rows] if transposed", "[(y, x) for y in rows for x in columns] if transposed"),
         ("streams.py", "windows", "[bias] if prelu is None else [bias, prelu]", "[bias] if prelu is None else [prelu, bias]"),
         ("streams.py", "turned", "(x if transposed else y) + extra_rows, y if transposed else x)", "(y if transposed else x) + extra_rows, x if transposed else y)"),
-        ("encoding.py", "functions", "halved(values, \"constant\", array.where)[0]", "halved(values * np.float32(1.001), \"constant\", array.where)[0]"),
         ("encoding.py", "windows", "half = check.halve(kernels, \"weight\")", "half = check.halve(kernels * (1 - 2.0**-12), \"weight\")"),
         ("streams.py", "palettes", 'palette.astype("<f2")', '(palette * np.float16(1.002)).astype("<f2")'),
         ("streams.py", "palettes", "palette.index.take(read(rows).view(np.uint16))", "palette.index.take(read(rows).view(np.uint16) & np.uint16(0xFFF0))"),
@@ -159,6 +162,7 @@ _ROWS: Final[Mapping[str, tuple[tuple[str, str, str, str], ...]]] = {
         ("lower.py", "pairs", "written = tuple(written_by[buffer_owner(graph, output).name] for output in graph.outputs)", "written = tuple(written_by[buffer_owner(graph, output).name] for output in graph.outputs)[::-1]"),
     ),
     "cnn_convertor/devices/": (
+        ("half_check.py", "functions", "halved(values, \"constant\", array.where)[0]", "halved(values * np.float32(1.001), \"constant\", array.where)[0]"),
         ("split_pools.py", "windows", "AxisWindow(kernel, 1, here_before, here_after)", "AxisWindow(kernel, 1, here_after, here_before)"),
         ("half.py", "windows", "sign &= _SIGN", "sign &= np.uint32(0)"),
         ("half.py", "windows", "flat = values.reshape(-1)\n    half =", "flat = (values * np.float32(1 - 2.0**-12)).reshape(-1)\n    half ="),

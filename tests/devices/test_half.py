@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.half import loss, to_half
+from cnn_convertor.devices.half_check import encoded
+from cnn_convertor.devices.program import ElementType, StoredArray
+from cnn_convertor.errors import Origin, UnsupportedError
+from cnn_convertor.ir.constant import Constant
 
 Single = NDArray[np.float32]
 
@@ -98,3 +104,11 @@ def test_loss_looks_at_arrays_of_any_size() -> None:
     values[[6, 65_536, 199_999]] = 1e-5
     lost = loss(values, to_half(values))
     assert (lost.overflowed.tolist(), lost.flushed, lost.subnormal) == ([3, 70_000, 200_000], 2, 3)
+
+
+def test_a_constant_beside_maps_that_fp16_does_not_hold_is_refused() -> None:
+    array = StoredArray(0, ElementType.HALF, Constant.of(np.array([1.0, 1e6])), Origin("net", layer="scale"))
+    with pytest.raises(UnsupportedError, match="scale"):
+        encoded(array)
+    wide = encoded(replace(array, type=ElementType.FLOAT))
+    assert wide.view(np.float32).tolist() == [1.0, 1e6]

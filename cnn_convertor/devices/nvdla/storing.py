@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cnn_convertor.devices.half import nearest
+from cnn_convertor.devices.half_check import encoded
 from cnn_convertor.devices.nvdla import weight_packing
 from cnn_convertor.devices.nvdla.configurations import Configuration
 from cnn_convertor.devices.nvdla.network_program import NvdlaLayer, NvdlaProgram
@@ -25,20 +26,18 @@ def packed(
     """The weight buffer. observe: is given the kernels as they are read. Raises UnsupportedError for what FP16 does not hold."""
     stored = {array: stream for stream in program.weights for array in stream.arrays}
 
-    def told(array: StoredKernels, values: NDArray[np.float32]) -> None:
+    def observe_stream(array: StoredKernels, values: NDArray[np.float32]) -> None:
         if observe is not None:
             observe(stored[array], values)
 
     written = 0
-    for piece in weight_packing.packed([*stored], configuration, unrounded=program.unrounded, observe=told):
+    for piece in weight_packing.packed([*stored], configuration, unrounded=program.unrounded, observe=observe_stream):
         written += piece.size
         yield piece
     for array in program.arrays:
         start = program.arrays_offset + array.offset
         yield np.zeros(start - written, np.uint8)
-        values = array.values.load().reshape(-1)
-        kind = np.float16 if array.type is ElementType.HALF else np.float32
-        yield values.astype(kind).view(np.uint8)
+        yield encoded(array)
         written = start + array.nbytes
     yield np.zeros(program.weight_bytes - written, np.uint8)
 

@@ -12,8 +12,8 @@ from cnn_convertor.devices.dv700.runs import Program, Weights
 from cnn_convertor.devices.dv700.weights.palettes import FINITE, count
 from cnn_convertor.devices.dv700.weights.streams import CodeReader, half_codes, pack, palette_codes
 from cnn_convertor.devices.half import to_half
-from cnn_convertor.devices.half_check import Half, HalfCheck, halved, warn_of_losses
-from cnn_convertor.devices.program import SMALLEST_BUFFER, ElementType, StoredArray
+from cnn_convertor.devices.half_check import Half, HalfCheck, encoded, warn_of_losses
+from cnn_convertor.devices.program import SMALLEST_BUFFER
 from cnn_convertor.errors import Problem, UnsupportedError
 from cnn_convertor.quantize import Palette, fit
 
@@ -27,16 +27,9 @@ def encode_buffer(program: Program, *, observe: Observer | None = None) -> Itera
     written = 0
     for array in program.arrays:
         yield np.zeros(array.offset - written, np.uint8)
-        yield _encode_array(array)
+        yield encoded(array)
         written = array.offset + array.nbytes
     yield np.zeros(program.weight_bytes - program.arrays_offset - written if program.arrays else 0, np.uint8)
-
-
-def _encode_array(array: StoredArray) -> NDArray[np.uint8]:
-    values = array.values.load().reshape(-1)
-    if array.type is ElementType.HALF:
-        return halved(values, "constant", array.where)[0].astype("<f2", copy=False).view(np.uint8)
-    return values.astype("<f4", copy=False).view(np.uint8)
 
 
 def encode_all(
