@@ -7,6 +7,7 @@ from enum import Enum
 
 from cnn_convertor.devices.nvdla.chains import Chain, functions_with, goes_on, is_view
 from cnn_convertor.devices.nvdla.placement import map_bytes
+from cnn_convertor.devices.nvdla.pooling import flies
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.devices.target import Boundary, MapTraffic
 from cnn_convertor.ir import ops
@@ -91,8 +92,14 @@ def _reason(graph: Graph, before: Chain, step: Chain) -> str:
         return "its map has another reader, or is an output"
     if not goes_on(before):
         return "nothing follows a pool or a normalization on the fly"
-    if step.first is not None:
+    if step.first is not None and isinstance(step.first.op, ops.Conv2d):
         return "a convolution reads memory"
+    if step.first is not None:
+        return "only functions of elements and pools follow on the fly"
+    pool = step.nodes[0].op
+    if isinstance(pool, ops.MaxPool2d | ops.AveragePool2d):
+        is_whole = flies(pool, graph.shape(before.writes))
+        return "its map is written in bands, or fusion is off" if is_whole else "the pool does not read its map whole"
     if functions_with(graph, before, step.nodes[0]) is None:
         return "the units of SDP are taken"
     return "chains of several operators are off"
