@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cnn_convertor.devices.program import ElementType
+from cnn_convertor.devices.program import ElementType, StoredArray
+from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
 from cnn_convertor.ir.ops import Axis, Op, Order, Window
@@ -100,6 +101,7 @@ def _zeros(count: int) -> Constant:
     return Constant.of(np.zeros(count))
 
 
+_ALIGNMENT = 16  # bytes, of arrays beside maps
 _STEPS = partial(CpuKernelCall, "Steps")
 
 FUNCTIONS: Mapping[type, CpuFunction] = {
@@ -159,3 +161,12 @@ def constants_of(op: Op) -> Arrays:
     """The arrays that the operator's function takes beside maps."""
     row = FUNCTIONS.get(type(op))
     return () if row is None else row.constants(op)
+
+
+def arrays_at(op: Op, offset: int, where: Origin | None) -> tuple[tuple[StoredArray, ...], int]:
+    """What an operator on the CPU reads beside maps, from the offset on, and the offset after it."""
+    arrays = []
+    for values, kind in constants_of(op.op) if isinstance(op, ops.OnCpu) else ():
+        arrays.append(StoredArray(offset, kind, values, where))
+        offset += -(-arrays[-1].nbytes // _ALIGNMENT) * _ALIGNMENT
+    return tuple(arrays), offset

@@ -50,6 +50,12 @@ class Node:
         return self.main or (self.origins[-1] if self.origins else None)
 
 
+def origins_of(nodes: Iterable[Node]) -> tuple[Origin, ...]:
+    """Each layer once, at its last position: the last layer is the one whose output is written."""
+    every = [origin for node in nodes for origin in node.origins]
+    return tuple(dict.fromkeys(reversed(every)))[::-1]
+
+
 class Lookup(Protocol):
     """What a rule may query: a graph, possibly under construction."""
 

@@ -1,6 +1,5 @@
 """Commands: the nodes and runs of each layer of a program, before its maps have offsets."""
 
-from collections.abc import Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -20,7 +19,7 @@ from cnn_convertor.devices.program import LayerType
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
-from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.graph import Graph, Node, origins_of
 from cnn_convertor.ir.ops import ONE, Function, Order, Shape, Window
 
 COPY = ops.AveragePool2d(Window(ONE), factor=1.0)  # copies a map
@@ -56,12 +55,6 @@ class Command(NamedTuple):
     @property
     def origins(self) -> tuple[Origin, ...]:
         return origins_of(self.nodes)
-
-
-def origins_of(nodes: Sequence[Node]) -> tuple[Origin, ...]:
-    """Each layer once, at its last position: the last layer is the one whose output is written."""
-    every = [origin for node in nodes for origin in node.origins]
-    return tuple(dict.fromkeys(reversed(every)))[::-1]
 
 
 def is_view(node: Node) -> bool:

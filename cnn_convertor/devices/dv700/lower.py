@@ -4,17 +4,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
-from cnn_convertor.devices.cpu_functions import constants_of
-from cnn_convertor.devices.dv700.commands import Command, buffer_owner, is_view, origins_of
+from cnn_convertor.devices.cpu_functions import arrays_at
+from cnn_convertor.devices.dv700.commands import Command, buffer_owner, is_view
 from cnn_convertor.devices.dv700.cpu_costs import can_share
 from cnn_convertor.devices.dv700.memory.memory_layout import is_chunked, map_layout
-from cnn_convertor.devices.dv700.memory.placement import ALIGNMENT, Placement, element_type, is_plain, place
+from cnn_convertor.devices.dv700.memory.placement import Placement, element_type, is_plain, place
 from cnn_convertor.devices.dv700.runs import Layer, Program, Run
-from cnn_convertor.devices.program import PLAIN, CustomCall, StoredArray, Tensor
+from cnn_convertor.devices.program import PLAIN, CustomCall, Tensor
 from cnn_convertor.devices.settings import Runtime
-from cnn_convertor.errors import Origin
-from cnn_convertor.ir.graph import Graph, Node
-from cnn_convertor.ir.ops import ArraySoftmax, ChannelSlice, Concat, Custom, Input, OnCpu, Op, Reshape
+from cnn_convertor.ir.graph import Graph, Node, origins_of
+from cnn_convertor.ir.ops import ArraySoftmax, ChannelSlice, Concat, Custom, Input, OnCpu, Reshape
 
 
 def lower(
@@ -109,15 +108,6 @@ def _with_weights_at(step: Command, offset: int, placement: Placement) -> tuple[
             run = replace(run, factors=replace(run.factors, offset=placement.offsets[step.reads[-1]]))
         placed.append(run)
     return tuple(placed), offset
-
-
-def arrays_at(op: Op, offset: int, where: Origin | None) -> tuple[tuple[StoredArray, ...], int]:
-    """What an operator on the CPU reads beside maps, from the offset on, and the offset after it."""
-    arrays = []
-    for values, kind in constants_of(op.op) if isinstance(op, OnCpu) else ():
-        arrays.append(StoredArray(offset, kind, values, where))
-        offset += -(-arrays[-1].nbytes // ALIGNMENT) * ALIGNMENT
-    return tuple(arrays), offset
 
 
 def is_from_device(graph: Graph, step: Command) -> bool:

@@ -11,7 +11,7 @@ from cnn_convertor.devices.nvdla.pooling import flies
 from cnn_convertor.devices.program import LayerType
 from cnn_convertor.errors import Origin
 from cnn_convertor.ir import ops
-from cnn_convertor.ir.graph import Graph, Node
+from cnn_convertor.ir.graph import Graph, Node, origins_of
 from cnn_convertor.ir.ops import Axis, Order, Pair, Shape
 from cnn_convertor.layouts.nvdla.precision import Precision
 
@@ -51,8 +51,7 @@ class Chain(NamedTuple):
 
     @property
     def origins(self) -> tuple[Origin, ...]:
-        every = [origin for node in self.nodes for origin in node.origins]
-        return tuple(dict.fromkeys(reversed(every)))[::-1]
+        return origins_of(self.nodes)
 
 
 def is_view(graph: Graph, node: Node) -> bool:
@@ -94,12 +93,12 @@ def spread(pixels: Pair, stride: Pair, channels: int) -> ops.TransposeReshape:
 
 def spreading_of(node: Node) -> Pair | None:
     """The positions that a node spreads; None if it is another one."""
-    op = node.op
-    if not isinstance(op, ops.TransposeReshape) or len(op.dims) != len(("rows", "columns", "y", "x", "channels")):
-        return None
-    height, width, y, x, channels = op.dims
-    is_spread = op == spread(Pair(height, width), Pair(y, x), channels) and channels % ATOM == 0
-    return Pair(y, x) if is_spread and max(y, x) <= _MOST_POSITIONS else None
+    match node.op:
+        case ops.TransposeReshape(dims=(height, width, y, x, channels)) as op:
+            is_spread = op == spread(Pair(height, width), Pair(y, x), channels) and channels % ATOM == 0
+            return Pair(y, x) if is_spread and max(y, x) <= _MOST_POSITIONS else None
+        case _:
+            return None
 
 
 def chains_of(graph: Graph, configuration: Configuration, *, fuses: bool) -> tuple[Chain, ...]:
@@ -124,9 +123,7 @@ def _alone(graph: Graph, node: Node) -> Chain | None:
             return None
         case _ if is_view(graph, node):
             return None
-        case ops.OnCpu():
-            return Chain(LayerType.CUSTOM, (node,))
-        case ops.Custom():
+        case ops.OnCpu() | ops.Custom():
             return Chain(LayerType.CUSTOM, (node,))
         case ops.Concat():
             return Chain(LayerType.CONCAT, (node,))

@@ -64,7 +64,7 @@ class Configuration:
     """
 
     name: str
-    form: MemoryForm
+    form: MemoryForm = field(hash=False)
     cbuf_banks: int
     cbuf_entries: int
     engines: frozenset[str]
@@ -74,7 +74,7 @@ class Configuration:
     sram_bus_bits: int
     source: str
     shown_by: ShownBy
-    exceptions: Mapping[str, str] = field(default_factory=dict)
+    exceptions: Mapping[str, str] = field(default_factory=dict, hash=False)
     initial: bool = False
 
     @property

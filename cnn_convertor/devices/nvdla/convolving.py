@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -182,6 +183,7 @@ def _ways(size: ConvolutionSize) -> list[tuple[_Rows, ...]]:
     return [together, tuple(parts)] if spacing > 1 else [together]
 
 
+@lru_cache(1024)
 def bands_of(size: ConvolutionSize, configuration: Configuration, precision: Precision) -> Convolving:
     """The operations that move the least bytes; of these the fewest. Raises MisfitError, also for what no field holds."""
     beyond = tuple(_beyond_fields(size, precision))

@@ -27,6 +27,7 @@ from cnn_convertor.devices.nvdla.table_arithmetic import (
     LO_ENTRIES,
     bits_of_half,
     bits_of_single,
+    entries_of,
     evaluated,
     halves,
     places,
@@ -37,8 +38,8 @@ from cnn_convertor.ir import ops
 RANGE: Final = (-16.0, 16.0)  # of what a table is for where no samples say more
 RANGE_OF_SQUARES: Final = (0.0, 2.0**20)  # the same of CDP's sums
 LINES: Final = "lines"  # the form of a table that holds all values
-LEAST_SQNR: Final = 40.0  # dB: what is worse runs on the CPU,
-_NEGLIGIBLE: Final = 2.0**-14  # unless all errors are below the normal numbers of FP16
+LEAST_SQNR: Final = 40.0  # dB: the CPU computes what no table holds so well
+_NEGLIGIBLE: Final = 2.0**-14  # errors below the normal numbers of FP16 do not count
 _LE: Final = 0  # priorities
 _LO: Final = 1
 _FINEST: Final = 9  # how many halvings of the step over the whole range are tried
@@ -308,7 +309,7 @@ def _forms_of_le(lo: _Table, low: float, high: float) -> Iterator[_Table]:
 
 def _least_squares(target: _Target, lut: Lut) -> Lut:
     """The table with entries that make the weighted error least; an entry that no sample meets stays."""
-    first = np.array((*lut.linear_exp_table, *lut.linear_only_table), np.int16).view(np.float16).astype(np.float64)
+    first = entries_of(lut)
     place = places(lut, target.x)
     lower = place.entry
     upper = lower + place.hit

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from cnn_convertor.devices.cpu_functions import constants_of
+from cnn_convertor.devices.cpu_functions import arrays_at
 from cnn_convertor.devices.nvdla.chains import Chain, owner, spreading_of
 from cnn_convertor.devices.nvdla.configurations import Configuration
 from cnn_convertor.devices.nvdla.convolution_descriptors import conv_operation
@@ -50,7 +50,7 @@ from cnn_convertor.devices.nvdla.point_units import MapOperand, Operand, PointUn
 from cnn_convertor.devices.nvdla.pooling import pool_plan
 from cnn_convertor.devices.nvdla.sampled_ranges import SampledRange
 from cnn_convertor.devices.nvdla.weight_packing import StoredArrays, StoredKernels, StoredOperands, aligned
-from cnn_convertor.devices.program import CustomCall, LayerType, StoredArray, Tensor
+from cnn_convertor.devices.program import CustomCall, LayerType, Tensor
 from cnn_convertor.devices.words import describe, words_of
 from cnn_convertor.ir import ops
 from cnn_convertor.ir.constant import Constant
@@ -59,8 +59,7 @@ from cnn_convertor.ir.ops import Shape
 from cnn_convertor.layouts.nvdla.precision import Precision
 
 FP16: Final = Precision.FP16
-_OPERAND: Final = "operand of an element-wise function"  # in messages
-_ARRAY_ALIGNMENT: Final = 16  # bytes
+_OPERAND: Final = "constant"  # in messages
 
 
 def lower(
@@ -127,6 +126,7 @@ class _Lowering:
         cpu = op.op if isinstance(op, ops.OnCpu) else None
         sources = tuple(self.written_by.get(owner(self.graph, read).name) for read in step.reads)
         self.written_by[step.writes] = len(self.written_by)
+        arrays, self._next_array = arrays_at(op, self._next_array, step.nodes[-1].where)
         return NvdlaLayer(
             name=step.writes,
             type=step.type,
@@ -137,17 +137,9 @@ class _Lowering:
             sources=sources,
             custom=CustomCall(op.type, op.parameters) if isinstance(op, ops.Custom) else None,
             cpu=cpu,
-            constants=self._arrays(step.nodes[-1]),
+            constants=arrays,
             reason="; ".join(dict.fromkeys(node.reason for node in step.nodes if node.reason)),
         )
-
-    def _arrays(self, node: Node) -> tuple[StoredArray, ...]:
-        """What a function of the CPU reads beside maps."""
-        arrays = []
-        for values, kind in constants_of(node.op.op) if isinstance(node.op, ops.OnCpu) else ():
-            arrays.append(StoredArray(self._next_array, kind, values, node.where))
-            self._next_array += -(-arrays[-1].nbytes // _ARRAY_ALIGNMENT) * _ARRAY_ALIGNMENT
-        return tuple(arrays)
 
     def _cube(self, name: str) -> Cube:
         """A map in memory: by its place in the I/O buffer, or in a memory of its own where the application writes or reads it."""

@@ -17,9 +17,8 @@ from cnn_convertor.layouts.layout import Layout, Term
 ATOMS: Final = Layout("hwc", (Term("c", 16), Term("h"), Term("w"), Term("c", 1, 16)), name="nvdla_feature_fp16")
 WEIGHTS: Final = 1  # number of a memory in descriptors: the weight buffer
 IO: Final = 2  # the I/O buffer
-FIRST_EXTERNAL: Final = (
-    3  # inputs, then outputs of the network: parts of the I/O buffer, or memories of their own in a loadable
-)
+# Inputs, then outputs of the network: parts of the I/O buffer, or memories of their own in a loadable.
+FIRST_EXTERNAL: Final = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,6 +184,14 @@ def element_functions(function: ElementFunction) -> tuple[PointFunction, ...] | 
             return (PointFunction(PointAction.TABLE, function=function),)
 
 
+_ACTIONS: Final = {
+    BinaryOp.ADD: PointAction.ADD,
+    BinaryOp.MULTIPLY: PointAction.MULTIPLY,
+    BinaryOp.MAXIMUM: PointAction.MAXIMUM,
+    BinaryOp.MINIMUM: PointAction.MINIMUM,
+}
+
+
 def _binary(graph: Graph, node: Node, operation: BinaryOp, flowing: str) -> tuple[PointFunction, ...] | None:
     x, y = node.inputs
     other = _other(graph, node, flowing)
@@ -191,19 +199,11 @@ def _binary(graph: Graph, node: Node, operation: BinaryOp, flowing: str) -> tupl
         return None
     if graph.shape(other.name) != graph.shape(node.name) and not other.is_vector:
         return None
-    match operation:
-        case BinaryOp.ADD:
-            return (PointFunction(PointAction.ADD, other),)
-        case BinaryOp.MULTIPLY:
-            return (PointFunction(PointAction.MULTIPLY, other),)
-        case BinaryOp.MAXIMUM:
-            return (PointFunction(PointAction.MAXIMUM, other),)
-        case BinaryOp.MINIMUM:
-            return (PointFunction(PointAction.MINIMUM, other),)
-        case BinaryOp.SUBTRACT if flowing == y and x != y:
-            return PointFunction(PointAction.MULTIPLY, -1.0), PointFunction(PointAction.ADD, other)
-        case _:
-            return None
+    if operation in _ACTIONS:
+        return (PointFunction(_ACTIONS[operation], other),)
+    if operation is BinaryOp.SUBTRACT and flowing == y and x != y:
+        return PointFunction(PointAction.MULTIPLY, -1.0), PointFunction(PointAction.ADD, other)
+    return None
 
 
 def _other(graph: Graph, node: Node, flowing: str) -> MapOperand:

@@ -46,7 +46,7 @@ def halves(values: Numbers) -> tuple[int, ...]:
 def evaluated(lut: Lut, x: NDArray[Any]) -> NDArray[np.float16]:
     """What SDP's table makes of FP32 values. A NaN gives a NaN."""
     place = places(lut, x)
-    entries = _entries(lut)
+    entries = entries_of(lut)
     lower = _product(_rounded(1 - place.part), entries[place.entry])
     upper = _product(_kept(_rounded(place.part)), entries[place.entry + place.hit])
     return _half(
@@ -57,7 +57,7 @@ def evaluated(lut: Lut, x: NDArray[Any]) -> NDArray[np.float16]:
 def response(lut: Lut, sums: NDArray[Any]) -> Numbers:
     """The factors that CDP's table makes of sums of squares in FP32; fp17 numbers."""
     place = places(lut, sums, _CDP_FRACTION)
-    entries = _entries(lut)
+    entries = entries_of(lut)
     lower = entries[place.entry]
     upper = entries[place.entry + place.hit]
     rise = np.where(upper == lower, np.copysign(0.0, upper), _rounded(_single(upper - lower)))
@@ -150,7 +150,7 @@ def _slope(slope: Slope) -> float:
     return float(np.array(slope.scale & 0xFFFF, np.uint16).view(np.float16))
 
 
-def _entries(lut: Lut) -> Numbers:
+def entries_of(lut: Lut) -> Numbers:
     """Of both tables; they are finite."""
     both = np.array((*lut.linear_exp_table, *lut.linear_only_table), np.int16)
     return both.view(np.float16).astype(np.float64)

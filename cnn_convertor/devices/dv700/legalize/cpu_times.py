@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cnn_convertor.devices.cpu_functions import arrays_at
 from cnn_convertor.devices.dv700.device import Device
-from cnn_convertor.devices.dv700.lower import arrays_at
 from cnn_convertor.devices.dv700.runs import Layer
 from cnn_convertor.devices.intervals import Interval
 from cnn_convertor.devices.program import PLAIN, ElementType, LayerType, Tensor

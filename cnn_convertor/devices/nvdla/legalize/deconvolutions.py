@@ -32,9 +32,8 @@ class _Axis(NamedTuple):
 def _axis(window: Window, axis: Axis, cut: int, size: int, wanted: int) -> _Axis:
     """cut: outputs before the first one. size: of the input."""
     kernel, stride, dilation = window.kernel[axis], window.stride[axis], window.dilation[axis]
-    places: dict[
-        tuple[int, int], int
-    ] = {}  # (position, element of the kernel) -> the input, from the one at the output's place
+    # (position, element of the kernel) -> the input, from the one at the output's place
+    places: dict[tuple[int, int], int] = {}
     for position in range(stride):
         for element in range(kernel):
             distance = position + cut - element * dilation

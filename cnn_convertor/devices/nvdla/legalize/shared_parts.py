@@ -29,7 +29,6 @@ def copies_for_shared_parts(graph: Graph) -> Graph:
                 continue
             copy = Node(graph.fresh(f"{node.name}/part{number}"), COPY, (part,), graph[part].origins)
             nodes.append(copy)
-            taken.add(copy.name)
             inputs.append(copy.name)
         nodes.append(replace(node, inputs=tuple(inputs)))
     outputs = []
